@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Words that every file uses: limits, data types, result codes, assertions. Included first by every other header; owns no memory.
+//
+// Everything between "[cffi]" and "[/cffi]" in the headers of this folder is also read by build_ffi.py, so that Python sees the
+// very declarations the compiler sees. Keep those parts plain C: no preprocessor but integer #defines, no inline functions.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* [cffi] */
+#define PV_ABI 1            // bumped when env.h changes incompatibly
+#define PV_MAX_GROUPS 4     // row groups of one env type
+#define PV_MAX_FIELDS 24    // observation or state fields of one group
+#define PV_MAX_NDIM 3       // axes of one field
+#define PV_MAX_ACTION_DIMS 16
+#define PV_NAME_BYTES 32    // names, NUL included
+#define PV_UNIT_BYTES 16
+#define PV_RECORD_VALUES 16 // floats an env may add to an episode record
+#define PV_COUNTERS 16      // running counters per block
+#define PV_ERROR_TEXT 4096
+#define PV_LINE_BYTES 128   // two cache lines: the adjacent-line prefetcher pulls pairs
+#define PV_MAX_BUFFERS 2
+#define PV_ALL_ENVS 0xFFFFFFFFu
+
+// Result codes. 0 is success everywhere; anything else comes with a text in the error slot.
+#define PV_OK 0
+#define PV_ERROR_CONFIG 1   // a setting that the env type refuses
+#define PV_ERROR_DATA 2     // params or shared data that fail a check
+#define PV_ERROR_MEMORY 3   // allocation failed
+#define PV_ERROR_ENV 4      // the env reported a failure in reset or step
+#define PV_ERROR_ABI 5      // env type built against other headers
+#define PV_ERROR_STATE 6    // saved state that does not fit
+
+// Data types of fields. The order is mirrored by puffervec/spec.py and compared at import.
+#define PV_F32 0
+#define PV_F16 1
+#define PV_F64 2
+#define PV_U8 3
+#define PV_I8 4
+#define PV_U16 5
+#define PV_I16 6
+#define PV_U32 7
+#define PV_I32 8
+#define PV_U64 9
+#define PV_I64 10
+#define PV_DTYPES 11
+/* [/cffi] */
+
+#if defined(PV_DEBUG)
+#include <stdio.h>
+#include <stdlib.h>
+// States an invariant: true for every input that passed the border checks. Compiled out of release builds.
+#define PV_ASSERT(condition)                                                                        \
+    do {                                                                                            \
+        if (!(condition)) {                                                                         \
+            fprintf(stderr, "puffervec: %s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                                \
+        }                                                                                           \
+    } while (0)
+#else
+#define PV_ASSERT(condition) ((void)sizeof(condition))
+#endif
+
+#define PV_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define PV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+static inline uint64_t pv_align_up(uint64_t value, uint64_t alignment) {
+    return (value + alignment - 1) / alignment * alignment;
+}

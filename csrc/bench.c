@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+#include "bench.h"
+
+#include <string.h>
+
+double pv_bench_steps(pv_worker* worker, const int32_t* actions, uint32_t batches, uint32_t steps) {
+    uint64_t begin_ns = pv_now_ns();
+    for (uint32_t step = 0; step < steps; step++) {
+        for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
+            pv_block* block = &worker->blocks[half];
+            if (!block->env_count) continue;
+            uint64_t values = block->rows[0].count * worker->slab->spec.groups[0].action_dims;
+            memcpy((void*)(uintptr_t)block->rows[0].indices, actions + (step % batches) * values, values * sizeof(int32_t));
+            *block->record_count = 0;
+            if (worker->type->step(block)) return -1.0;
+        }
+    }
+    return (double)(pv_now_ns() - begin_ns) * 1e-9;
+}

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Waiting and waking; the protocol is in channel.h. Runs in learner and workers; owns no memory.
+#include "channel.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+
+#if defined(__linux__) && !defined(PV_NO_FUTEX)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+_Static_assert(sizeof(pv_line) == PV_LINE_BYTES, "a line fills its two cache lines");
+
+#define PV_PAUSES 20
+#define PV_YIELDS 200
+#define PV_SLOW_YIELD_NS 100000
+#define PV_SKIP_WAITS 2000
+#define PV_NAP_NS 50000 // without a futex: sleep this long between looks
+
+uint64_t pv_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline void cpu_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#if defined(__linux__) && !defined(PV_NO_FUTEX)
+// The futex is shared between processes, hence no FUTEX_PRIVATE_FLAG. The time-out is relative, on the monotonic clock.
+static void bell_sleep(const pv_bell* bell, uint32_t seen, int64_t slice_ns) {
+    struct timespec slice = {slice_ns / 1000000000, slice_ns % 1000000000};
+    syscall(SYS_futex, &bell->word, FUTEX_WAIT, seen, &slice, NULL, 0);
+}
+
+static void bell_wake(const pv_bell* bell) { syscall(SYS_futex, &bell->word, FUTEX_WAKE, 1, NULL, NULL, 0); }
+#else
+// Without a futex a sleeper naps and looks again, and nobody needs to wake it.
+static void bell_sleep(const pv_bell* bell, uint32_t seen, int64_t slice_ns) {
+    int64_t nap_ns = slice_ns < PV_NAP_NS ? slice_ns : PV_NAP_NS;
+    for (int64_t slept_ns = 0; slept_ns < slice_ns && pv_load_acquire(&bell->word) == seen; slept_ns += nap_ns) {
+        struct timespec nap = {0, nap_ns};
+        if (nanosleep(&nap, NULL)) return; // a signal: let the caller look around
+    }
+}
+
+static void bell_wake(const pv_bell* bell) { (void)bell; }
+#endif
+
+static pv_line* line_at(const pv_slab* slab, uint32_t worker, uint32_t half, uint32_t status) {
+    uint64_t index = ((uint64_t)worker * PV_MAX_BUFFERS + half) * 2 + status;
+    return (pv_line*)(void*)pv_slab_at(slab, slab->lines_offset + index * PV_LINE_BYTES);
+}
+
+pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half) { return line_at(slab, worker, half, 0); }
+
+pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half) { return line_at(slab, worker, half, 1); }
+
+void pv_publish(pv_line* line, pv_bell* bell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
+    line->semaphore = semaphore;
+    pv_store_seq_cst(&line->turn, turn); // releases the payload, and is ordered before the look at `sleeping`
+    if (PV_UNLIKELY(pv_load_seq_cst(&bell->sleeping))) {
+        pv_store_release(&bell->word, bell->word + 1); // this side is its only writer
+        bell_wake(bell);
+        waiter->wakes_sent++;
+    }
+}
+
+static int look(const pv_watch* watches, int count) {
+    for (int i = 0; i < count; i++) {
+        if (pv_load_acquire(&watches[i].line->turn) != watches[i].seen) return i;
+    }
+    return -1;
+}
+
+static int look_seq_cst(const pv_watch* watches, int count) {
+    for (int i = 0; i < count; i++) {
+        if (pv_load_seq_cst(&watches[i].line->turn) != watches[i].seen) return i;
+    }
+    return -1;
+}
+
+static int climb_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
+    uint32_t yields = waiter->yields ? waiter->yields : PV_YIELDS;
+    uint64_t before_ns = pv_now_ns();
+    for (uint32_t i = 0; i < yields; i++) {
+        sched_yield();
+        int changed = look(watches, count);
+        uint64_t now_ns = pv_now_ns();
+        // The peer working next to us also makes a yield long, so a slow yield counts only if it brought no news.
+        if (changed >= 0) return changed;
+        if (now_ns - before_ns > PV_SLOW_YIELD_NS) {
+            waiter->skip_yields = PV_SKIP_WAITS;
+            return -1;
+        }
+        before_ns = now_ns;
+    }
+    return -1;
+}
+
+int pv_wait(const pv_watch* watches, int count, pv_bell* bell, pv_waiter* waiter, int64_t slice_ns, int resume) {
+    int changed = look(watches, count);
+    if (changed >= 0) return changed;
+    if (!resume) {
+        waiter->waits++;
+        uint32_t pauses = waiter->pauses ? waiter->pauses : PV_PAUSES;
+        for (uint32_t i = 0; i < pauses; i++) {
+            cpu_pause();
+            if ((changed = look(watches, count)) >= 0) return changed;
+        }
+        if (waiter->skip_yields) {
+            waiter->skip_yields--;
+        } else if ((changed = climb_yields(watches, count, waiter)) >= 0) {
+            return changed;
+        }
+    }
+    uint32_t seen = pv_load_acquire(&bell->word);
+    pv_store_seq_cst(&bell->sleeping, 1);
+    changed = look_seq_cst(watches, count);
+    if (changed < 0) {
+        waiter->sleeps++;
+        bell_sleep(bell, seen, slice_ns);
+        changed = look(watches, count);
+    }
+    pv_store_seq_cst(&bell->sleeping, 0);
+    return changed;
+}

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Stop 4 of an observation's path: when. The only file (with channel.c) that has atomics. Each (worker, half) has two lines of 128
+// bytes, so that no two writers share a cache line pair:
+//
+//   command line   written by the learner    "step your envs of this half"
+//   status line    written by the worker     "done"
+//
+// Sending: write the payload (rows, actions, arguments), the uint8 semaphore, then turn. Reading: wait until turn changes, then
+// read semaphore and payload. A turn is only compared for (in)equality, so it may wrap. The status turn becomes equal to the
+// command turn when the command is done.
+//
+// Sleeping: a reader has one bell, because a futex waits on one word while a worker that serves both halves waits on two turns.
+// The worker's bell is the one in the command line of its first half; the learner's is the one in the status line it waits for.
+//
+//   sender                                   sleeper
+//   turn     = n           (seq_cst)         seen     = bell.word
+//   sleeping ?             (seq_cst)         sleeping = 1            (seq_cst)
+//     bell.word += 1; wake                   turn changed ?          (seq_cst)  -> do not sleep
+//                                            futex_wait(bell.word == seen, slice)
+//                                            sleeping = 0
+//
+// Why no wake-up is lost: the four marked accesses are sequentially consistent, so either the sender sees sleeping = 1, or the
+// sleeper sees the new turn. If the sender sees it, bell.word changes before the wake, so a sleeper that has not reached the
+// kernel yet is turned away there. Each word has one writer: turn, semaphore and bell.word the sender, sleeping the sleeper.
+//
+// Waiting climbs a ladder: some pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
+// futex with a slice of at most 20 ms. A yield that took over 100 us means that somebody else's work runs here: each further yield
+// would hand it a whole scheduler slice, so this waiter skips yields for its next 2,000 waits.
+#pragma once
+
+#include "base.h"
+#include "slab.h"
+
+/* [cffi] */
+// Semaphore values. Commands:
+#define PV_IDLE 0
+#define PV_RESET 1  // argument `seeded`: take seeds from the slab; `count`: 1 if reset masks apply
+#define PV_STEP 2
+#define PV_SAVE 3   // envs [first, first + count) into the transfer region
+#define PV_LOAD 4   // ... out of it
+#define PV_PEEK 5   // readable state of env `first` into the transfer region
+#define PV_CLOSE 6
+// Status:
+#define PV_DONE 16
+#define PV_FAILED 17 // see the error slot
+
+#define PV_SLICE_NS 20000000 // longest sleep before a waiter looks around
+
+typedef struct pv_bell {
+    uint32_t word;     // the futex word; written by the sender
+    uint32_t sleeping; // written by the sleeper
+} pv_bell;
+
+typedef struct pv_line {
+    uint32_t turn;
+    uint8_t semaphore;
+    uint8_t seeded;
+    uint16_t unused;
+    uint32_t first, count;     // arguments of a command
+    uint64_t begin_ns, end_ns; // status: CLOCK_MONOTONIC around the last command
+    pv_bell bell;
+    uint8_t pad[PV_LINE_BYTES - 40];
+} pv_line;
+
+// How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for tests and benchmarks.
+typedef struct pv_waiter {
+    uint32_t skip_yields; // waits left in which yields are skipped
+    uint32_t pauses, yields; // budgets; 0 means the default of 20 and 200
+    uint64_t waits, sleeps, wakes_sent;
+} pv_waiter;
+
+pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half);
+pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half);
+uint64_t pv_now_ns(void);
+/* [/cffi] */
+
+// The four atomic accesses of the project.
+static inline uint32_t pv_load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+static inline void pv_store_release(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+static inline uint32_t pv_load_seq_cst(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
+static inline void pv_store_seq_cst(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
+
+// Publishes what was written before: sets the semaphore, then the turn, and wakes the reader if it sleeps on `bell`.
+void pv_publish(pv_line* line, pv_bell* bell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter);
+
+// One turn that a waiter looks at: changed when line->turn != seen.
+typedef struct pv_watch {
+    const pv_line* line;
+    uint32_t seen;
+} pv_watch;
+
+// Waits until one of the watched turns has changed and returns its index, or -1 after `slice_ns` of sleep (a signal also ends a
+// sleep early). `resume` starts at the futex: the wait went on before.
+int pv_wait(const pv_watch* watches, int count, pv_bell* bell, pv_waiter* waiter, int64_t slice_ns, int resume);

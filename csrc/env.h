@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The contract between an env type and the rest: a table of functions that work on a block, which is a worker's contiguous range
+// of envs. The env type owns the memory layout of its state over that range (one struct per env, or structure of arrays).
+//
+//   learner                          worker (or thread, or in process)
+//   describe(context) -> spec        init(block)   once
+//                                    reset(block, mask, seeds)   when the learner asks
+//                                    step(block)   every turn: reads action rows, writes all other rows in place
+//                                    save / load / peek (block, env)   while no turn is pending
+//                                    close(block)  once
+//
+// Rules for every function: state holds indices, never pointers into itself, so that it can be saved and moved. step allocates
+// nothing, opens nothing, locks nothing and reads no clock. Randomness comes from rng.h only, keyed by the env's seed. The block's
+// rows are already checked: discrete actions are in range and continuous ones finite and clipped (action.c).
+//
+// Rows (see DESIGN in ARCHITECTURE.md): masks[k] is 1 where row k holds a live agent's observation or its last step. Autoreset is
+// next-step: a finished row carries the true last observation; at the next turn its action is ignored and it becomes the reset row
+// (reward 0, flags 0). The env type does this itself, since only it knows which rows restart together.
+#pragma once
+
+#include "base.h"
+
+/* [cffi] */
+#define PV_DISCRETE 0       // one index per row, int32
+#define PV_MULTI_DISCRETE 1 // several indices per row, int32
+#define PV_CONTINUOUS 2     // float32 per row and dim, clipped to [low, high]
+
+// One named part of an observation row or of the readable state. Several fields of one dtype that fill the row without gaps are
+// shown by Python as one (rows, floats) array; mixed rows are shown as a dict.
+typedef struct pv_field {
+    char name[PV_NAME_BYTES];
+    char unit[PV_UNIT_BYTES];   // of the value times scale, "" for a pure number
+    uint32_t dtype;             // PV_F32...
+    uint32_t ndim;              // 0 is a scalar
+    uint32_t shape[PV_MAX_NDIM];
+    uint32_t offset;            // bytes from the start of the row
+    float low, high;            // bounds of the stored value
+    float scale;                // stored value * scale = value in unit
+} pv_field;
+
+// Rows that share spaces.
+typedef struct pv_group_spec {
+    char name[PV_NAME_BYTES];
+    uint32_t agents;              // A: rows per env in this group
+    uint32_t observation_bytes;   // stride of a row
+    uint32_t field_count;
+    pv_field fields[PV_MAX_FIELDS];
+    uint32_t action_kind;         // PV_DISCRETE...
+    uint32_t action_dims;         // D
+    uint32_t action_sizes[PV_MAX_ACTION_DIMS]; // number of choices per dim (discrete kinds)
+    float action_low[PV_MAX_ACTION_DIMS];      // bounds per dim (continuous)
+    float action_high[PV_MAX_ACTION_DIMS];
+    uint32_t action_mask_size;    // 0, or the sum of action_sizes: one byte per choice, 1 = allowed
+} pv_group_spec;
+
+typedef struct pv_spec {
+    uint32_t group_count;
+    pv_group_spec groups[PV_MAX_GROUPS];
+    uint32_t record_count;        // names in record_names that are used
+    char record_names[PV_RECORD_VALUES][PV_NAME_BYTES];
+    uint32_t counter_count;
+    char counter_names[PV_COUNTERS][PV_NAME_BYTES];
+    uint32_t state_count;         // readable state, for peek
+    uint32_t state_bytes;         // bytes of one peek
+    pv_field state_fields[PV_MAX_FIELDS];
+    uint32_t save_bytes;          // bytes of one saved env (its rows are saved beside it by the worker)
+    uint32_t records_per_turn;    // most episode records that one env can leave in one turn
+} pv_spec;
+
+// One named array of the params blob (start positions, action tables); offset counts from the start of the blob.
+typedef struct pv_param {
+    char name[PV_NAME_BYTES];
+    uint32_t dtype;
+    uint32_t ndim;
+    uint64_t shape[PV_MAX_NDIM];
+    uint64_t offset;
+    uint64_t bytes;
+} pv_param;
+
+typedef struct pv_params {
+    uint64_t bytes;  // whole blob, this head included
+    uint32_t count;
+    uint32_t unused;
+    // count x pv_param follow, then the data, each array aligned to 64 bytes
+} pv_params;
+
+// What an env type may read: owned by the caller, read-only, alive as long as the block.
+typedef struct pv_context {
+    const void* config;       // the env type's config struct
+    const pv_params* params;  // never NULL; count may be 0
+    const uint8_t* data;      // shared read-only data (compiled scenes), mapped once per process, NULL if none
+    uint64_t data_bytes;
+} pv_context;
+
+// A finished episode. `values` are named by pv_spec.record_names.
+typedef struct pv_record {
+    uint64_t episode;     // number of the env's episode (0 after a seeded reset)
+    int64_t task;         // the task it ran (scene index, start layout); -1 none
+    uint32_t env;         // global env index
+    uint32_t slot;        // agent slot or scene slot within the env
+    uint32_t agent_type;
+    uint32_t length;      // steps
+    float episode_return; // undiscounted sum of rewards
+    uint32_t unused;
+    float values[PV_RECORD_VALUES];
+} pv_record;
+
+// One group's rows of a block. Row r of env e and agent slot a is e * agents + a. All arrays alias the slab.
+typedef struct pv_rows {
+    uint8_t* observations;      // (rows, observation_bytes)
+    uint64_t observation_bytes;
+    float* rewards;             // (rows,)
+    uint8_t* terminals;         // (rows,) 0 or 1
+    uint8_t* truncations;       // (rows,) 0 or 1
+    uint8_t* masks;             // (rows,) 0 or 1
+    uint8_t* agent_types;       // (rows,)
+    uint8_t* action_masks;      // (rows, action_mask_size) or NULL
+    const int32_t* indices;     // (rows, D) for discrete kinds, else NULL
+    const float* values;        // (rows, D) for continuous, else NULL
+    uint64_t count;             // rows
+} pv_rows;
+
+// A worker's contiguous range of envs of one half, with everything that step may touch.
+typedef struct pv_block {
+    const pv_context* context;
+    const pv_spec* spec;
+    void* state;              // bytes(context, env_count) bytes, 64-byte aligned, zeroed before init
+    uint32_t first_env;       // global index of the block's env 0
+    uint32_t env_count;       // E
+    pv_rows rows[PV_MAX_GROUPS];
+    const int64_t* tasks;     // (E,) read at each reset; -1: the env draws its own
+    pv_record* records;       // records of this turn
+    uint32_t* record_count;   // how many of them are filled
+    uint32_t* record_dropped; // how many did not fit
+    uint32_t record_capacity;
+    uint64_t* counters;       // (PV_COUNTERS,) running sums, named by pv_spec.counter_names
+    char* error_text;         // (PV_ERROR_TEXT,) set with pv_block_error
+    uint32_t* error_env;
+} pv_block;
+
+// One member of a config struct, so that Python can compare its dataclass with the struct. kind: PV_I32, PV_F32, ...
+typedef struct pv_config_field {
+    char name[PV_NAME_BYTES];
+    uint32_t kind;
+    uint32_t offset;
+} pv_config_field;
+
+typedef struct pv_env_type {
+    uint32_t abi;          // PV_ABI
+    uint32_t struct_bytes; // sizeof(pv_env_type)
+    const char* name;
+    const pv_config_field* config_fields;
+    uint32_t config_count;
+    uint32_t config_bytes;
+    // Fills a zeroed spec; text (PV_ERROR_TEXT) says what is wrong with config, params or data. Runs in the learner.
+    int (*describe)(const pv_context* context, pv_spec* spec, char* text);
+    uint64_t (*bytes)(const pv_context* context, uint32_t env_count);
+    int (*init)(pv_block* block);
+    // Resets the envs whose mask byte is 1 (all if mask is NULL) and writes their rows. seeds NULL: keep the seed, start the next
+    // episode; else start episode 0 of the given seed.
+    int (*reset)(pv_block* block, const uint8_t* mask, const uint64_t* seeds);
+    int (*step)(pv_block* block);
+    int (*save)(pv_block* block, uint32_t env, uint8_t* out);
+    int (*load)(pv_block* block, uint32_t env, const uint8_t* in);
+    int (*peek)(pv_block* block, uint32_t env, uint8_t* out);
+    void (*close)(pv_block* block);
+} pv_env_type;
+
+/* [/cffi] */
+
+// Finds a named array. Returns NULL if it is absent; *count receives the number of elements.
+const void* pv_params_find(const pv_params* params, const char* name, uint32_t dtype, uint64_t* count);
+// Sets the error text and env of a block (printf format) and returns PV_ERROR_ENV, so that `return pv_block_error(...)` reads well.
+int pv_block_error(pv_block* block, uint32_t env, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+// Writes a message (printf format) of at most PV_ERROR_TEXT bytes and returns `code`.
+int pv_describe_error(char* text, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
+// Adds a field at the current end of the row (`*row_bytes`, aligned to the dtype) and returns its byte offset.
+uint32_t pv_add_field(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit, uint32_t dtype,
+                      uint32_t rows, uint32_t columns, float low, float high, float scale);
+uint32_t pv_dtype_bytes(uint32_t dtype);
+
+// A free record of this turn, or NULL (counted) where the area is full.
+static inline pv_record* pv_block_record(pv_block* block) {
+    if (*block->record_count >= block->record_capacity) {
+        ++*block->record_dropped;
+        return NULL;
+    }
+    return &block->records[(*block->record_count)++];
+}

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Stop 3 of an observation's path: which bytes. The slab is the one piece of memory that learner and workers share; this is the
+// only place that computes an address in it. It has no pointers, so every process maps it where it likes.
+//
+//   | pv_slab (head, spec) | config | params | tasks | seeds | reset masks | lines | counters | records | errors | transfers |
+//   | half 0 | half 1 |
+//
+//   half (starts and ends on a page, so that it is pinned once and crosses to a GPU in one copy):
+//   | group 0: observations | rewards | terminals | truncations | masks | agent_types | action_masks | group 1: ... | actions |
+//
+// Each field is aligned to 64 bytes. A half holds envs [first_env, first_env + env_count) with their rows in env order, whatever
+// the number of workers; a worker's rows are a contiguous range of them.
+//
+// Who writes: the learner writes head, config, params, tasks, seeds, reset masks and command lines; a worker writes its rows, its
+// status lines, counters, records, error slot and transfer region; actions are the learner's. Turns (channel.h) decide when.
+#pragma once
+
+#include "base.h"
+#include "env.h"
+
+/* [cffi] */
+#define PV_SLAB_MAGIC 0x42414C5356465550ull // "PUFVSLAB"
+#define PV_SPLIT_WORKERS 0 // half of the workers serve half A, half serve B
+#define PV_SPLIT_ENVS 1    // every worker serves a part of both halves
+
+// What one wants of a slab; pv_slab_layout turns it into offsets.
+typedef struct pv_slab_request {
+    uint32_t num_envs;
+    uint32_t num_workers;
+    uint32_t num_buffers; // 1 or 2
+    uint32_t split;       // PV_SPLIT_..., of two buffers
+    uint64_t config_bytes;
+    uint64_t params_bytes;
+} pv_slab_request;
+
+// Byte offsets of one group's arrays of one half, from the slab's base. action_masks is 0 where the group has none.
+typedef struct pv_group_layout {
+    uint64_t observations, rewards, terminals, truncations, masks, agent_types, action_masks, actions;
+    uint64_t rows;
+} pv_group_layout;
+
+typedef struct pv_half_layout {
+    uint64_t offset, bytes; // of the half's block, multiples of the page
+    uint32_t first_env, env_count;
+    pv_group_layout groups[PV_MAX_GROUPS];
+} pv_half_layout;
+
+typedef struct pv_slab {
+    uint64_t magic;
+    uint32_t abi;
+    uint32_t num_envs, num_workers, num_buffers, split;
+    uint32_t record_capacity; // records per (worker, half)
+    uint32_t transfer_envs;   // envs that fit into one transfer region
+    uint32_t env_row_bytes;   // bytes of all rows of one env, as they are saved
+    uint64_t bytes;           // of the whole slab
+    uint64_t config_offset, config_bytes, params_offset, params_bytes;
+    uint64_t tasks_offset;       // int64_t[num_envs]
+    uint64_t seeds_offset;       // uint64_t[num_envs]
+    uint64_t reset_masks_offset; // uint8_t[num_envs]
+    uint64_t lines_offset;       // per (worker, half): command line, status line
+    uint64_t counters_offset;    // uint64_t[num_workers][PV_MAX_BUFFERS][PV_COUNTERS]
+    uint64_t records_offset, record_area_bytes;   // per (worker, half): uint32 count, uint32 dropped, pad to 64, records
+    uint64_t errors_offset;      // pv_error_slot[num_workers]
+    uint64_t transfers_offset, transfer_bytes;    // per worker
+    pv_half_layout halves[PV_MAX_BUFFERS];
+    pv_spec spec;
+} pv_slab;
+
+typedef struct pv_error_slot {
+    uint32_t code; // PV_ERROR_..., 0 none
+    uint32_t env;  // global index, PV_ALL_ENVS if unknown
+    uint64_t turn;
+    char text[PV_ERROR_TEXT];
+} pv_error_slot;
+
+// A contiguous range of envs.
+typedef struct pv_span {
+    uint32_t first_env, env_count;
+} pv_span;
+
+// Fills `slab` (head only, no memory touched behind it). Returns the bytes of the whole slab, or 0 if the sizes overflow.
+uint64_t pv_slab_layout(const pv_spec* spec, const pv_slab_request* request, pv_slab* slab);
+// Envs that `worker` serves of `half`; env_count 0 if none.
+pv_span pv_slab_span(const pv_slab* slab, uint32_t worker, uint32_t half);
+// The workers that serve `half`: first_env is the first worker, env_count their number.
+pv_span pv_slab_workers(const pv_slab* slab, uint32_t half);
+// Fills the block of (worker, half) with addresses in this slab; context, state and spec stay as they are.
+void pv_slab_block(pv_slab* slab, uint32_t worker, uint32_t half, pv_block* block);
+/* [/cffi] */
+
+static inline uint8_t* pv_slab_at(const pv_slab* slab, uint64_t offset) {
+    PV_ASSERT(offset <= slab->bytes);
+    return (uint8_t*)(uintptr_t)slab + offset;
+}
+
+static inline pv_error_slot* pv_slab_error(const pv_slab* slab, uint32_t worker) {
+    return (pv_error_slot*)(void*)pv_slab_at(slab, slab->errors_offset + worker * sizeof(pv_error_slot));
+}
+
+static inline uint8_t* pv_slab_transfer(const pv_slab* slab, uint32_t worker) {
+    return pv_slab_at(slab, slab->transfers_offset + worker * slab->transfer_bytes);
+}

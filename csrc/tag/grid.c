@@ -1,0 +1,482 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// `tag_grid`: the discrete game of Tag on a grid, equal to TagGridWorld of WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast
+// End-to-End Deep Multi-Agent RL on a GPU", 2021), step by step. Runs in a worker; the block's state is structure of arrays.
+//
+// num_taggers taggers (type 0) chase one runner (type 1, the last agent) on cells 0..grid_length. A step moves everybody at once; a
+// tagger on the runner's cell after the move tags. Ours besides: a tag is a terminal and the time limit a truncation; starts may be
+// random or drawn from several layouts (off by default); task >= 0 picks a layout.
+//
+// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that a step is a few flat loops.
+#include "../env.h"
+#include "../rng.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct tag_config {
+    int32_t num_taggers;
+    int32_t grid_length;
+    int32_t episode_length;
+    float wall_hit_penalty;
+    float tag_reward_for_tagger;
+    float tag_penalty_for_runner;
+    float step_cost_for_tagger;
+    int32_t use_full_observation;
+    int32_t random_starts; // 1: every agent starts on a cell drawn at each reset
+} tag_config;
+
+static const pv_config_field config_fields[] = {
+#define FIELD(name, kind) {#name, kind, offsetof(tag_config, name)}
+    FIELD(num_taggers, PV_I32),
+    FIELD(grid_length, PV_I32),
+    FIELD(episode_length, PV_I32),
+    FIELD(wall_hit_penalty, PV_F32),
+    FIELD(tag_reward_for_tagger, PV_F32),
+    FIELD(tag_penalty_for_runner, PV_F32),
+    FIELD(step_cost_for_tagger, PV_F32),
+    FIELD(use_full_observation, PV_I32),
+    FIELD(random_starts, PV_I32),
+#undef FIELD
+};
+
+#define MOST_TAGGERS 4095
+
+// The block's state: pointers into one allocation, made anew from its base at each call.
+typedef struct tag_state {
+    uint64_t* seed;       // (E,)
+    uint64_t* episode;    // (E,)
+    int64_t* task;        // (E,) of the running episode
+    int32_t* time;        // (E,) steps of this episode
+    uint8_t* over;        // (E,) 1: the next step is a reset
+    int32_t* x;           // (E*N,)
+    int32_t* y;           // (E*N,)
+    float* tagger_return; // (E,) summed over taggers
+    float* runner_return; // (E,)
+    float* share;         // (grid_length + 1,) cell / grid_length
+} tag_state;
+
+static const tag_config* config_of(const pv_context* context) { return (const tag_config*)context->config; }
+
+static uint32_t agents_of(const tag_config* config) { return (uint32_t)config->num_taggers + 1; }
+
+static uint64_t lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state) {
+    uint64_t rows = envs * agents_of(config), at = 0;
+#define TAKE(member, count)                                                   \
+    state->member = (void*)(base + at);                                       \
+    at = pv_align_up(at + (count) * sizeof *state->member, 64)
+    TAKE(seed, envs);
+    TAKE(episode, envs);
+    TAKE(task, envs);
+    TAKE(time, envs);
+    TAKE(over, envs);
+    TAKE(x, rows);
+    TAKE(y, rows);
+    TAKE(tagger_return, envs);
+    TAKE(runner_return, envs);
+    TAKE(share, (uint64_t)config->grid_length + 1);
+#undef TAKE
+    return at;
+}
+
+static tag_state state_of(const pv_block* block) {
+    tag_state state;
+    lay_out(config_of(block->context), block->env_count, block->state, &state);
+    return state;
+}
+
+// ---- describe ------------------------------------------------------------------------------------------------------------------
+
+static int check(const tag_config* config, char* text) {
+    if (config->num_taggers < 1 || config->num_taggers > MOST_TAGGERS)
+        return pv_describe_error(text, PV_ERROR_CONFIG, "num_taggers is %d: use 1 to %d", config->num_taggers, MOST_TAGGERS);
+    if (config->grid_length < 1 || config->grid_length > 100000)
+        return pv_describe_error(text, PV_ERROR_CONFIG, "grid_length is %d: use 1 to 100000", config->grid_length);
+    if (config->episode_length < 1 || config->episode_length > 10000000)
+        return pv_describe_error(text, PV_ERROR_CONFIG, "episode_length is %d: use 1 to 10000000", config->episode_length);
+    const float rewards[4] = {config->wall_hit_penalty, config->tag_reward_for_tagger, config->tag_penalty_for_runner,
+                              config->step_cost_for_tagger};
+    for (int i = 0; i < 4; i++) {
+        if (!isfinite(rewards[i])) return pv_describe_error(text, PV_ERROR_CONFIG, "a reward is not finite: use numbers");
+    }
+    return PV_OK;
+}
+
+static int check_starts(const pv_context* context, char* text) {
+    const tag_config* config = config_of(context);
+    uint64_t count_x = 0, count_y = 0, agents = agents_of(config);
+    const int32_t* x = pv_params_find(context->params, "start_x", PV_I32, &count_x);
+    const int32_t* y = pv_params_find(context->params, "start_y", PV_I32, &count_y);
+    if (!x || !y || count_x != count_y || count_x == 0 || count_x % agents)
+        return pv_describe_error(text, PV_ERROR_CONFIG,
+                                 "starting_location_x has %llu and starting_location_y %llu entries: give both one per agent "
+                                 "(%llu), or layouts x agents",
+                                 (unsigned long long)count_x, (unsigned long long)count_y, (unsigned long long)agents);
+    for (uint64_t i = 0; i < count_x; i++) {
+        if (x[i] < 0 || x[i] > config->grid_length || y[i] < 0 || y[i] > config->grid_length)
+            return pv_describe_error(text, PV_ERROR_CONFIG, "starting location %llu is (%d, %d): cells are 0 to %d",
+                                     (unsigned long long)i, x[i], y[i], config->grid_length);
+    }
+    return PV_OK;
+}
+
+static void add(pv_group_spec* group, const char* name, const char* unit, uint32_t count, float high, float scale) {
+    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, unit, PV_F32, count, 0, 0.0f, high, scale);
+}
+
+static void describe_rows(const tag_config* config, pv_group_spec* group) {
+    uint32_t agents = agents_of(config);
+    float length = (float)config->grid_length, time = (float)config->episode_length;
+    strcpy(group->name, "agents");
+    group->agents = agents;
+    if (config->use_full_observation) {
+        add(group, "x", "cells", agents, 1.0f, length);
+        add(group, "y", "cells", agents, 1.0f, length);
+        add(group, "agent_type", "", agents, 1.0f, 1.0f);
+        add(group, "self", "", agents, 1.0f, 1.0f);
+    } else {
+        add(group, "own_position", "cells", 2, 1.0f, length);
+        add(group, "other_position", "cells", 2, 1.0f, length);
+        add(group, "agent_type", "", 1, 1.0f, 1.0f);
+    }
+    add(group, "time", "steps", 1, 1.0f, time);
+    group->action_kind = PV_DISCRETE;
+    group->action_dims = 1;
+    group->action_sizes[0] = 5;
+}
+
+static void add_state(pv_spec* spec, const char* name, uint32_t dtype, uint32_t count, float high) {
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, "", dtype, count, 0, 0.0f, high, 1.0f);
+}
+
+static int tag_describe(const pv_context* context, pv_spec* spec, char* text) {
+    const tag_config* config = config_of(context);
+    int code = check(config, text);
+    if (!code) code = check_starts(context, text);
+    if (code) return code;
+    spec->group_count = 1;
+    describe_rows(config, &spec->groups[0]);
+    strcpy(spec->record_names[spec->record_count++], "tagged");
+    strcpy(spec->record_names[spec->record_count++], "agents");
+    add_state(spec, "x", PV_I32, agents_of(config), (float)config->grid_length);
+    add_state(spec, "y", PV_I32, agents_of(config), (float)config->grid_length);
+    add_state(spec, "time", PV_I32, 1, (float)config->episode_length);
+    spec->save_bytes = 40 + 8 * agents_of(config);
+    spec->records_per_turn = 2;
+    return PV_OK;
+}
+
+static uint64_t tag_bytes(const pv_context* context, uint32_t env_count) {
+    tag_state unused;
+    return lay_out(config_of(context), env_count, NULL, &unused);
+}
+
+static int tag_init(pv_block* block) {
+    const tag_config* config = config_of(block->context);
+    tag_state state = state_of(block);
+    for (int32_t cell = 0; cell <= config->grid_length; cell++) state.share[cell] = (float)cell / (float)config->grid_length;
+    return PV_OK;
+}
+
+static void tag_close(pv_block* block) { (void)block; }
+
+// ---- observations ----------------------------------------------------------------------------------------------------------------
+
+static float* observation_of(const pv_block* block, uint64_t row) {
+    return (float*)(void*)(block->rows[0].observations + row * block->rows[0].observation_bytes);
+}
+
+// The parts of a full observation that never change: agent types and the one-hot of self. Written at each reset.
+static void write_constants(const pv_block* block, uint32_t env, uint32_t agents) {
+    for (uint32_t self = 0; self < agents; self++) {
+        float* row = observation_of(block, (uint64_t)env * agents + self);
+        memset(row + 2 * agents, 0, 2 * agents * sizeof(float));
+        row[3 * agents - 1] = 1.0f; // the last agent is the runner
+        row[3 * agents + self] = 1.0f;
+    }
+}
+
+static void observe_full(const pv_block* block, const tag_state* state, uint32_t env, uint32_t agents, float time) {
+    const int32_t* x = state->x + (uint64_t)env * agents;
+    const int32_t* y = state->y + (uint64_t)env * agents;
+    float* first = observation_of(block, (uint64_t)env * agents);
+    for (uint32_t i = 0; i < agents; i++) {
+        first[i] = state->share[x[i]];
+        first[agents + i] = state->share[y[i]];
+    }
+    first[4 * agents] = time;
+    const uint32_t floats = 4 * agents + 1;
+    for (uint32_t self = 1; self < agents; self++) {
+        memcpy(first + self * floats, first, 2 * agents * sizeof(float));
+        first[self * floats + 4 * agents] = time;
+    }
+}
+
+// The tagger nearest to the runner by squared distance, ties to the lowest id.
+static uint32_t nearest_tagger(const int32_t* x, const int32_t* y, uint32_t taggers) {
+    uint32_t nearest = 0;
+    int64_t best = INT64_MAX;
+    for (uint32_t i = 0; i < taggers; i++) {
+        int64_t dx = x[i] - x[taggers], dy = y[i] - y[taggers], squared = dx * dx + dy * dy;
+        if (squared < best) {
+            best = squared;
+            nearest = i;
+        }
+    }
+    return nearest;
+}
+
+static void observe_partial(const pv_block* block, const tag_state* state, uint32_t env, uint32_t agents, float time) {
+    const int32_t* x = state->x + (uint64_t)env * agents;
+    const int32_t* y = state->y + (uint64_t)env * agents;
+    uint32_t runner = agents - 1, hunter = nearest_tagger(x, y, runner);
+    for (uint32_t self = 0; self < agents; self++) {
+        uint32_t other = self == runner ? hunter : runner;
+        float* row = observation_of(block, (uint64_t)env * agents + self);
+        row[0] = state->share[x[self]];
+        row[1] = state->share[y[self]];
+        row[2] = state->share[x[other]];
+        row[3] = state->share[y[other]];
+        row[4] = self == runner ? 1.0f : 0.0f;
+        row[5] = time;
+    }
+}
+
+static void observe(const pv_block* block, const tag_state* state, uint32_t env) {
+    const tag_config* config = config_of(block->context);
+    float time = (float)state->time[env] / (float)config->episode_length;
+    if (config->use_full_observation) observe_full(block, state, env, agents_of(config), time);
+    else observe_partial(block, state, env, agents_of(config), time);
+}
+
+// ---- reset -----------------------------------------------------------------------------------------------------------------------
+
+static void place(const pv_block* block, const tag_state* state, uint32_t env) {
+    const tag_config* config = config_of(block->context);
+    const uint64_t seed = state->seed[env], episode = state->episode[env];
+    const uint32_t agents = agents_of(config);
+    int32_t* x = state->x + (uint64_t)env * agents;
+    int32_t* y = state->y + (uint64_t)env * agents;
+    if (config->random_starts) {
+        uint32_t cells = (uint32_t)config->grid_length + 1;
+        for (uint32_t i = 0; i < agents; i++) {
+            x[i] = (int32_t)pv_rng_below(seed, episode, 0, 2 * i, cells);
+            y[i] = (int32_t)pv_rng_below(seed, episode, 0, 2 * i + 1, cells);
+        }
+        return;
+    }
+    uint64_t count = 0;
+    const int32_t* start_x = pv_params_find(block->context->params, "start_x", PV_I32, &count);
+    const int32_t* start_y = pv_params_find(block->context->params, "start_y", PV_I32, &count);
+    uint64_t layouts = count / agents, layout = 0;
+    if (state->task[env] >= 0) layout = (uint64_t)state->task[env] % layouts;
+    else if (layouts > 1) layout = pv_rng_below(seed, episode, 0, 0, (uint32_t)layouts);
+    memcpy(x, start_x + layout * agents, agents * sizeof(int32_t));
+    memcpy(y, start_y + layout * agents, agents * sizeof(int32_t));
+}
+
+static void write_reset_rows(const pv_block* block, const tag_state* state, uint32_t env) {
+    const uint32_t agents = agents_of(config_of(block->context));
+    const pv_rows* rows = &block->rows[0];
+    const uint64_t first = (uint64_t)env * agents;
+    memset(rows->rewards + first, 0, agents * sizeof(float));
+    memset(rows->terminals + first, 0, agents);
+    memset(rows->truncations + first, 0, agents);
+    memset(rows->masks + first, 1, agents);
+    memset(rows->agent_types + first, 0, agents);
+    rows->agent_types[first + agents - 1] = 1;
+    if (config_of(block->context)->use_full_observation) write_constants(block, env, agents);
+    observe(block, state, env);
+}
+
+static void begin_episode(pv_block* block, const tag_state* state, uint32_t env) {
+    state->task[env] = block->tasks[env];
+    state->time[env] = 0;
+    state->over[env] = 0;
+    state->tagger_return[env] = 0.0f;
+    state->runner_return[env] = 0.0f;
+    place(block, state, env);
+    write_reset_rows(block, state, env);
+}
+
+static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
+    tag_state state = state_of(block);
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        if (mask && !mask[env]) continue;
+        state.episode[env] = seeds ? 0 : state.episode[env] + 1;
+        if (seeds) state.seed[env] = seeds[env];
+        begin_episode(block, &state, env);
+    }
+    return PV_OK;
+}
+
+// ---- step ------------------------------------------------------------------------------------------------------------------------
+
+static inline int32_t clip(int32_t value, int32_t high) { return value < 0 ? 0 : value > high ? high : value; }
+
+// Moves every row and gives it the reward of a step without a tag. One flat loop; envs that are over are put right afterwards.
+static void move_all(const pv_block* block, const tag_state* state) {
+    const tag_config* config = config_of(block->context);
+    const pv_rows* rows = &block->rows[0];
+    const int32_t high = config->grid_length;
+    const float cost = config->step_cost_for_tagger, penalty = config->wall_hit_penalty;
+    int32_t* restrict x = state->x;
+    int32_t* restrict y = state->y;
+    const int32_t* restrict actions = rows->indices;
+    const uint8_t* restrict types = rows->agent_types;
+    float* restrict rewards = rows->rewards;
+    for (uint64_t r = 0; r < rows->count; r++) {
+        int32_t action = actions[r];
+        int32_t to_x = x[r] + (action == 1) - (action == 2), to_y = y[r] + (action == 3) - (action == 4);
+        int32_t new_x = clip(to_x, high), new_y = clip(to_y, high);
+        int wall = (new_x != to_x) | (new_y != to_y);
+        float step_reward = types[r] ? cost : -cost;
+        rewards[r] = wall ? step_reward - penalty : step_reward;
+        x[r] = new_x;
+        y[r] = new_y;
+    }
+}
+
+static int is_tagged(const int32_t* x, const int32_t* y, uint32_t taggers) {
+    int tagged = 0;
+    for (uint32_t i = 0; i < taggers; i++) tagged |= (x[i] == x[taggers]) & (y[i] == y[taggers]);
+    return tagged;
+}
+
+// Replaces the step reward by the tag reward, keeping the wall penalty: a reward is one of four values.
+static void reward_tag(const tag_config* config, float* rewards, uint32_t taggers) {
+    const float cost = config->step_cost_for_tagger, penalty = config->wall_hit_penalty;
+    for (uint32_t i = 0; i <= taggers; i++) {
+        float without_wall = i < taggers ? -cost : cost;
+        float tag = i < taggers ? config->tag_reward_for_tagger : -config->tag_penalty_for_runner;
+        rewards[i] = rewards[i] == without_wall ? tag : tag - penalty;
+    }
+}
+
+static void leave_records(pv_block* block, const tag_state* state, uint32_t env, int tagged) {
+    float taggers = (float)config_of(block->context)->num_taggers;
+    for (uint32_t type = 0; type < 2; type++) {
+        pv_record* record = pv_block_record(block);
+        if (!record) return;
+        memset(record, 0, sizeof *record);
+        record->episode = state->episode[env];
+        record->task = state->task[env];
+        record->env = block->first_env + env;
+        record->slot = type;
+        record->agent_type = type;
+        record->length = (uint32_t)state->time[env];
+        record->episode_return = type ? state->runner_return[env] : state->tagger_return[env] / taggers;
+        record->values[0] = (float)tagged;
+        record->values[1] = type ? 1.0f : taggers;
+    }
+}
+
+static void finish_step(pv_block* block, const tag_state* state, uint32_t env) {
+    const tag_config* config = config_of(block->context);
+    const pv_rows* rows = &block->rows[0];
+    const uint32_t taggers = (uint32_t)config->num_taggers, agents = taggers + 1;
+    const uint64_t first = (uint64_t)env * agents;
+    state->time[env]++;
+    int tagged = is_tagged(state->x + first, state->y + first, taggers);
+    if (tagged) reward_tag(config, rows->rewards + first, taggers);
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < taggers; i++) sum += rows->rewards[first + i];
+    state->tagger_return[env] += sum;
+    state->runner_return[env] += rows->rewards[first + taggers];
+    observe(block, state, env);
+    if (!tagged && state->time[env] < config->episode_length) return;
+    state->over[env] = 1;
+    memset((tagged ? rows->terminals : rows->truncations) + first, 1, agents);
+    leave_records(block, state, env, tagged);
+}
+
+static int tag_step(pv_block* block) {
+    tag_state state = state_of(block);
+    move_all(block, &state);
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        if (PV_UNLIKELY(state.over[env])) { // next-step autoreset
+            state.episode[env]++;
+            begin_episode(block, &state, env);
+        } else {
+            finish_step(block, &state, env);
+        }
+    }
+    return PV_OK;
+}
+
+// ---- save, load, peek ------------------------------------------------------------------------------------------------------------
+
+// The flat form of one env; positions follow.
+typedef struct tag_saved {
+    uint64_t seed, episode;
+    int64_t task;
+    int32_t time, over;
+    float tagger_return, runner_return;
+} tag_saved;
+
+_Static_assert(sizeof(tag_saved) == 40, "tag_describe counts 40 bytes");
+
+static int tag_save(pv_block* block, uint32_t env, uint8_t* out) {
+    tag_state state = state_of(block);
+    uint32_t agents = agents_of(config_of(block->context));
+    tag_saved saved = {state.seed[env],          state.episode[env], state.task[env],
+                       state.time[env],          state.over[env],    state.tagger_return[env],
+                       state.runner_return[env]};
+    memcpy(out, &saved, sizeof saved);
+    memcpy(out + sizeof saved, state.x + (uint64_t)env * agents, agents * sizeof(int32_t));
+    memcpy(out + sizeof saved + agents * sizeof(int32_t), state.y + (uint64_t)env * agents, agents * sizeof(int32_t));
+    return PV_OK;
+}
+
+static int tag_load(pv_block* block, uint32_t env, const uint8_t* in) {
+    const tag_config* config = config_of(block->context);
+    tag_state state = state_of(block);
+    uint32_t agents = agents_of(config);
+    tag_saved saved;
+    memcpy(&saved, in, sizeof saved);
+    int32_t* x = state.x + (uint64_t)env * agents;
+    int32_t* y = state.y + (uint64_t)env * agents;
+    memcpy(x, in + sizeof saved, agents * sizeof(int32_t));
+    memcpy(y, in + sizeof saved + agents * sizeof(int32_t), agents * sizeof(int32_t));
+    for (uint32_t i = 0; i < agents; i++) {
+        if (x[i] < 0 || x[i] > config->grid_length || y[i] < 0 || y[i] > config->grid_length)
+            return pv_block_error(block, env, "saved state: agent %u stands on (%d, %d), outside 0 to %d", i, x[i], y[i],
+                                  config->grid_length);
+    }
+    state.seed[env] = saved.seed;
+    state.episode[env] = saved.episode;
+    state.task[env] = saved.task;
+    state.time[env] = saved.time;
+    state.over[env] = saved.over != 0;
+    state.tagger_return[env] = saved.tagger_return;
+    state.runner_return[env] = saved.runner_return;
+    return PV_OK;
+}
+
+static int tag_peek(pv_block* block, uint32_t env, uint8_t* out) {
+    tag_state state = state_of(block);
+    uint32_t agents = agents_of(config_of(block->context));
+    memcpy(out, state.x + (uint64_t)env * agents, agents * sizeof(int32_t));
+    memcpy(out + agents * sizeof(int32_t), state.y + (uint64_t)env * agents, agents * sizeof(int32_t));
+    memcpy(out + 2 * agents * sizeof(int32_t), &state.time[env], sizeof(int32_t));
+    return PV_OK;
+}
+
+const pv_env_type pv_tag_grid_type = {
+    .abi = PV_ABI,
+    .struct_bytes = sizeof(pv_env_type),
+    .name = "tag_grid",
+    .config_fields = config_fields,
+    .config_count = sizeof config_fields / sizeof config_fields[0],
+    .config_bytes = sizeof(tag_config),
+    .describe = tag_describe,
+    .bytes = tag_bytes,
+    .init = tag_init,
+    .reset = tag_reset,
+    .step = tag_step,
+    .save = tag_save,
+    .load = tag_load,
+    .peek = tag_peek,
+    .close = tag_close,
+};

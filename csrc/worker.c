@@ -1,0 +1,286 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// See worker.h. A worker owns the state of its envs (allocated here, private to the process) and writes its rows, records, counters,
+// status lines, error slot and transfer region in the slab while a command is open; the learner owns all of them otherwise.
+#include "worker.h"
+
+#include "action.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PV_EXIT_ORPHAN 70
+
+// ---- starting and ending -----------------------------------------------------------------------------------------------------
+
+static int fail(pv_worker* worker, int code, const char* text) {
+    pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
+    slot->code = (uint32_t)code;
+    slot->env = PV_ALL_ENVS;
+    if (text) strncpy(slot->text, text, PV_ERROR_TEXT - 1);
+    return code;
+}
+
+static int open_block(pv_worker* worker, uint32_t half) {
+    pv_block* block = &worker->blocks[half];
+    block->context = &worker->context;
+    block->spec = &worker->slab->spec;
+    pv_slab_block(worker->slab, worker->index, half, block);
+    if (!block->env_count) return PV_OK;
+    uint64_t bytes = pv_align_up(worker->type->bytes(&worker->context, block->env_count), 64);
+    if (posix_memalign(&block->state, 64, bytes ? bytes : 64)) {
+        block->state = NULL;
+        return fail(worker, PV_ERROR_MEMORY, "not enough memory for the env states: use fewer envs");
+    }
+    memset(block->state, 0, bytes ? bytes : 64); // also touches every page, so that step never faults
+    int code = worker->type->init(block);
+    return code ? fail(worker, code, NULL) : PV_OK;
+}
+
+int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_type* type, const uint8_t* data,
+                   uint64_t data_bytes) {
+    memset(worker, 0, sizeof *worker);
+    worker->slab = (pv_slab*)slab;
+    worker->type = type;
+    worker->index = index;
+    if (type->abi != PV_ABI || type->struct_bytes != sizeof(pv_env_type)) {
+        return fail(worker, PV_ERROR_ABI, "the env type was built against other puffervec headers: rebuild it");
+    }
+    worker->context.config = pv_slab_at(worker->slab, worker->slab->config_offset);
+    worker->context.params = (const pv_params*)(void*)pv_slab_at(worker->slab, worker->slab->params_offset);
+    worker->context.data = data;
+    worker->context.data_bytes = data_bytes;
+    for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
+        worker->seen[half] = pv_load_acquire(&pv_status_line(worker->slab, index, half)->turn);
+        int code = open_block(worker, half);
+        if (code) return code;
+    }
+    worker->ready = 1;
+    return PV_OK;
+}
+
+void pv_worker_close(pv_worker* worker) {
+    for (uint32_t half = 0; half < PV_MAX_BUFFERS; half++) {
+        pv_block* block = &worker->blocks[half];
+        if (!block->state) continue;
+        if (worker->ready) worker->type->close(block);
+        free(block->state);
+        block->state = NULL;
+    }
+    worker->ready = 0;
+}
+
+static void* watch_parent(void* argument) {
+    struct pollfd watched = {(int)(intptr_t)argument, POLLIN, 0};
+    while (poll(&watched, 1, -1) < 0 && errno == EINTR) {
+    }
+    _exit(PV_EXIT_ORPHAN); // no clean-up: the learner is gone, and the kernel frees the rest
+}
+
+int pv_watch_parent(int fd) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); // signals belong to the main thread
+    int error = pthread_create(&thread, NULL, watch_parent, (void*)(intptr_t)fd);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? error : pthread_detach(thread);
+}
+
+// ---- saving and loading envs -------------------------------------------------------------------------------------------------
+
+// Copies one env's rows of one array out of (or into) the slab.
+static uint8_t* move_rows(void* rows, uint64_t env, uint64_t bytes_per_env, uint8_t* buffer, int load) {
+    uint8_t* at = (uint8_t*)rows + env * bytes_per_env;
+    if (load) memcpy(at, buffer, bytes_per_env);
+    else memcpy(buffer, at, bytes_per_env);
+    return buffer + bytes_per_env;
+}
+
+static uint8_t* move_env_rows(pv_block* block, uint32_t env, uint8_t* buffer, int load) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_group_spec* spec = &block->spec->groups[g];
+        const pv_rows* rows = &block->rows[g];
+        uint64_t agents = spec->agents;
+        buffer = move_rows(rows->observations, env, agents * rows->observation_bytes, buffer, load);
+        buffer = move_rows(rows->rewards, env, agents * sizeof(float), buffer, load);
+        buffer = move_rows(rows->terminals, env, agents, buffer, load);
+        buffer = move_rows(rows->truncations, env, agents, buffer, load);
+        buffer = move_rows(rows->masks, env, agents, buffer, load);
+        buffer = move_rows(rows->agent_types, env, agents, buffer, load);
+        if (rows->action_masks) buffer = move_rows(rows->action_masks, env, agents * spec->action_mask_size, buffer, load);
+    }
+    return buffer;
+}
+
+static pv_block* block_of(pv_worker* worker, uint32_t env) {
+    for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
+        pv_block* block = &worker->blocks[half];
+        if (env >= block->first_env && env < block->first_env + block->env_count) return block;
+    }
+    return NULL;
+}
+
+static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load) {
+    uint8_t* buffer = pv_slab_transfer(worker->slab, worker->index);
+    for (uint32_t env = first; env < first + count; env++) {
+        pv_block* block = block_of(worker, env);
+        if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+        uint32_t local = env - block->first_env;
+        buffer = move_env_rows(block, local, buffer, load);
+        int code = load ? worker->type->load(block, local, buffer) : worker->type->save(block, local, buffer);
+        if (code) return code;
+        buffer += worker->slab->spec.save_bytes;
+    }
+    return PV_OK;
+}
+
+static int peek_env(pv_worker* worker, uint32_t env) {
+    pv_block* block = block_of(worker, env);
+    if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+    return worker->type->peek(block, env - block->first_env, pv_slab_transfer(worker->slab, worker->index));
+}
+
+// ---- serving commands --------------------------------------------------------------------------------------------------------
+
+static void forget_records(pv_block* block) {
+    *block->record_count = 0;
+    *block->record_dropped = 0;
+}
+
+static int reset_block(pv_worker* worker, pv_block* block, int masked, int seeded) {
+    const pv_slab* slab = worker->slab;
+    const uint8_t* masks = masked ? pv_slab_at(slab, slab->reset_masks_offset) + block->first_env : NULL;
+    const uint64_t* seeds =
+        seeded ? (const uint64_t*)(void*)pv_slab_at(slab, slab->seeds_offset) + block->first_env : NULL;
+    return worker->type->reset(block, masks, seeds);
+}
+
+static int run_command(pv_worker* worker, uint32_t half, const pv_line* command) {
+    pv_block* block = &worker->blocks[half];
+    switch (command->semaphore) {
+        case PV_STEP:
+            forget_records(block);
+            return block->env_count ? worker->type->step(block) : PV_OK;
+        case PV_RESET:
+            forget_records(block);
+            return block->env_count ? reset_block(worker, block, command->count != 0, command->seeded) : PV_OK;
+        case PV_SAVE: return move_envs(worker, command->first, command->count, 0);
+        case PV_LOAD: return move_envs(worker, command->first, command->count, 1);
+        case PV_PEEK: return peek_env(worker, command->first);
+        default: return PV_OK; // PV_CLOSE
+    }
+}
+
+// Runs the open command of `half` and publishes the result. Returns 1 after PV_CLOSE.
+static int serve(pv_worker* worker, uint32_t half) {
+    pv_line* command = pv_command_line(worker->slab, worker->index, half);
+    pv_line* status = pv_status_line(worker->slab, worker->index, half);
+    uint32_t turn = pv_load_acquire(&command->turn);
+    uint64_t begin_ns = pv_now_ns();
+    int code = run_command(worker, half, command);
+    if (PV_UNLIKELY(code)) {
+        pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
+        slot->code = (uint32_t)code;
+        slot->turn = turn;
+    }
+    status->begin_ns = begin_ns;
+    status->end_ns = pv_now_ns();
+    worker->seen[half] = turn;
+    int close = command->semaphore == PV_CLOSE;
+    pv_publish(status, &status->bell, code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
+    return close;
+}
+
+void pv_worker_serve(pv_worker* worker, uint32_t half) {
+    if (pv_load_acquire(&pv_command_line(worker->slab, worker->index, half)->turn) != worker->seen[half]) serve(worker, half);
+}
+
+uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker) { return pv_slab_span(slab, worker, 0).env_count ? 0 : 1; }
+
+static pv_bell* worker_bell(const pv_slab* slab, uint32_t worker) {
+    return &pv_command_line(slab, worker, pv_worker_home(slab, worker))->bell;
+}
+
+void pv_worker_refuse(pv_worker* worker) {
+    uint32_t home = pv_worker_home(worker->slab, worker->index);
+    pv_line* status = pv_status_line(worker->slab, worker->index, home);
+    uint32_t turn = pv_load_acquire(&pv_command_line(worker->slab, worker->index, home)->turn);
+    pv_publish(status, &status->bell, PV_FAILED, turn, &worker->waiter);
+}
+
+void pv_worker_run(pv_worker* worker) {
+    pv_watch watches[PV_MAX_BUFFERS];
+    uint32_t halves[PV_MAX_BUFFERS];
+    int count = 0;
+    for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
+        if (!worker->blocks[half].env_count) continue;
+        halves[count] = half;
+        watches[count++].line = pv_command_line(worker->slab, worker->index, half);
+    }
+    pv_bell* bell = worker_bell(worker->slab, worker->index);
+    for (int resume = 0;;) {
+        for (int i = 0; i < count; i++) watches[i].seen = worker->seen[halves[i]];
+        int changed = pv_wait(watches, count, bell, &worker->waiter, PV_SLICE_NS, resume);
+        resume = changed < 0;
+        if (changed >= 0 && serve(worker, halves[changed])) return;
+    }
+}
+
+// ---- the learner's side ------------------------------------------------------------------------------------------------------
+
+void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t semaphore, uint32_t first, uint32_t count,
+                      pv_waiter* waiter) {
+    pv_line* command = pv_command_line(slab, worker, half);
+    command->first = first;
+    command->count = count;
+    pv_publish(command, worker_bell(slab, worker), semaphore, command->turn + 1, waiter);
+}
+
+void pv_turn_send(pv_slab* slab, uint32_t half, uint8_t semaphore, uint8_t seeded, uint32_t count, pv_waiter* waiter) {
+    pv_span workers = pv_slab_workers(slab, half);
+    for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
+        pv_command_line(slab, w, half)->seeded = seeded;
+        pv_turn_send_one(slab, w, half, semaphore, 0, count, waiter);
+    }
+}
+
+uint64_t pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter) {
+    uint64_t replaced = pv_actions_write(slab, half, 0, actions, dtype);
+    pv_turn_send(slab, half, PV_STEP, 0, 0, waiter);
+    return replaced;
+}
+
+int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* waiter, int64_t slice_ns, int resume) {
+    pv_line* status = pv_status_line(slab, worker, half);
+    uint32_t turn = pv_command_line(slab, worker, half)->turn;
+    uint32_t seen;
+    while ((seen = pv_load_acquire(&status->turn)) != turn) {
+        pv_watch watch = {status, seen};
+        if (pv_wait(&watch, 1, &status->bell, waiter, slice_ns, resume) < 0) return -1 - (int)worker;
+    }
+    return status->semaphore == PV_FAILED ? PV_TURN_FAILED : 0;
+}
+
+int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t first_worker, pv_waiter* waiter, int64_t slice_ns, int resume) {
+    pv_span workers = pv_slab_workers(slab, half);
+    uint32_t end = workers.first_env + workers.env_count;
+    for (uint32_t w = first_worker < workers.first_env ? workers.first_env : first_worker; w < end; w++) {
+        int result = pv_turn_recv_one(slab, w, half, waiter, slice_ns, resume);
+        if (result < 0) return result;
+        resume = 0;
+    }
+    int flags = 0;
+    for (uint32_t w = workers.first_env; w < end; w++) {
+        if (pv_status_line(slab, w, half)->semaphore == PV_FAILED) flags |= PV_TURN_FAILED;
+        uint8_t* area = pv_slab_at(slab, slab->records_offset + ((uint64_t)w * PV_MAX_BUFFERS + half) * slab->record_area_bytes);
+        if (*(uint32_t*)(void*)area) flags |= PV_TURN_RECORDS;
+    }
+    return flags;
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Both ends of a turn. Worker side (stop 2 of an observation's path): wait for a command, run it on my envs, publish. Learner side:
+// send a command to the workers of a half, wait for them. The same worker code runs in a process, in a thread and, for the Serial
+// backend, inside the learner itself.
+#pragma once
+
+#include "channel.h"
+#include "env.h"
+#include "slab.h"
+
+/* [cffi] */
+typedef struct pv_worker {
+    pv_slab* slab;
+    const pv_env_type* type;
+    pv_context context;
+    uint32_t index;
+    uint32_t ready;               // init succeeded
+    uint32_t seen[PV_MAX_BUFFERS]; // last command turn served, per half
+    pv_block blocks[PV_MAX_BUFFERS];
+    pv_waiter waiter;
+} pv_worker;
+
+// Makes the worker's env blocks (allocates their state) and runs init. Returns PV_OK or an error code with its text in the worker's
+// error slot. data: shared read-only bytes, alive until pv_worker_close.
+int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_type* type, const uint8_t* data,
+                   uint64_t data_bytes);
+// Serves commands until PV_CLOSE. Blocks.
+void pv_worker_run(pv_worker* worker);
+// Serves the command that stands in the line of `half`, if it was not served yet. Never waits.
+void pv_worker_serve(pv_worker* worker, uint32_t half);
+// Answers the command that stands in the worker's home line with a failure, whose text is in the error slot: what a worker does
+// that could not be opened.
+void pv_worker_refuse(pv_worker* worker);
+// The half whose command line carries commands to this worker alone: the first half that it serves.
+uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker);
+// Frees the env blocks. Safe after a failed open and when called twice.
+void pv_worker_close(pv_worker* worker);
+// Starts a thread that ends this process at once (exit status 70) when `fd` becomes readable or is hung up, which is what the
+// read end of a pipe does when the process that holds its write end is gone. Needs no GIL. Returns 0, or an errno.
+int pv_watch_parent(int fd);
+
+// Learner side. Sends a command to every worker of `half`.
+void pv_turn_send(pv_slab* slab, uint32_t half, uint8_t semaphore, uint8_t seeded, uint32_t count, pv_waiter* waiter);
+// Sends a command to one worker.
+void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t semaphore, uint32_t first, uint32_t count,
+                      pv_waiter* waiter);
+// pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group. Returns how many values were replaced.
+uint64_t pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter);
+// Waits for the workers [first_worker, ...) of `half` in order, sleeping for at most slice_ns. Returns a negative number -1 - w if
+// worker w is not done yet; else 0, plus PV_TURN_RECORDS if episode records stand in the slab, plus PV_TURN_FAILED if a worker
+// reported an error.
+int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t first_worker, pv_waiter* waiter, int64_t slice_ns, int resume);
+// Waits for one worker; returns -1 - w, 0 or PV_TURN_FAILED.
+int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* waiter, int64_t slice_ns, int resume);
+#define PV_TURN_RECORDS 1
+#define PV_TURN_FAILED 2
+/* [/cffi] */

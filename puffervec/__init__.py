@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Thousands of reinforcement-learning environments, stepped by workers that write into memory shared with the learner.
+
+>>> import puffervec
+>>> with puffervec.make("tag_grid", num_envs=4, backend="serial") as vec:
+...     observations, infos = vec.reset(seed=0)
+...     observations.shape
+(20, 21)
+
+Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by `puffervec.train`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from puffervec.errors import PuffervecError as PuffervecError
+    from puffervec.native import EnvData as EnvData
+    from puffervec.native import NativeEnv as NativeEnv
+    from puffervec.backends import Multiprocessing as Multiprocessing
+    from puffervec.backends import Serial as Serial
+    from puffervec.backends import Threading as Threading
+    from puffervec.vector import VectorEnv as VectorEnv
+    from puffervec.backends import make as make
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "make": "puffervec.backends",
+    "VectorEnv": "puffervec.vector",
+    "Serial": "puffervec.backends",
+    "Threading": "puffervec.backends",
+    "Multiprocessing": "puffervec.backends",
+    "NativeEnv": "puffervec.native",
+    "EnvData": "puffervec.native",
+    "PuffervecError": "puffervec.errors",
+}
+
+__all__ = ["EnvData", "Multiprocessing", "NativeEnv", "PuffervecError", "Serial", "Threading", "VectorEnv", "make"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that defines `name` on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'puffervec' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the lazy names too."""
+    return sorted([*globals(), *_HOME])

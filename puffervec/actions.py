@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The border that actions cross, Python's part: kind, count and shape. C casts, checks values and copies (csrc/action.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+from puffervec.errors import ActionError
+from puffervec.slab import GroupRows, Half
+from puffervec.spec import DTYPE_CODE, EnvSpec, GroupSpec
+
+
+def _kinds(group: GroupSpec) -> str:
+    return "f" if group.action_kind == "continuous" else "iu"
+
+
+def _shape(group: GroupSpec, rows: int) -> tuple[int, ...]:
+    return (rows,) if group.action_kind == "discrete" else (rows, group.action_dims)
+
+
+def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
+    """Return the (dtype, shape) pairs that need no conversion, with their dtype codes, for `send`'s fast path."""
+    shape = _shape(group, rows)
+    return {
+        (dtype, shape): code for dtype, code in DTYPE_CODE.items() if dtype.kind in _kinds(group) and dtype.name != "float16"
+    }
+
+
+def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
+    """Return `given` as a contiguous array of the right kind and shape, or raise ActionError."""
+    expected = _shape(group, rows.rows)
+    wanted = "floats" if group.action_kind == "continuous" else "integers"
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise ActionError(f"actions of {group.name!r} cannot be read as an array ({error}): give {wanted} of shape {expected}") from None
+    if group.action_kind == "continuous" and array.dtype.kind in "iu":
+        array = array.astype(np.float32)
+    if array.dtype == np.float16:
+        array = array.astype(np.float32)
+    if array.dtype.kind not in _kinds(group) or array.dtype not in DTYPE_CODE:
+        raise ActionError(f"actions of {group.name!r} have dtype {array.dtype}: give {wanted} of shape {expected}")
+    if array.shape != expected and array.shape != (rows.rows, group.action_dims):
+        raise ActionError(f"actions of {group.name!r} have shape {array.shape}: give {wanted} of shape {expected}")
+    return np.ascontiguousarray(array)
+
+
+def _check_strict(slab: Any, group: GroupSpec, half: int, g: int, array: np.ndarray) -> None:
+    first = ffi.new("uint64_t*")
+    bad = lib.pv_actions_check(slab, half, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype], first)
+    if bad:
+        row, dim = divmod(int(first[0]), group.action_dims)
+        allowed = "a finite number" if group.action_kind == "continuous" else f"0 to {group.action_sizes[dim] - 1}"
+        raise ActionError(
+            f"{bad} action value(s) of {group.name!r} are out of range, first row {row}: {array.reshape(-1)[first[0]]}; "
+            f"use {allowed} (strict=True; nothing was sent)"
+        )
+
+
+def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool) -> int:
+    """Check a batch of actions of all groups and copy it into the slab's action rows.
+
+    Args:
+        actions: an array or list for one group, a mapping by group name for several, None for what stands in the rows already.
+    Returns:
+        how many values were replaced by the no-op.
+    Raises:
+        ActionError: nothing was written.
+    """
+    groups = spec.groups
+    if actions is None:
+        given = {name: rows.actions for name, rows in half.groups.items()}
+    elif len(groups) == 1:
+        given = {groups[0].name: actions}
+    elif isinstance(actions, Mapping) and set(actions) == set(half.groups):
+        given = dict(actions)
+    else:
+        found = sorted(actions) if isinstance(actions, Mapping) else type(actions).__name__
+        raise ActionError(f"actions are {found}: give a dict with the groups {sorted(half.groups)}")
+    arrays = [_as_array(group, half.groups[group.name], given[group.name]) for group in groups]
+    if strict:
+        for g, array in enumerate(arrays):
+            _check_strict(slab, groups[g], index, g, array)
+    return sum(
+        int(lib.pv_actions_write(slab, index, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype])) for g, array in enumerate(arrays)
+    )

@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How many cores this process may really use: its affinity mask and the CPU quota of its cgroup, not what the host has."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+
+def affinity() -> list[int]:
+    """Return the numbers of the cores that this process may run on, ascending."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
+    """Return the cgroup folder of this process for a controller ("" is version 2) and its parents, innermost first."""
+    for line in _read(proc / "self/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        if controller in names.split(","):
+            base = root / controller if controller else root
+            inner = base / path.lstrip("/")
+            return [inner, *(parent for parent in inner.parents if parent == base or base in parent.parents)]
+    return [root / controller if controller else root]
+
+
+def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -> float | None:
+    """Return the CPU quota of this process's cgroup in cores, the tightest of its parents, or None if there is no limit.
+
+    Args:
+        root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
+    Source:
+        Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst (cfs_quota_us).
+    """
+    quotas = []
+    for folder in _group_folders(root, proc, ""):
+        fields = _read(folder / "cpu.max").split()
+        if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit() and int(fields[1]) > 0:
+            quotas.append(int(fields[0]) / int(fields[1]))
+    for folder in _group_folders(root, proc, "cpu"):
+        quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit() and int(period) > 0:
+            quotas.append(int(quota) / int(period))
+    return min(quotas) if quotas else None
+
+
+def usable_cores() -> int:
+    """Return the number of cores worth starting workers for: affinity bounded by the quota (rounded up), at least 1."""
+    cores = len(affinity())
+    quota = cpu_quota()
+    return max(1, cores if quota is None else min(cores, math.ceil(quota)))

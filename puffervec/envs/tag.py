@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`tag_grid`: discrete Tag on a grid (csrc/tag/grid.c), with the parameter names of WarpDrive's TagGridWorld."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from puffervec.errors import ConfigError
+from puffervec.native import EnvData, NativeEnv
+
+
+@dataclass(frozen=True)
+class TagGridConfig:
+    """Settings of tag_grid, with the names and defaults of TagGridWorld's constructor."""
+
+    num_taggers: int = 10
+    """Agents that chase; one runner comes on top (the last agent)."""
+    grid_length: int = 10
+    """Cells are 0 to grid_length in both axes."""
+    episode_length: int = 100
+    """Steps until the episode is truncated."""
+    wall_hit_penalty: float = 0.1
+    """Taken from an agent that walks into a wall."""
+    tag_reward_for_tagger: float = 10.0
+    """Given to every tagger when the runner is tagged."""
+    tag_penalty_for_runner: float = 2.0
+    """Taken from the runner when it is tagged."""
+    step_cost_for_tagger: float = 0.01
+    """Taken from each tagger, and given to the runner, for every step without a tag."""
+    use_full_observation: bool = True
+    """All positions (4 N + 1 floats), or own position and the nearest opponent's (6 floats)."""
+    random_starts: bool = False
+    """Draw every agent's start cell at each reset."""
+    starting_location_x: Sequence[int] | None = field(default=None, metadata={"python": True})
+    """Start cells, one per agent, or layouts x agents. None: taggers in the middle, the runner at 0."""
+    starting_location_y: Sequence[int] | None = field(default=None, metadata={"python": True})
+    """Likewise for y."""
+    seed: int | None = field(default=None, metadata={"python": True})
+    """Accepted so that WarpDrive settings work unchanged; the game itself draws nothing. Seeds go to reset."""
+
+
+def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np.ndarray:
+    if given is None:
+        middle = int(0.5 * config.grid_length)
+        return np.array([middle] * config.num_taggers + [0], np.int32)
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu" or array.ndim not in (1, 2):
+        raise ConfigError(f"tag_grid: {name} has shape {array.shape} and type {array.dtype}: give whole numbers, one per agent")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def _build(config: TagGridConfig) -> EnvData:
+    params: dict[str, Any] = {
+        "start_x": _starts(config, config.starting_location_x, "starting_location_x"),
+        "start_y": _starts(config, config.starting_location_y, "starting_location_y"),
+    }
+    return EnvData(params=params)
+
+
+ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build)

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""C envs as Python sees them: a name in the C table, a config dataclass that mirrors its struct, and the data it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+from puffervec.errors import ConfigError
+from puffervec.spec import DTYPE_CODE, DTYPES, EnvSpec, read_spec
+
+# What a dataclass field becomes in the C struct, and its struct-module letter.
+_KIND = {"int": "i4", "bool": "i4", "float": "f4"}
+_LETTER = {"i4": "i", "f4": "f"}
+
+
+@dataclass(frozen=True)
+class EnvData:
+    """What an env type reads besides its config.
+
+    Attributes:
+        params: named arrays, copied once into the slab.
+        data: a read-only file that every worker maps (compiled scenes), or None.
+    """
+
+    params: Mapping[str, np.ndarray] = field(default_factory=dict)
+    data: Path | None = None
+
+
+@dataclass(frozen=True)
+class NativeEnv:
+    """A C env type.
+
+    Attributes:
+        name: as in the C table (`pv_env_type.name`).
+        config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float is
+            float32); fields with `metadata={"python": True}` exist in Python only.
+        build: makes params and data from a config; may raise ConfigError or SceneError.
+        evaluate: "module:function" that `puffer-train eval` calls, or None.
+    """
+
+    name: str
+    config: type[Any]
+    build: Callable[[Any], EnvData]
+    evaluate: str | None = None
+
+    def __post_init__(self) -> None:
+        """Compare the dataclass with the C struct."""
+        _compare_config(self.name, self.config)
+
+    def configure(self, settings: Mapping[str, Any] | Any | None) -> Any:
+        """Return a config from a mapping of settings, a config, or None for the defaults.
+
+        Raises:
+            ConfigError: an unknown setting, or a value of another type.
+        """
+        if isinstance(settings, self.config):
+            return settings
+        known = {f.name: f for f in dataclasses.fields(self.config)}
+        given = dict(settings or {})
+        for name, value in given.items():
+            if name not in known:
+                raise ConfigError(f"{self.name} has no setting {name!r}: the settings are {', '.join(known)}")
+            if not known[name].metadata.get("python"):
+                given[name] = _checked(self.name, known[name], value)
+        return self.config(**given)
+
+
+def c_fields(config: type[Any]) -> list[dataclasses.Field[Any]]:
+    """Return the dataclass fields that the C struct has too, in order."""
+    return [f for f in dataclasses.fields(config) if not f.metadata.get("python")]
+
+
+def _type_name(f: dataclasses.Field[Any]) -> str:
+    return f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+
+
+def _checked(env: str, f: dataclasses.Field[Any], value: Any) -> Any:
+    """Return `value` as the field's type, or raise."""
+    wanted = _type_name(f)
+    accepted: dict[str, tuple[type, ...]] = {
+        "int": (int, np.integer),
+        "bool": (bool, np.bool_),
+        "float": (int, float, np.integer, np.floating),
+    }
+    is_bool = isinstance(value, (bool, np.bool_))
+    if not isinstance(value, accepted[wanted]) or (is_bool and wanted != "bool"):
+        raise ConfigError(f"{env}: {f.name} is {value!r}, which is {type(value).__name__}: give {wanted}")
+    if wanted == "int" and not -(2**31) <= value < 2**31:
+        raise ConfigError(f"{env}: {f.name} is {value}: whole numbers here have 32 bits")
+    return {"int": int, "bool": bool, "float": float}[wanted](value)
+
+
+def env_type(name: str) -> Any:
+    """Return the C table entry `const pv_env_type*` of that name.
+
+    Raises:
+        ConfigError: no such type was compiled in.
+    """
+    found = lib.pv_env_find(name.encode())
+    if found == ffi.NULL:
+        raise ConfigError(f"the C core has no env type {name!r}: rebuild it, or check csrc/env_list.h")
+    return found
+
+
+def _compare_config(name: str, config: type[Any]) -> None:
+    """Raise ImportError where the dataclass and the C struct differ in name, order, kind or size."""
+    native = env_type(name)
+    in_c = []
+    for i in range(native.config_count):
+        entry = native.config_fields[i]
+        in_c.append((ffi.string(entry.name).decode(), DTYPES[entry.kind], entry.offset))
+    in_python = [(f.name, _KIND[_type_name(f)], 4 * i) for i, f in enumerate(c_fields(config))]
+    if in_c != in_python or native.config_bytes != 4 * len(in_python):
+        differing = [pair for pair in zip(in_c, in_python, strict=False) if pair[0] != pair[1]]
+        raise ImportError(
+            f"{config.__name__} and the C config of {name!r} differ (C, Python): {differing or (len(in_c), len(in_python))}; "
+            "rebuild the C core or mend the dataclass"
+        )
+
+
+def pack_config(config: Any) -> bytes:
+    """Return the bytes of the C config struct."""
+    fields = c_fields(type(config))
+    letters = "".join(_LETTER[_KIND[_type_name(f)]] for f in fields)
+    try:
+        return struct.pack("<" + letters, *(getattr(config, f.name) for f in fields))
+    except struct.error as error:
+        raise ConfigError(f"a setting of {type(config).__name__} does not fit its C type: {error}") from None
+
+
+def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
+    """Return the params blob: head, one entry per array, then the arrays, each aligned to 64 bytes."""
+    head, entry = ffi.sizeof("pv_params"), ffi.sizeof("pv_param")
+    at = head + entry * len(params)
+    entries, chunks = [], []
+    for name, given in params.items():
+        array = np.ascontiguousarray(given)
+        at = -(-at // 64) * 64
+        item = ffi.new("pv_param*")
+        item.name = name.encode()
+        item.dtype, item.ndim = DTYPE_CODE[array.dtype], array.ndim
+        for axis, length in enumerate(array.shape):
+            item.shape[axis] = length
+        item.offset, item.bytes = at, array.nbytes
+        entries.append(bytes(ffi.buffer(item)))
+        chunks.append((at, array.tobytes()))
+        at += array.nbytes
+    blob = bytearray(at)
+    start = ffi.new("pv_params*", {"bytes": at, "count": len(params)})
+    blob[: head + entry * len(params)] = bytes(ffi.buffer(start)) + b"".join(entries)
+    for offset, chunk in chunks:
+        blob[offset : offset + len(chunk)] = chunk
+    return bytes(blob)
+
+
+def describe(name: str, config: bytes, params: bytes, data: Any) -> tuple[Any, EnvSpec]:
+    """Ask the env type for its spec.
+
+    Args:
+        config, params: blobs from pack_config and pack_params. data: a buffer with the shared data, or None.
+    Returns:
+        the C `pv_spec` and its Python form.
+    Raises:
+        ConfigError: with the env's own words.
+    """
+    # Copies, because C wants alignment that bytes objects do not promise.
+    config_copy, params_copy = ffi.new("uint64_t[]", len(config) // 8 + 1), ffi.new("uint64_t[]", len(params) // 8 + 1)
+    ffi.memmove(config_copy, config, len(config))
+    ffi.memmove(params_copy, params, len(params))
+    context = ffi.new("pv_context*")
+    context.config, context.params = config_copy, ffi.cast("const pv_params*", params_copy)
+    mapped = ffi.from_buffer("uint8_t[]", data) if data is not None else ffi.NULL
+    context.data, context.data_bytes = mapped, len(data) if data is not None else 0
+    spec, text = ffi.new("pv_spec*"), ffi.new("char[]", lib.PV_ERROR_TEXT)
+    if env_type(name).describe(context, spec, text):
+        raise ConfigError(f"{name}: {ffi.string(text).decode(errors='replace')}")
+    return spec, read_spec(spec)

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Starting, watching and ending worker processes. Runs in the learner.
+
+Workers are started by multiprocessing, with the user's main module hidden for the moment of the start: multiprocessing would
+otherwise import it in each worker, which is why libraries ask for `if __name__ == "__main__"` and fail at the prompt. Ours need not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Iterator, Sequence
+from multiprocessing import connection
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from puffervec.errors import ConfigError, WorkerDied
+from puffervec.worker_main import WorkerTask, main
+
+START_METHODS = ("spawn", "forkserver", "fork")
+_main_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Replace `__main__` by an empty module, so that multiprocessing finds no main script to import in the child."""
+    with _main_lock:
+        user_main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = user_main
+
+
+def _context(start_method: str) -> BaseContext:
+    if start_method not in START_METHODS:
+        raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join(START_METHODS)}")
+    if start_method == "fork" and threading.active_count() > 1:
+        names = ", ".join(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
+        raise ConfigError(
+            f"start_method='fork' with other threads running ({names}) can deadlock in the child: "
+            "use 'spawn' or 'forkserver', or make the vector env before starting threads"
+        )
+    return multiprocessing.get_context(start_method)
+
+
+class WorkerProcesses:
+    """The worker processes of one vector env."""
+
+    def __init__(self, tasks: Sequence[WorkerTask], start_method: str) -> None:
+        """Start one process per task. Raises ConfigError for an unusable start method or from inside a daemonic process."""
+        if multiprocessing.current_process().daemon:
+            raise ConfigError(
+                "this process is a daemonic multiprocessing child and may not have children: "
+                "use backend='serial' or 'threading' here, or start it with daemon=False"
+            )
+        context = _context(start_method)
+        self.processes: list[BaseProcess] = []
+        try:
+            for task in tasks:
+                process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
+                with _hidden_main():
+                    process.start()
+                self.processes.append(process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def check(self, where: Sequence[int]) -> None:
+        """Raise WorkerDied if one of the workers in `where` has ended."""
+        sentinels: list[Any] = [self.processes[index].sentinel for index in where]
+        if connection.wait(sentinels, timeout=0):
+            for index in where:
+                process = self.processes[index]
+                process.join(timeout=0.2)
+                if process.exitcode is not None:
+                    raise WorkerDied(f"worker {index} {describe_exit(process.exitcode)}")
+
+    def end(self, timeout_s: float) -> None:
+        """Wait for all to end by themselves; then SIGTERM, a second, SIGKILL."""
+        deadline = time.monotonic() + timeout_s
+        for process in self.processes:
+            process.join(timeout=max(0.0, deadline - time.monotonic()))
+        self._stop([process for process in self.processes if process.is_alive()], grace_s=1.0)
+
+    def kill(self) -> None:
+        """End all at once."""
+        self._stop([process for process in self.processes if process.is_alive()], grace_s=0.0)
+
+    def _stop(self, alive: Sequence[BaseProcess], grace_s: float) -> None:
+        if grace_s:
+            for process in alive:
+                process.terminate()
+            deadline = time.monotonic() + grace_s
+            for process in alive:
+                process.join(timeout=max(0.0, deadline - time.monotonic()))
+        for process in alive:
+            if process.is_alive():
+                process.kill()
+            process.join()
+        for process in self.processes:
+            process.join()
+            process.close()
+        self.processes = []
+
+
+def describe_exit(exitcode: int) -> str:
+    """Return what an exit code of multiprocessing means, in words."""
+    if exitcode >= 0:
+        return f"ended with exit status {exitcode}"
+    try:
+        name = signal.Signals(-exitcode).name
+    except ValueError:
+        name = f"signal {-exitcode}"
+    hint = {
+        "SIGKILL": " (killed from outside, or by the kernel for lack of memory: see dmesg)",
+        "SIGSEGV": " (memory fault in the env's C code)",
+        "SIGABRT": " (abort in the env's C code)",
+        "SIGBUS": " (memory fault, or a mapped file that was cut short)",
+    }.get(name, "")
+    return f"was ended by {name}{hint}"

@@ -1,0 +1,315 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The slab from Python: the shared memory itself, a twin of csrc/slab.c's layout, and NumPy views on the rows.
+
+The learner makes the memory; workers receive it through multiprocessing and map it for themselves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import multiprocessing
+import os
+from dataclasses import dataclass
+from multiprocessing import reduction
+from typing import Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.spec import EnvSpec, GroupSpec
+
+PAGE = 4096
+SHM_FOLDER = "/dev/shm"
+SPLITS = ("workers", "envs")
+
+RECORD_DTYPE = np.dtype(
+    {
+        "names": ["episode", "task", "env", "slot", "agent_type", "length", "return", "values"],
+        "formats": ["u8", "i8", "u4", "u4", "u4", "u4", "f4", ("f4", (lib.PV_RECORD_VALUES,))],
+        "offsets": [ffi.offsetof("pv_record", c_name) for c_name in
+                    ("episode", "task", "env", "slot", "agent_type", "length", "episode_return", "values")],
+        "itemsize": ffi.sizeof("pv_record"),
+    }
+)  # fmt: skip
+
+
+class SharedMemory:
+    """`size` zeroed bytes, page-aligned, that processes started by multiprocessing can map; without a name, so nothing leaks.
+
+    Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by a
+    memfd, which that limit does not bound. Every page is touched here, so that a lack of memory shows now and not as a SIGBUS.
+
+    Raises:
+        PuffervecError: neither has room.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._array: Any = None
+        self._fd = -1
+        self._mapping: mmap.mmap | None = None
+        if _shm_free() >= size + 2 * PAGE:
+            self._array = multiprocessing.RawArray(ctypes.c_uint8, size + PAGE)  # zeroed, so touched
+        else:
+            self._fd = _reserved_memfd(size)
+            self._mapping = mmap.mmap(self._fd, size)
+            ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
+
+    @property
+    def backing(self) -> str:
+        """What backs the memory: "RawArray" or "memfd"."""
+        return "memfd" if self._array is None else "RawArray"
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes, starting on a page. Holding the view keeps the mapping alive."""
+        if self._array is None:
+            assert self._mapping is not None
+            return memoryview(self._mapping)
+        skip = -ctypes.addressof(self._array) % PAGE
+        return memoryview(self._array).cast("B")[skip : skip + self.size]
+
+    def __getstate__(self) -> dict[str, Any]:
+        fd = reduction.DupFd(self._fd) if self._fd >= 0 else None
+        return {"size": self.size, "array": self._array, "fd": fd}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.size, self._array = state["size"], state["array"]
+        self._fd = state["fd"].detach() if state["fd"] is not None else -1
+        self._mapping = mmap.mmap(self._fd, self.size) if self._fd >= 0 else None
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _shm_free() -> int:
+    """Return the free bytes of /dev/shm, 0 where there is none. RawArray uses it only if it is writable."""
+    if not os.access(SHM_FOLDER, os.W_OK | os.X_OK):
+        return 0
+    try:
+        status = os.statvfs(SHM_FOLDER)
+    except OSError:
+        return 0
+    return status.f_bavail * status.f_frsize
+
+
+def _reserved_memfd(size: int) -> int:
+    fd = os.memfd_create("puffervec", os.MFD_CLOEXEC)
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        os.close(fd)
+        raise PuffervecError(
+            f"shared memory: {size:,} bytes wanted, {_shm_free():,} free in {SHM_FOLDER}, and the kernel refused a memfd "
+            f"({error}): use fewer envs, or give the machine more memory"
+        ) from None
+    return fd
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one wants of a slab (`pv_slab_request`)."""
+
+    num_envs: int
+    num_workers: int
+    num_buffers: int
+    split: str
+    config_bytes: int
+    params_bytes: int
+
+    def to_c(self) -> Any:
+        """Return a filled `pv_slab_request*`."""
+        values = [self.num_envs, self.num_workers, self.num_buffers, SPLITS.index(self.split), self.config_bytes, self.params_bytes]
+        return ffi.new("pv_slab_request*", values)
+
+
+def layout(c_spec: Any, request: Request) -> Any:
+    """Return a `pv_slab*` head with all offsets (csrc/slab.c).
+
+    Raises:
+        ConfigError: the sizes overflow or are larger than the memory of the machine.
+    """
+    head = ffi.new("pv_slab*")
+    size = lib.pv_slab_layout(c_spec, request.to_c(), head)
+    limit = memory_limit()
+    if size == 0 or size > limit:
+        wanted = f"{size:,} bytes" if size else "more bytes than can be counted"
+        raise ConfigError(f"{request.num_envs:,} envs need {wanted} of shared memory; {limit:,} are available: use fewer envs")
+    return head
+
+
+def memory_limit() -> int:
+    """Return the bytes of memory that are available on this machine."""
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+def twin_bytes(spec: EnvSpec, request: Request) -> int:
+    """Return the size of the slab, computed without C: the twin of pv_slab_layout."""
+    at = ffi.sizeof("pv_slab")
+
+    def take(size: int, alignment: int = 64) -> None:
+        nonlocal at
+        at = -(-at // alignment) * alignment + size
+
+    halves = request.num_buffers
+    envs = request.num_envs // halves
+    by_workers = halves == 2 and request.split == "workers"
+    workers_per_half = request.num_workers // 2 if by_workers else request.num_workers
+    most_envs = max(1, -(-envs // workers_per_half))
+    lanes = request.num_workers * lib.PV_MAX_BUFFERS
+    row_bytes = sum(group.agents * (group.observation_bytes + 8 + group.action_mask_size) for group in spec.groups)
+    take(request.config_bytes)
+    take(request.params_bytes)
+    for width in (8, 8, 1):  # tasks, seeds, reset masks
+        take(request.num_envs * width)
+    take(lanes * 2 * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES)
+    take(lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES)
+    record_area = 64 + most_envs * spec.records_per_turn * RECORD_DTYPE.itemsize
+    take(lanes * (-(-record_area // 64) * 64))
+    take(request.num_workers * ffi.sizeof("pv_error_slot"))
+    widest = max(spec.save_bytes + row_bytes, spec.state_bytes)
+    transfer_envs = min(max(1, (1 << 20) // widest), most_envs)
+    take(request.num_workers * (-(-widest * transfer_envs // 64) * 64))
+    for _ in range(halves):
+        take(0, PAGE)
+        for group in spec.groups:
+            rows = envs * group.agents
+            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size):
+                if width:
+                    take(rows * width)
+        for group in spec.groups:
+            take(envs * group.agents * 4 * group.action_dims)
+        take(0, PAGE)
+    return at
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """One group's rows of one half: NumPy views on the slab, in env order.
+
+    Attributes:
+        observations: (rows, F) of the flat dtype, or a dict of (rows, *shape) arrays where data types are mixed.
+        rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
+        action_masks: (rows, choices) bool, or None. actions: (rows,) int32, or (rows, D) int32 or float32.
+        agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of all groups + slot.
+    Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this half.
+    """
+
+    spec: GroupSpec
+    rows: int
+    observations: Any
+    rewards: np.ndarray
+    terminals: np.ndarray
+    truncations: np.ndarray
+    masks: np.ndarray
+    agent_types: np.ndarray
+    action_masks: np.ndarray | None
+    actions: np.ndarray
+    agent_ids: np.ndarray
+
+
+@dataclass(frozen=True)
+class Half:
+    """One half of the envs.
+
+    Attributes:
+        env_ids: (envs,) int64 global env indices. rows: rows of all groups.
+        block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy. offsets: byte offset in the block of
+            each (group, array).
+        groups: the rows by group name.
+    """
+
+    index: int
+    env_ids: np.ndarray
+    rows: int
+    block: np.ndarray
+    offsets: dict[tuple[str, str], int]
+    groups: dict[str, GroupRows]
+
+
+_ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "agent_types", "action_masks", "actions")
+
+
+def _observations(memory: memoryview, offset: int, rows: int, group: GroupSpec) -> Any:
+    size = rows * group.observation_bytes
+    raw = np.frombuffer(memory, np.uint8, size, offset)
+    if group.flat_dtype is not None:
+        return raw.view(group.flat_dtype).reshape(rows, -1)
+    table = raw.view(group.row_dtype)
+    return {field.name: table[field.name] for field in group.fields}
+
+
+def _agent_ids(env_ids: np.ndarray, spec: EnvSpec, g: int) -> np.ndarray:
+    first_slot = sum(group.agents for group in spec.groups[:g])
+    slots = np.arange(first_slot, first_slot + spec.groups[g].agents)
+    return (env_ids[:, None] * spec.agents + slots).reshape(-1)
+
+
+def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.ndarray) -> GroupRows:
+    rows = int(at.rows)
+
+    def view(dtype: Any, offset: int, *columns: int) -> np.ndarray:
+        count = rows * int(np.prod(columns, dtype=np.int64))
+        return np.frombuffer(memory, dtype, count, offset).reshape(rows, *columns)
+
+    columns = () if group.action_kind == "discrete" else (group.action_dims,)
+    return GroupRows(
+        spec=group,
+        rows=rows,
+        observations=_observations(memory, at.observations, rows, group),
+        rewards=view(np.float32, at.rewards),
+        terminals=view(np.bool_, at.terminals),
+        truncations=view(np.bool_, at.truncations),
+        masks=view(np.bool_, at.masks),
+        agent_types=view(np.uint8, at.agent_types),
+        action_masks=view(np.bool_, at.action_masks, group.action_mask_size) if group.action_mask_size else None,
+        actions=view(group.action_dtype, at.actions, *columns),
+        agent_ids=agent_ids,
+    )
+
+
+def view_half(memory: memoryview, head: Any, spec: EnvSpec, index: int) -> Half:
+    """Return the views of one half; `head` is the slab's `pv_slab*`."""
+    at = head.halves[index]
+    env_ids = np.arange(at.first_env, at.first_env + at.env_count)
+    groups = {
+        group.name: _group_rows(memory, at.groups[g], group, _agent_ids(env_ids, spec, g)) for g, group in enumerate(spec.groups)
+    }
+    offsets = {
+        (group.name, array): getattr(at.groups[g], array) - at.offset
+        for g, group in enumerate(spec.groups)
+        for array in _ARRAYS
+        if array != "action_masks" or group.action_mask_size
+    }
+    return Half(
+        index=index,
+        env_ids=env_ids,
+        rows=at.env_count * spec.agents,
+        block=np.frombuffer(memory, np.uint8, at.bytes, at.offset),
+        offsets=offsets,
+        groups=groups,
+    )
+
+
+def _check_twin() -> None:
+    """Compare the twin with C once, on the teaching env: an old build or a changed header shows at import."""
+    from puffervec import native
+    from puffervec.envs.probe import ProbeConfig
+
+    config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
+    c_spec, spec = native.describe("probe", config, params, None)
+    for workers, buffers, split in ((3, 1, "workers"), (4, 2, "workers"), (3, 2, "envs")):
+        request = Request(10, workers, buffers, split, len(config), len(params))
+        in_c, in_python = lib.pv_slab_layout(c_spec, request.to_c(), ffi.new("pv_slab*")), twin_bytes(spec, request)
+        if in_c != in_python:
+            raise ImportError(f"csrc/slab.c lays out {in_c} bytes and puffervec/slab.py {in_python}: rebuild the C core")
+
+
+_check_twin()

@@ -1,0 +1,196 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What an env's rows look like, as its C code describes it. Python keeps no second list: everything here is read from pv_spec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+
+if TYPE_CHECKING:
+    import gymnasium
+
+# In the order of base.h's codes; compared with them below.
+DTYPES = ("f4", "f2", "f8", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
+_CODES = ("F32", "F16", "F64", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+if [getattr(lib, f"PV_{name}") for name in _CODES] != list(range(lib.PV_DTYPES)):
+    raise ImportError("puffervec/spec.py and csrc/base.h disagree about data types: rebuild the C core")
+
+DTYPE_CODE: dict[np.dtype[Any], int] = {np.dtype(name): code for code, name in enumerate(DTYPES)}
+
+ACTION_KINDS = ("discrete", "multi_discrete", "continuous")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One named part of an observation row or of the readable state.
+
+    A stored value lies in [low, high]; stored value * scale is in `unit`. `offset` is in bytes from the start of the row.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    unit: str
+    low: float
+    high: float
+    scale: float
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """Rows that share spaces: `agents` rows per env, `observation_bytes` each."""
+
+    name: str
+    agents: int
+    fields: tuple[Field, ...]
+    observation_bytes: int
+    action_kind: str
+    action_sizes: tuple[int, ...]
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    action_mask_size: int
+
+    @property
+    def action_dims(self) -> int:
+        """D: numbers per action."""
+        return len(self.action_sizes)
+
+    @property
+    def action_dtype(self) -> np.dtype[Any]:
+        """Data type of the action rows in the slab."""
+        return np.dtype(np.float32 if self.action_kind == "continuous" else np.int32)
+
+    @property
+    def flat_dtype(self) -> np.dtype[Any] | None:
+        """The one dtype of all fields if they fill the row without gaps, so that a row is a plain vector; else None."""
+        dtypes = {field.dtype for field in self.fields}
+        if len(dtypes) != 1:
+            return None
+        dtype = next(iter(dtypes))
+        filled = sum(field.size for field in self.fields) * dtype.itemsize
+        return dtype if filled == self.observation_bytes else None
+
+    @property
+    def row_dtype(self) -> np.dtype[Any]:
+        """A structured dtype of one row."""
+        return row_dtype(self.fields, self.observation_bytes)
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """Space of one row: a flat Box, or a Dict of Boxes where data types are mixed."""
+        from gymnasium import spaces
+
+        boxes = {
+            field.name: spaces.Box(_bound(field.low, field.dtype), _bound(field.high, field.dtype), field.shape, field.dtype.type)
+            for field in self.fields
+        }
+        if self.flat_dtype is None:
+            return spaces.Dict(boxes)
+        low = np.concatenate([box.low.reshape(-1) for box in boxes.values()])
+        high = np.concatenate([box.high.reshape(-1) for box in boxes.values()])
+        return spaces.Box(low, high, low.shape, self.flat_dtype.type)
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Space of one row's action."""
+        from gymnasium import spaces
+
+        if self.action_kind == "discrete":
+            return spaces.Discrete(self.action_sizes[0])
+        if self.action_kind == "multi_discrete":
+            return spaces.MultiDiscrete(self.action_sizes)
+        low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
+        return spaces.Box(low, high, low.shape, np.float32)
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """All that a C env says about itself for one config."""
+
+    groups: tuple[GroupSpec, ...]
+    record_names: tuple[str, ...]
+    counter_names: tuple[str, ...]
+    state_fields: tuple[Field, ...]
+    state_bytes: int
+    save_bytes: int
+    records_per_turn: int
+
+    @property
+    def agents(self) -> int:
+        """Rows per env over all groups."""
+        return sum(group.agents for group in self.groups)
+
+
+def row_dtype(fields: tuple[Field, ...], itemsize: int) -> np.dtype[Any]:
+    """Return the structured dtype of a row of `itemsize` bytes with these fields."""
+    return np.dtype(
+        {
+            "names": [field.name for field in fields],
+            "formats": [(field.dtype, field.shape) for field in fields],
+            "offsets": [field.offset for field in fields],
+            "itemsize": itemsize,
+        }
+    )
+
+
+def _bound(value: float, dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "f":
+        return dtype.type(value)
+    limits = np.iinfo(dtype)
+    return dtype.type(min(max(int(value), limits.min), limits.max))
+
+
+def _text(chars: Any) -> str:
+    return bytes(ffi.string(chars)).decode()
+
+
+def _read_field(field: Any) -> Field:
+    return Field(
+        name=_text(field.name),
+        dtype=np.dtype(DTYPES[field.dtype]),
+        shape=tuple(field.shape[i] for i in range(field.ndim)),
+        offset=field.offset,
+        unit=_text(field.unit),
+        low=field.low,
+        high=field.high,
+        scale=field.scale,
+    )
+
+
+def _read_group(group: Any) -> GroupSpec:
+    dims = range(group.action_dims)
+    return GroupSpec(
+        name=_text(group.name),
+        agents=group.agents,
+        fields=tuple(_read_field(group.fields[i]) for i in range(group.field_count)),
+        observation_bytes=group.observation_bytes,
+        action_kind=ACTION_KINDS[group.action_kind],
+        action_sizes=tuple(group.action_sizes[i] for i in dims),
+        action_low=tuple(group.action_low[i] for i in dims),
+        action_high=tuple(group.action_high[i] for i in dims),
+        action_mask_size=group.action_mask_size,
+    )
+
+
+def read_spec(spec: Any) -> EnvSpec:
+    """Return the Python form of a filled `pv_spec`."""
+    return EnvSpec(
+        groups=tuple(_read_group(spec.groups[i]) for i in range(spec.group_count)),
+        record_names=tuple(_text(spec.record_names[i]) for i in range(spec.record_count)),
+        counter_names=tuple(_text(spec.counter_names[i]) for i in range(spec.counter_count)),
+        state_fields=tuple(_read_field(spec.state_fields[i]) for i in range(spec.state_count)),
+        state_bytes=spec.state_bytes,
+        save_bytes=spec.save_bytes,
+        records_per_turn=spec.records_per_turn,
+    )

@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a worker process does. It imports neither the user's main module nor NumPy nor torch: this file and the C core are all."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import mmap
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+from multiprocessing import reduction
+from typing import Any
+
+
+class SharedFile:
+    """A read-only file that the learner has open, sent to workers as a descriptor, so that a renamed or deleted path is no matter."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __getstate__(self) -> Any:
+        return reduction.DupFd(self.fd)
+
+    def __setstate__(self, duplicate: Any) -> None:
+        self.fd = duplicate.detach()
+
+    def map(self) -> mmap.mmap:
+        """Map the whole file, shared and read-only."""
+        return mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)
+
+
+@dataclass(frozen=True)
+class WorkerTask:
+    """All that a worker is told. memory: the slab (puffervec.slab.SharedMemory). core: the core to run on, or None."""
+
+    memory: Any
+    index: int
+    env_name: str
+    data: SharedFile | None
+    core: int | None
+
+
+def _protect() -> None:
+    """Leave Ctrl-C to the learner, end with it, and keep traces of crashes."""
+    from puffervec._ffi import lib
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        lib.pv_watch_parent(parent.sentinel)
+
+
+def main(task: WorkerTask) -> None:
+    """Open the envs, serve commands until told to close. Runs without the GIL and without Python per step."""
+    from puffervec._ffi import ffi, lib
+
+    _protect()
+    if task.core is not None:
+        with contextlib.suppress(OSError):  # the core may have been taken away since
+            os.sched_setaffinity(0, {task.core})
+    slab = ffi.from_buffer("uint8_t[]", task.memory.buffer)
+    mapped = task.data.map() if task.data is not None else None
+    data = ffi.from_buffer("uint8_t[]", mapped) if mapped is not None else ffi.NULL
+    worker = ffi.new("pv_worker*")
+    env_type = lib.pv_env_find(task.env_name.encode())
+    code = lib.pv_worker_open(worker, slab, task.index, env_type, data, len(mapped) if mapped is not None else 0)
+    if code:
+        lib.pv_worker_refuse(worker)
+    else:
+        lib.pv_worker_run(worker)
+    lib.pv_worker_close(worker)
