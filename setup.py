@@ -1,14 +1,36 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The extension module; everything else stands in pyproject.toml."""
+"""The extension module and the public headers; everything else stands in pyproject.toml."""
 
 import os
+import shutil
+from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
-os.chdir(os.path.dirname(os.path.abspath(__file__)))
+ROOT = Path(__file__).resolve().parent
+os.chdir(ROOT)
+
+# What an env type of another package is compiled against; installed to puffervec/include.
+PUBLIC_HEADERS = ["base.h", "env.h", "rng.h"]
+
+
+class BuildWithHeaders(build_py):
+    """Puts the public headers beside the Python files of a wheel."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        include = Path(self.build_lib) / "puffervec" / "include"
+        include.mkdir(parents=True, exist_ok=True)
+        for header in PUBLIC_HEADERS:
+            shutil.copy2(ROOT / "csrc" / header, include / header)
+
 
 setup(
     cffi_modules=["csrc/build_ffi.py:ffibuilder"],
+    cmdclass={"build_py": BuildWithHeaders},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

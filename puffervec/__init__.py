@@ -17,14 +17,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from puffervec.errors import PuffervecError as PuffervecError
-    from puffervec.native import EnvData as EnvData
-    from puffervec.native import NativeEnv as NativeEnv
     from puffervec.backends import Multiprocessing as Multiprocessing
     from puffervec.backends import Serial as Serial
     from puffervec.backends import Threading as Threading
-    from puffervec.vector import VectorEnv as VectorEnv
     from puffervec.backends import make as make
+    from puffervec.errors import PuffervecError as PuffervecError
+    from puffervec.native import EnvData as EnvData
+    from puffervec.native import NativeEnv as NativeEnv
+    from puffervec.vector import VectorEnv as VectorEnv
 
 __version__ = "0.1.0"
 

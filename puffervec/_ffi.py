@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 try:
-    from puffervec import _native
+    import puffervec._native as _native  # type: ignore[import-not-found,unused-ignore]
 except ImportError as error:  # a source tree that was never built
     raise ImportError(
         "puffervec's C core is not built: run `pip install .` (or `python setup.py build_ext --inplace`) in the source folder"

@@ -38,7 +38,7 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:
-        raise ActionError(f"actions of {group.name!r} cannot be read as an array ({error}): give {wanted} of shape {expected}") from None
+        raise ActionError(f"actions of {group.name!r} are no array ({error}): give {wanted} of shape {expected}") from None
     if group.action_kind == "continuous" and array.dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype == np.float16:
@@ -86,6 +86,5 @@ def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict
     if strict:
         for g, array in enumerate(arrays):
             _check_strict(slab, groups[g], index, g, array)
-    return sum(
-        int(lib.pv_actions_write(slab, index, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype])) for g, array in enumerate(arrays)
-    )
+    codes = [DTYPE_CODE[array.dtype] for array in arrays]
+    return sum(int(lib.pv_actions_write(slab, index, g, ffi.from_buffer(arrays[g]), codes[g])) for g in range(len(groups)))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who runs the envs: this process (Serial), threads of it (Threading), or worker processes (Multiprocessing). Same C loop in each."""
+"""Who runs the envs: this process (Serial), threads of it (Threading), or processes (Multiprocessing). Same C loop in each."""
 
 from __future__ import annotations
 
@@ -56,8 +56,10 @@ class Serial(_InProcess):
 
 
 class Threading(_InProcess):
-    """Runs the C loop in threads of this process, over the same slab and channel. A thread cannot be killed, so the promises about
-    hung and dead workers do not cover this backend."""
+    """Runs the C loop in threads of this process, over the same slab and channel.
+
+    A thread cannot be killed, so the promises about hung and dead workers do not cover this backend.
+    """
 
     def _start(self) -> None:
         self._open_workers()
@@ -80,9 +82,8 @@ class Multiprocessing(VectorEnv):
 
     def _start(self) -> None:
         data = SharedFile(self._data_fd) if self._data_fd >= 0 else None
-        tasks = [
-            WorkerTask(self._memory, index, self.env.name, data, self.settings.cores[index]) for index in range(self.num_workers)
-        ]
+        cores = self.settings.cores
+        tasks = [WorkerTask(self._memory, index, self.env.name, data, cores[index]) for index in range(self.num_workers)]
         homes = [lib.pv_worker_home(self._slab, index) for index in range(self.num_workers)]
         for index, home in enumerate(homes):  # answered when the worker is ready
             lib.pv_turn_send_one(self._slab, index, home, lib.PV_IDLE, 0, 0, self._waiter)

@@ -41,8 +41,8 @@ class NativeEnv:
 
     Attributes:
         name: as in the C table (`pv_env_type.name`).
-        config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float is
-            float32); fields with `metadata={"python": True}` exist in Python only.
+        config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float
+            is float32); fields with `metadata={"python": True}` exist in Python only.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluate: "module:function" that `puffer-train eval` calls, or None.
     """
@@ -83,20 +83,21 @@ def _type_name(f: dataclasses.Field[Any]) -> str:
     return f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
 
 
-def _checked(env: str, f: dataclasses.Field[Any], value: Any) -> Any:
-    """Return `value` as the field's type, or raise."""
+def _checked(env: str, f: dataclasses.Field[Any], given: Any) -> Any:
+    """Return `given` as the field's type, or raise."""
     wanted = _type_name(f)
     accepted: dict[str, tuple[type, ...]] = {
         "int": (int, np.integer),
         "bool": (bool, np.bool_),
         "float": (int, float, np.integer, np.floating),
     }
-    is_bool = isinstance(value, (bool, np.bool_))
-    if not isinstance(value, accepted[wanted]) or (is_bool and wanted != "bool"):
-        raise ConfigError(f"{env}: {f.name} is {value!r}, which is {type(value).__name__}: give {wanted}")
+    is_bool = isinstance(given, (bool, np.bool_))
+    if not isinstance(given, accepted[wanted]) or (is_bool and wanted != "bool"):
+        raise ConfigError(f"{env}: {f.name} is {given!r}, which is {type(given).__name__}: give {wanted}")
+    value: Any = {"int": int, "bool": bool, "float": float}[wanted](given)
     if wanted == "int" and not -(2**31) <= value < 2**31:
         raise ConfigError(f"{env}: {f.name} is {value}: whole numbers here have 32 bits")
-    return {"int": int, "bool": bool, "float": float}[wanted](value)
+    return value
 
 
 def env_type(name: str) -> Any:

@@ -3,7 +3,7 @@
 """Starting, watching and ending worker processes. Runs in the learner.
 
 Workers are started by multiprocessing, with the user's main module hidden for the moment of the start: multiprocessing would
-otherwise import it in each worker, which is why libraries ask for `if __name__ == "__main__"` and fail at the prompt. Ours need not.
+otherwise import it in each worker, which is why libraries ask for `if __name__ == "__main__"` and fail at the prompt.
 """
 
 from __future__ import annotations

@@ -56,10 +56,11 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
         return max(1, min(usable_cores(), per_half))
     workers = whole("num_workers", value, 1)
     if halves_by_workers and workers % 2:
-        raise ConfigError(f"num_workers is {workers}: split='workers' needs an even number, half for each buffer; or use split='envs'")
+        raise ConfigError(f"num_workers is {workers}: two buffers need an even number, half for each; or use split='envs'")
     share = workers // 2 if halves_by_workers else workers
     if share > per_half:
-        raise ConfigError(f"num_workers is {workers}, but only {num_envs} envs in {num_buffers} buffer(s): use at most one worker per env")
+        most = per_half * (2 if halves_by_workers else 1)
+        raise ConfigError(f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at most {most}")
     return workers
 
 

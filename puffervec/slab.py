@@ -39,8 +39,8 @@ RECORD_DTYPE = np.dtype(
 class SharedMemory:
     """`size` zeroed bytes, page-aligned, that processes started by multiprocessing can map; without a name, so nothing leaks.
 
-    Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by a
-    memfd, which that limit does not bound. Every page is touched here, so that a lack of memory shows now and not as a SIGBUS.
+    Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by
+    a memfd, which that limit does not bound. Every page is touched here, so that a lack of memory shows now, not as a SIGBUS.
 
     Raises:
         PuffervecError: neither has room.
@@ -124,7 +124,8 @@ class Request:
 
     def to_c(self) -> Any:
         """Return a filled `pv_slab_request*`."""
-        values = [self.num_envs, self.num_workers, self.num_buffers, SPLITS.index(self.split), self.config_bytes, self.params_bytes]
+        split = SPLITS.index(self.split)
+        values = (self.num_envs, self.num_workers, self.num_buffers, split, self.config_bytes, self.params_bytes)
         return ffi.new("pv_slab_request*", values)
 
 
@@ -152,7 +153,7 @@ def memory_limit() -> int:
 
 def twin_bytes(spec: EnvSpec, request: Request) -> int:
     """Return the size of the slab, computed without C: the twin of pv_slab_layout."""
-    at = ffi.sizeof("pv_slab")
+    at: int = ffi.sizeof("pv_slab")
 
     def take(size: int, alignment: int = 64) -> None:
         nonlocal at
@@ -221,8 +222,8 @@ class Half:
 
     Attributes:
         env_ids: (envs,) int64 global env indices. rows: rows of all groups.
-        block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy. offsets: byte offset in the block of
-            each (group, array).
+        block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy. offsets: byte offset in the block
+            of each (group, array).
         groups: the rows by group name.
     """
 
@@ -279,9 +280,8 @@ def view_half(memory: memoryview, head: Any, spec: EnvSpec, index: int) -> Half:
     """Return the views of one half; `head` is the slab's `pv_slab*`."""
     at = head.halves[index]
     env_ids = np.arange(at.first_env, at.first_env + at.env_count)
-    groups = {
-        group.name: _group_rows(memory, at.groups[g], group, _agent_ids(env_ids, spec, g)) for g, group in enumerate(spec.groups)
-    }
+    ids = [_agent_ids(env_ids, spec, g) for g in range(len(spec.groups))]
+    groups = {group.name: _group_rows(memory, at.groups[g], group, ids[g]) for g, group in enumerate(spec.groups)}
     offsets = {
         (group.name, array): getattr(at.groups[g], array) - at.offset
         for g, group in enumerate(spec.groups)

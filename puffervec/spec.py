@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an env's rows look like, as its C code describes it. Python keeps no second list: everything here is read from pv_spec."""
+"""What an env's rows look like, as its C code describes it: read from pv_spec, so that Python keeps no second list."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ class Field:
     def size(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def space(self) -> gymnasium.Space[Any]:
+        """Box of the stored values."""
+        from gymnasium import spaces
+
+        low, high = _bound(self.low, self.dtype), _bound(self.high, self.dtype)
+        return spaces.Box(low, high, self.shape, self.dtype.type)
 
 
 @dataclass(frozen=True)
@@ -91,10 +99,7 @@ class GroupSpec:
         """Space of one row: a flat Box, or a Dict of Boxes where data types are mixed."""
         from gymnasium import spaces
 
-        boxes = {
-            field.name: spaces.Box(_bound(field.low, field.dtype), _bound(field.high, field.dtype), field.shape, field.dtype.type)
-            for field in self.fields
-        }
+        boxes: dict[str, Any] = {field.name: field.space for field in self.fields}
         if self.flat_dtype is None:
             return spaces.Dict(boxes)
         low = np.concatenate([box.low.reshape(-1) for box in boxes.values()])
@@ -109,7 +114,7 @@ class GroupSpec:
         if self.action_kind == "discrete":
             return spaces.Discrete(self.action_sizes[0])
         if self.action_kind == "multi_discrete":
-            return spaces.MultiDiscrete(self.action_sizes)
+            return spaces.MultiDiscrete(np.array(self.action_sizes, np.int64))
         low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
         return spaces.Box(low, high, low.shape, np.float32)
 

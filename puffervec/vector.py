@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stop 5 of an observation's path: the vector env as the learner sees it. Backends (backends.py) differ only in who runs the envs.
+"""Stop 5 of an observation's path: the vector env as the learner sees it. Backends (backends.py) differ in who runs the envs.
 
     async_reset -> recv -> send -> recv -> ...            one buffer
-    async_reset -> recv A -> send A -> recv B -> send B   two buffers; strictly A B A B, so that B simulates while A's policy runs
+    async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
 
 Everything that the hot path needs is looked up once here: `recv` is one C call, and `send` another.
 """
@@ -22,9 +22,9 @@ import numpy as np
 from puffervec import actions as action_border
 from puffervec import native
 from puffervec._ffi import ffi, lib
-from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, PuffervecError, WorkerError, WorkerTimeout
+from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerError, WorkerTimeout
 from puffervec.settings import VectorSettings, env_seeds, whole
-from puffervec.slab import RECORD_DTYPE, GroupRows, Half, Request, SharedMemory, layout, view_half
+from puffervec.slab import RECORD_DTYPE, Half, Request, SharedMemory, layout, view_half
 from puffervec.spec import row_dtype
 from puffervec.worker_main import SharedFile
 
@@ -64,7 +64,7 @@ class VectorEnv:
         self._start()
         self._closer = weakref.finalize(self, _no_op)
 
-    # ---- construction ---------------------------------------------------------------------------------------------------------
+    # ---- construction -------------------------------------------------------------------------------------------------
 
     def _allocate(self) -> None:
         build = self.env.build(self.config)
@@ -106,7 +106,7 @@ class VectorEnv:
         arrays = {group: getattr(rows, name) for group, rows in half.groups.items()}
         return next(iter(arrays.values())) if self._single else arrays
 
-    # ---- what a backend does ----------------------------------------------------------------------------------------------------
+    # ---- what a backend does ------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         """Open the envs of all workers."""
@@ -122,7 +122,7 @@ class VectorEnv:
     def _check_workers(self, workers: Sequence[int]) -> None:
         """Raise if one of the workers has died."""
 
-    # ---- spaces -------------------------------------------------------------------------------------------------------------------
+    # ---- spaces -------------------------------------------------------------------------------------------------------
 
     @property
     def single_observation_space(self) -> gymnasium.Space[Any]:
@@ -147,7 +147,7 @@ class VectorEnv:
     def _rows(self, group: int) -> int:
         return self.halves[0].groups[self.spec.groups[group].name].rows
 
-    def _by_group(self, found: list[Any]) -> Any:
+    def _by_group(self, found: list[gymnasium.Space[Any]]) -> gymnasium.Space[Any]:
         from gymnasium import spaces
 
         return found[0] if self._single else spaces.Dict(dict(zip([g.name for g in self.spec.groups], found, strict=True)))
@@ -162,14 +162,14 @@ class VectorEnv:
         """(envs,) int64 indices of the envs of the half last received."""
         return self.halves[self.half].env_ids
 
-    # ---- the loop -----------------------------------------------------------------------------------------------------------------
+    # ---- the loop -----------------------------------------------------------------------------------------------------
 
     def async_reset(self, seed: int | Sequence[int] | None = None) -> None:
         """Start a reset of all envs; `recv` each half afterwards. Turns that are under way are waited for and dropped.
 
         Args:
-            seed: env i gets seed + i, or the i-th entry of a sequence. None: at the first reset the seed of `make` (or a random one),
-                later the envs keep their seeds and begin their next episode.
+            seed: env i gets seed + i, or the i-th entry of a sequence. None: at the first reset the seed of `make` (or a random
+                one), later the envs keep their seeds and begin their next episode.
         Raises:
             ConfigError: an unusable seed. ClosedError. WorkerError: an env failed, WorkerDied, WorkerTimeout.
         """
@@ -189,16 +189,16 @@ class VectorEnv:
         """Wait for the next half and return its rows.
 
         Returns:
-            (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations (rows, F), rewards (rows,) float32,
-            the flags (rows,) bool; dicts by group where there are several. infos is {} or {"episodes": (n,) records of the episodes
-            that ended, a copy}.
+            (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations (rows, F), rewards (rows,)
+            float32, the flags (rows,) bool; dicts by group where there are several. infos is {} or {"episodes": (n,) records
+            of the episodes that ended, a copy}.
         Aliasing: views on shared memory, valid until the next `send` of this half (copy=True: copies).
         Raises:
             CallOrderError: nothing was sent. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
         """
         half = self._recv_half
         if self._state[half] is not PENDING:
-            return self._recv_ready(half)
+            return self._recv_ready(half)  # type: ignore[no-any-return]
         flags = lib.pv_turn_recv(self._slab, half, 0, self._waiter, SLICE_NS, 0)
         if flags < 0:
             flags = self._wait_on(half, flags)
@@ -210,15 +210,15 @@ class VectorEnv:
         obs, rewards, terminals, truncations, ids, masks = self._results[half]
         infos = {"episodes": self._episodes(half)} if flags else {}
         if self.settings.copy:
-            return _copied((obs, rewards, terminals, truncations, infos, ids, masks))
+            return tuple(_copied(entry) for entry in (obs, rewards, terminals, truncations, infos, ids, masks))
         return obs, rewards, terminals, truncations, infos, ids, masks
 
     def send(self, actions: Any) -> None:
         """Hand over the actions of the half received longest ago and let its workers step.
 
         Args:
-            actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer dtype or a list for discrete kinds;
-                dict by group where there are several groups; None: the actions already stand in `halves[h].groups[...].actions`.
+            actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer dtype or a list for discrete
+                kinds; dict by group where there are several groups; None: they stand in `halves[h].groups[...].actions` already.
                 Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`.
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range. Nothing was sent.
@@ -255,7 +255,7 @@ class VectorEnv:
         self.send(actions)
         return self.recv()[:5]
 
-    # ---- the slow side of the loop -------------------------------------------------------------------------------------------------
+    # ---- the slow side of the loop ------------------------------------------------------------------------------------
 
     def _choose_seeds(self, seed: Any) -> np.ndarray | None:
         if seed is None and not self._seeded:
@@ -264,7 +264,7 @@ class VectorEnv:
                 seed = int.from_bytes(os.urandom(7), "little")
         return None if seed is None else env_seeds(seed, self.num_envs)
 
-    def _recv_ready(self, half: int) -> tuple[Any, Any, Any, Any, dict[str, Any], Any, Any]:
+    def _recv_ready(self, half: int) -> Any:
         """`recv` of a half that is not under way: hand out loaded rows, or refuse."""
         self._require_open()
         if self._state[half] is not READY:
@@ -274,8 +274,8 @@ class VectorEnv:
         self.half = half
         self._recv_half = self.num_buffers - 1 - half
         obs, rewards, terminals, truncations, ids, masks = self._results[half]
-        result = (obs, rewards, terminals, truncations, {}, ids, masks)
-        return _copied(result) if self.settings.copy else result
+        result: tuple[Any, ...] = (obs, rewards, terminals, truncations, {}, ids, masks)
+        return tuple(_copied(entry) for entry in result) if self.settings.copy else result
 
     def _refuse_send(self, half: int) -> None:
         self._require_open()
@@ -305,9 +305,8 @@ class VectorEnv:
         try:
             self._check_workers(workers)
             if time.monotonic() > deadline:
-                raise WorkerTimeout(
-                    f"worker {waiting_for} did not answer within {self.settings.timeout_s:g} s: an env hangs, or timeout_s is too short"
-                )
+                limit = f"{self.settings.timeout_s:g} s"
+                raise WorkerTimeout(f"worker {waiting_for} gave no answer within {limit}: an env hangs, or timeout_s is too short")
         except WorkerError as error:
             self._broken = error
             raise
@@ -343,7 +342,7 @@ class VectorEnv:
                     self._raise_failure(half)
                 self._state[half] = HELD
 
-    # ---- beside the loop -----------------------------------------------------------------------------------------------------------
+    # ---- beside the loop ----------------------------------------------------------------------------------------------
 
     def set_tasks(self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int) -> None:
         """Say which task (scene index, start layout) each env runs from its next reset on; -1: the env draws its own.
@@ -382,7 +381,7 @@ class VectorEnv:
         return {field.name: np.array(row[field.name]) for field in self.spec.state_fields}
 
     def save(self) -> list[bytes]:
-        """Return the state of every env, its task and rows included, as one flat piece of bytes each. No turn may be under way."""
+        """Return the state of every env with its task and rows, as flat bytes, one piece each. No turn may be under way."""
         self._require_open()
         saved: list[bytes] = []
         size = self._saved_bytes
@@ -405,7 +404,8 @@ class VectorEnv:
             raise ConfigError(f"load: {len(states)} states for {self.num_envs} envs: give one per env")
         wrong = {len(state) for state in states} - {size + 8}
         if wrong:
-            raise ConfigError(f"load: a state has {wrong.pop()} bytes, this env's have {size + 8}: it was saved with other settings")
+            found = wrong.pop()
+            raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
         for worker, first, count in self._transfers("load"):
             region = self._transfer(worker)
             for i in range(count):
@@ -466,7 +466,7 @@ class VectorEnv:
         if result & lib.PV_TURN_FAILED:
             self._raise_failure(home)
 
-    # ---- the end -------------------------------------------------------------------------------------------------------------------
+    # ---- the end ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End the workers. May be called in any state and any number of times; arrays that were returned stay readable."""
@@ -504,15 +504,13 @@ def _span(span: Any) -> range:
     return range(span.first_env, span.first_env + span.env_count)
 
 
-def _batched(space: Any, rows: int) -> Any:
+def _batched(space: gymnasium.Space[Any], rows: int) -> gymnasium.Space[Any]:
     from gymnasium.vector.utils import batch_space
 
     return batch_space(space, rows)
 
 
 def _copied(result: Any) -> Any:
-    if isinstance(result, tuple):
-        return tuple(_copied(entry) for entry in result)
     if isinstance(result, Mapping):
         return {key: _copied(value) for key, value in result.items()}
     return result.copy()

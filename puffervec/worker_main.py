@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker process does. It imports neither the user's main module nor NumPy nor torch: this file and the C core are all."""
+"""What a worker process does. It imports neither the user's main module nor NumPy nor torch: this and the C core are all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class SharedFile:
-    """A read-only file that the learner has open, sent to workers as a descriptor, so that a renamed or deleted path is no matter."""
+    """A read-only file that the learner has open; workers get the descriptor, so a renamed or deleted path is no matter."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

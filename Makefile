@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+#
+# The two commands of the README are `make train` and `make test`; each makes its own virtual environment first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+C_FILES := $(shell find csrc -name '*.[ch]')
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help venv build train test test-all check lint fmt type wheel bench gpu golden clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The dependencies, at the versions of constraints.txt, then the project itself, compiled in place.
+$(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
+	$(PIP) install -c constraints.txt setuptools wheel cffi
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
+	$(PIP) install -c constraints.txt pytest ruff mypy
+	@touch $@
+
+venv: $(STAMP) ## make the virtual environment and build the C core
+build: venv
+
+train: $(STAMP) ## train a driving policy on the embedded scenes; ends by itself within 10 minutes
+	$(BIN)/puffer-train drive
+
+test: $(STAMP) ## the test suite, without the slow tests
+	$(BIN)/python -m pytest -q -m "not slow and not gpu"
+
+test-all: $(STAMP) ## the test suite with the slow tests
+	$(BIN)/python -m pytest -q -m "not gpu"
+
+lint: $(STAMP) ## ruff over the Python code
+	$(BIN)/ruff check .
+	$(BIN)/python scripts/check_sizes.py
+
+fmt: $(STAMP) ## format the Python code
+	$(BIN)/ruff format .
+
+type: $(STAMP) ## mypy --strict over the packages
+	$(BIN)/mypy
+
+check: lint type test ## what CI runs
+
+wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
+	$(PIP) wheel --no-build-isolation --no-deps -w dist .
+	@ls dist/*.whl
+
+bench: $(STAMP) ## steps per second of all backends
+	$(BIN)/python bench/sps.py
+
+gpu: $(STAMP) ## everything that needs a GPU, in under 20 minutes; writes bench/results/
+	$(BIN)/python scripts/gpu.py
+
+clean: ## remove build products and the virtual environment
+	rm -rf build dist $(VENV) *.egg-info puffervec/_native*.so puffervec/_native.c
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
