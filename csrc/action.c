@@ -7,13 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-// Widens any integer to int64; uint64 above 2^63 wraps to a negative number, which is out of range as well.
-#define PV_INTEGERS(X) X(PV_U8, uint8_t) X(PV_I8, int8_t) X(PV_U16, uint16_t) X(PV_I16, int16_t) X(PV_U32, uint32_t) \
-    X(PV_I32, int32_t) X(PV_U64, uint64_t) X(PV_I64, int64_t)
+// (dtype code, type, unsigned type in which a negative number is too large to be an index)
+#define PV_INTEGERS(X)                                                                                              \
+    X(PV_U8, uint8_t, uint32_t) X(PV_I8, int8_t, uint32_t) X(PV_U16, uint16_t, uint32_t) X(PV_I16, int16_t, uint32_t) \
+    X(PV_U32, uint32_t, uint32_t) X(PV_I32, int32_t, uint32_t) X(PV_U64, uint64_t, uint64_t) X(PV_I64, int64_t, uint64_t)
 
 static inline int64_t read_integer(const void* source, uint32_t dtype, uint64_t i) {
     switch (dtype) {
-#define PV_CASE(code, type) case code: return (int64_t)((const type*)source)[i];
+#define PV_CASE(code, type, wide) case code: return (int64_t)((const type*)source)[i];
         PV_INTEGERS(PV_CASE)
 #undef PV_CASE
         default: return -1;
@@ -21,23 +22,22 @@ static inline int64_t read_integer(const void* source, uint32_t dtype, uint64_t 
 }
 
 // One dim is the common case and gets a loop without a modulo.
-#define PV_WRITE_ONE(code, type)                                                        \
-    static uint64_t write_one_##code(int32_t* rows, const type* source, uint64_t n, uint32_t size) { \
-        uint64_t bad = 0;                                                               \
-        for (uint64_t i = 0; i < n; i++) {                                              \
-            type value = source[i];                                                     \
-            int valid = (uint64_t)(int64_t)value < size;                                \
-            bad += (uint64_t)!valid;                                                    \
-            rows[i] = valid ? (int32_t)value : 0;                                       \
-        }                                                                               \
-        return bad;                                                                     \
+#define PV_WRITE_ONE(code, type, wide)                                                                                \
+    PV_CLONES static uint64_t write_one_##code(int32_t* rows, const type* source, uint64_t n, uint32_t size) {        \
+        uint32_t bad = 0; /* a half has fewer than 2^32 rows */                                                       \
+        for (uint64_t i = 0; i < n; i++) {                                                                            \
+            wide index = (wide)source[i];                                                                             \
+            bad += index >= size;                                                                                     \
+            rows[i] = index < size ? (int32_t)index : 0;                                                              \
+        }                                                                                                             \
+        return bad;                                                                                                   \
     }
 PV_INTEGERS(PV_WRITE_ONE)
 #undef PV_WRITE_ONE
 
 static uint64_t write_single(int32_t* rows, const void* source, uint32_t dtype, uint64_t n, uint32_t size) {
     switch (dtype) {
-#define PV_CASE(code, type) case code: return write_one_##code(rows, (const type*)source, n, size);
+#define PV_CASE(code, type, wide) case code: return write_one_##code(rows, (const type*)source, n, size);
         PV_INTEGERS(PV_CASE)
 #undef PV_CASE
         default: return n;

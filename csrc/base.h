@@ -64,6 +64,16 @@
 #define PV_ASSERT(condition) ((void)sizeof(condition))
 #endif
 
+// PV_CLONES compiles a function once per vector width and lets the loader pick by CPU, with equal bytes: the loops keep the order of
+// every sum, and contraction is off. It needs ifuncs (glibc) and gcc's attribute, and sanitizers do not survive the resolver;
+// elsewhere the function is compiled once.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
+#define PV_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define PV_CLONES
+#endif
+
 #define PV_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define PV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 

@@ -62,7 +62,6 @@ class VectorEnv:
         self._invalid_actions = 0
         self._broken: WorkerError | None = None
         self._start()
-        self._closer = weakref.finalize(self, _no_op)
 
     # ---- construction -------------------------------------------------------------------------------------------------
 
@@ -218,7 +217,7 @@ class VectorEnv:
 
         Args:
             actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer dtype or a list for discrete
-                kinds; dict by group where there are several groups; None: they stand in `halves[h].groups[...].actions` already.
+                kinds; dict by group where there are several; None: they stand in `halves[h].groups[...].actions` already.
                 Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`.
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range. Nothing was sent.
@@ -306,7 +305,7 @@ class VectorEnv:
             self._check_workers(workers)
             if time.monotonic() > deadline:
                 limit = f"{self.settings.timeout_s:g} s"
-                raise WorkerTimeout(f"worker {waiting_for} gave no answer within {limit}: an env hangs, or timeout_s is too short")
+                raise WorkerTimeout(f"worker {waiting_for} gave no answer in {limit}: an env hangs, or timeout_s is too short")
         except WorkerError as error:
             self._broken = error
             raise
@@ -473,7 +472,6 @@ class VectorEnv:
         if self._state[0] is CLOSED:
             return
         self._state = [CLOSED] * self.num_buffers
-        self._closer.detach()
         self._stop()
 
     def notify(self) -> None:
@@ -494,10 +492,6 @@ class VectorEnv:
 
 _RECV_ARRAYS = ("observations", "rewards", "terminals", "truncations", "agent_ids", "masks")
 _AGENT_IDS = _RECV_ARRAYS.index("agent_ids")
-
-
-def _no_op() -> None:
-    """Finalizer of a vector env without workers."""
 
 
 def _span(span: Any) -> range:

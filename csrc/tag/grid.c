@@ -316,7 +316,7 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
 static inline int32_t clip(int32_t value, int32_t high) { return value < 0 ? 0 : value > high ? high : value; }
 
 // Moves every row and gives it the reward of a step without a tag. One flat loop; envs that are over are put right afterwards.
-static void move_all(const pv_block* block, const tag_state* state) {
+PV_CLONES static void move_all(const pv_block* block, const tag_state* state) {
     const tag_config* config = config_of(block->context);
     const pv_rows* rows = &block->rows[0];
     const int32_t high = config->grid_length;
