@@ -36,6 +36,7 @@ HEADERS = [
     "drive/config.h",
     "drive/scene.h",
     "drive/index.h",
+    "drive/observe.h",
 ]
 
 MARKED = re.compile(r"/\* \[cffi\] \*/(.*?)/\* \[/cffi\] \*/", re.DOTALL)

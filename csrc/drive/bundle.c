@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Fills an env's rows with whole scenes. Scenes are drawn uniformly until one does not fit; from then on only scenes are drawn that
+// leave as few rows empty as any scenes could ("waste", a table over the number of free rows, computed once). Of up to ATTEMPTS such
+// fillings the first with the fewest empty rows is taken. So every scene is drawn, nearly equally often, and rows stay empty only
+// where the sizes of the scenes leave no choice. Draws are keyed by the env's seed and the number of the bundle.
+#include "../rng.h"
+#include "state.h"
+
+#include <string.h>
+
+#define ATTEMPTS 8
+
+int drive_object_controlled(const pv_drive_config* config, const pv_object* object) {
+    if (object->type != PV_VEHICLE || !(object->flags & PV_OBJECT_VALID_AT_START)) return 0;
+    if (config->control == PV_CONTROL_VALID) return 1;
+    return (object->flags & PV_OBJECT_MOVES) && !(object->flags & PV_OBJECT_EXPERT);
+}
+
+uint32_t drive_scene_agents(const pv_drive_config* config, const pv_scene_entry* entry) {
+    uint32_t agents = config->control == PV_CONTROL_VALID ? entry->valid_vehicles : entry->moving_vehicles;
+    return agents <= (uint32_t)config->num_agents ? agents : 0;
+}
+
+typedef struct bundle_tables {
+    uint32_t *order, *sizes, *waste;
+} bundle_tables;
+
+static bundle_tables tables_of(const drive_block* block) {
+    uint8_t* state = (uint8_t*)(uintptr_t)block;
+    return (bundle_tables){(uint32_t*)(void*)(state + block->order_offset), (uint32_t*)(void*)(state + block->sizes_offset),
+                           (uint32_t*)(void*)(state + block->waste_offset)};
+}
+
+void drive_bundle_init(const pv_context* context, drive_block* block) {
+    const pv_drive_config* config = drive_config_of(context);
+    bundle_tables tables = tables_of(block);
+    uint32_t count = drive_set(context->data)->scene_count;
+    // Counting sort by size; waste serves as the list of where the next scene of each size goes.
+    memset(tables.sizes, 0, (block->agents + 2) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t size = drive_scene_agents(config, drive_entry(context->data, i));
+        if (size) tables.sizes[size + 1]++;
+    }
+    for (uint32_t n = 1; n <= block->agents + 1; n++) tables.sizes[n] += tables.sizes[n - 1];
+    memcpy(tables.waste, tables.sizes, (block->agents + 1) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t size = drive_scene_agents(config, drive_entry(context->data, i));
+        if (size) tables.order[tables.waste[size]++] = i;
+    }
+    for (uint32_t n = 0; n <= block->agents; n++) {
+        tables.waste[n] = n;
+        for (uint32_t size = 1; size <= n; size++) {
+            int there = tables.sizes[size + 1] > tables.sizes[size];
+            if (there && tables.waste[n - size] < tables.waste[n]) tables.waste[n] = tables.waste[n - size];
+        }
+    }
+}
+
+static uint32_t size_of(const drive_turn* turn, uint32_t scene) {
+    return drive_scene_agents(turn->config, drive_entry(turn->block->context->data, scene));
+}
+
+// A scene that leaves the least waste of `free` rows, uniformly among those; only called where some scene fits.
+static uint32_t draw_fitting(const drive_turn* turn, const bundle_tables* tables, uint32_t free, uint32_t draw) {
+    uint32_t total = 0;
+    for (uint32_t size = 1; size <= free; size++) {
+        if (tables->waste[free - size] == tables->waste[free]) total += tables->sizes[size + 1] - tables->sizes[size];
+    }
+    uint32_t chosen = pv_rng_below(turn->state->seed, turn->state->episode, 0, draw, total);
+    for (uint32_t size = 1;; size++) {
+        if (tables->waste[free - size] != tables->waste[free]) continue;
+        uint32_t count = tables->sizes[size + 1] - tables->sizes[size];
+        if (chosen < count) return tables->order[tables->sizes[size] + chosen];
+        chosen -= count;
+    }
+}
+
+// One filling; the attempt's number is part of the draws. Returns the rows left empty. slots NULL: only counts.
+static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, uint32_t attempt, drive_slot* slots, uint32_t* count) {
+    uint32_t free = turn->layout->agents, draw = attempt << 16;
+    int finishing = 0;
+    *count = 0;
+    while (tables->waste[free] < free) {
+        uint32_t at = pv_rng_below(turn->state->seed, turn->state->episode, 0, draw++, turn->layout->scenes);
+        uint32_t scene = tables->order[at];
+        if (size_of(turn, scene) > free) finishing = 1;
+        if (finishing) scene = draw_fitting(turn, tables, free, draw++);
+        if (slots) slots[*count].scene = scene;
+        ++*count;
+        free -= size_of(turn, scene);
+    }
+    return free;
+}
+
+static int fill_task(drive_turn* turn) {
+    int64_t task = turn->state->task;
+    uint32_t count = drive_set(turn->block->context->data)->scene_count;
+    if (task >= (int64_t)count)
+        return pv_block_error(turn->block, turn->env, "task %lld: there are %u scenes, numbered from 0", (long long)task, count);
+    if (!size_of(turn, (uint32_t)task))
+        return pv_block_error(turn->block, turn->env, "task %lld: scene %s has no vehicle to control, or more than num_agents = %d",
+                              (long long)task, drive_entry(turn->block->context->data, (uint32_t)task)->name,
+                              turn->config->num_agents);
+    turn->slots[0].scene = (uint32_t)task;
+    turn->state->slots = 1;
+    return PV_OK;
+}
+
+int drive_bundle_fill(drive_turn* turn) {
+    bundle_tables tables = tables_of(turn->layout);
+    drive_env* env = turn->state;
+    env->slots = 0;
+    env->rows = 0;
+    if (env->task >= 0) {
+        int code = fill_task(turn);
+        if (code) return code;
+    } else {
+        uint32_t best = 0, least = UINT32_MAX, count;
+        for (uint32_t attempt = 0; attempt < ATTEMPTS && least > tables.waste[turn->layout->agents]; attempt++) {
+            uint32_t empty = fill_once(turn, &tables, attempt, NULL, &count);
+            if (empty < least) least = empty, best = attempt;
+        }
+        fill_once(turn, &tables, best, turn->slots, &env->slots);
+    }
+    for (uint32_t i = 0; i < env->slots; i++) {
+        drive_slot* slot = &turn->slots[i];
+        *slot = (drive_slot){.scene = slot->scene, .row = env->rows, .count = size_of(turn, slot->scene)};
+        env->rows += slot->count;
+    }
+    return PV_OK;
+}

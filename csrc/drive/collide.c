@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Contacts of full-size oriented boxes: agents with everything that is there, agents with road edges. Each pair is checked once;
+// the circles around the boxes sort out nearly all of them. Path stop: between dynamics and rewards.
+//
+// A contact counts in the step in which it begins. Whether it stood before is not remembered but computed again from the poses
+// before the step, which are at hand: so there is nothing to save, and a second car hit while the first still touches counts too.
+#include "kernels.h"
+#include "state.h"
+
+#define REACH_MARGIN_M 1e-3f
+#define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
+
+typedef struct box {
+    float x, y, cosine, sine, half_length, half_width;
+} box;
+
+// True if two boxes overlap or touch: no side of one separates them (separating axis theorem).
+DRIVE_INLINE int boxes_touch(box a, box b) {
+    float dx = b.x - a.x, dy = b.y - a.y;
+    float c = drive_abs(a.cosine * b.cosine + a.sine * b.sine), s = drive_abs(a.cosine * b.sine - a.sine * b.cosine);
+    return drive_abs(dx * a.cosine + dy * a.sine) <= a.half_length + b.half_length * c + b.half_width * s &&
+           drive_abs(dy * a.cosine - dx * a.sine) <= a.half_width + b.half_length * s + b.half_width * c &&
+           drive_abs(dx * b.cosine + dy * b.sine) <= b.half_length + a.half_length * c + a.half_width * s &&
+           drive_abs(dy * b.cosine - dx * b.sine) <= b.half_width + a.half_length * s + a.half_width * c;
+}
+
+static box box_now(const drive_bodies* bodies, uint32_t i) {
+    return (box){bodies->x[i], bodies->y[i], bodies->cosine[i], bodies->sine[i], bodies->half_length[i], bodies->half_width[i]};
+}
+
+// The body's box before this step. Returns 0 if it was not there.
+static int box_before(const drive_turn* turn, uint32_t i, box* out) {
+    *out = box_now(&turn->scratch.bodies, i);
+    int32_t row = turn->scratch.bodies.row[i];
+    if (row >= 0) {
+        out->x = turn->scratch.old_x[row];
+        out->y = turn->scratch.old_y[row];
+        out->cosine = turn->scratch.old_cosine[row];
+        out->sine = turn->scratch.old_sine[row];
+        return 1;
+    }
+    const pv_object* object = &turn->scene.objects[turn->scratch.bodies.object[i]];
+    const pv_frame* frame = drive_frame(&turn->scene, object, turn->slot->clock - 1);
+    if (!frame) return 0;
+    out->x = frame->x_m;
+    out->y = frame->y_m;
+    drive_sincos((float)frame->heading * HEADING_UNIT, &out->sine, &out->cosine);
+    return 1;
+}
+
+static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    if (!boxes_touch(box_now(bodies, i), box_now(bodies, j))) return;
+    box a, b;
+    int begins = moved && !(box_before(turn, i, &a) && box_before(turn, j, &b) && boxes_touch(a, b));
+    for (int side = 0; side < 2; side++) {
+        int32_t row = bodies->row[side ? j : i];
+        if (row < 0) continue;
+        turn->agents.flags[row] |= DRIVE_COLLIDED;
+        turn->scratch.new_contacts[row] += (uint32_t)begins;
+    }
+}
+
+// Leaves in `near` the bodies whose circle touches that of agent i and whose pair with i was not seen from the other side.
+PV_CLONES static uint32_t bodies_near(const drive_bodies* bodies, uint32_t i, uint32_t* near) {
+    float x = bodies->x[i], y = bodies->y[i], radius = bodies->radius[i];
+    uint32_t count = 0;
+    for (uint32_t base = 0; base < bodies->count; base += LANES) {
+        int32_t touch[LANES], any = 0;
+        for (uint32_t j = 0; j < LANES; j++) { // the arrays are readable up to a multiple of 16
+            float dx = bodies->x[base + j] - x, dy = bodies->y[base + j] - y, reach = radius + bodies->radius[base + j];
+            touch[j] = dx * dx + dy * dy <= reach * reach;
+            any |= touch[j];
+        }
+        if (!any) continue;
+        uint32_t end = base + LANES < bodies->count ? base + LANES : bodies->count;
+        for (uint32_t j = base; j < end; j++) {
+            near[count] = j;
+            count += (uint32_t)(touch[j - base] && (bodies->row[j] < 0 || j > i));
+        }
+    }
+    return count;
+}
+
+void drive_collisions(drive_turn* turn, int moved) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    uint32_t first = turn->slot->row;
+    for (uint32_t row = first; row < first + turn->slot->count; row++) turn->agents.flags[row] &= ~DRIVE_COLLIDED;
+    memset(turn->scratch.new_contacts + first, 0, turn->slot->count * sizeof(uint32_t));
+    for (uint32_t i = 0; i < bodies->count; i++) {
+        if (bodies->row[i] < 0) continue;
+        uint32_t count = bodies_near(bodies, i, turn->scratch.index);
+        for (uint32_t n = 0; n < count; n++) check_pair(turn, i, turn->scratch.index[n], moved);
+    }
+}
+
+// ---- road edges -------------------------------------------------------------------------------------------------------------------
+
+// True if a segment meets the box of agent `row` (separating axis theorem: the box's two axes and the segment's normal).
+static int edge_meets_box(const drive_turn* turn, uint32_t row, uint32_t s) {
+    const drive_agents* agents = &turn->agents;
+    const drive_scene* scene = &turn->scene;
+    float c = agents->cosine[row], sn = agents->sine[row], half = scene->half[s];
+    float half_length = 0.5f * agents->length[row], half_width = 0.5f * agents->width[row];
+    float dx = scene->x[s] - agents->x[row], dy = scene->y[s] - agents->y[row];
+    float ux = drive_abs(scene->ux[s] * c + scene->uy[s] * sn), uy = drive_abs(scene->uy[s] * c - scene->ux[s] * sn);
+    return drive_abs(dx * c + dy * sn) <= half_length + half * ux && drive_abs(dy * c - dx * sn) <= half_width + half * uy &&
+           drive_abs(dx * scene->uy[s] - dy * scene->ux[s]) <= half_length * uy + half_width * ux;
+}
+
+// True if the centre's path of this step crosses a segment. At 30 m/s a car moves three metres per step: more than its width.
+static int path_crosses(const drive_turn* turn, uint32_t row, uint32_t s) {
+    const drive_scene* scene = &turn->scene;
+    float ux = scene->ux[s], uy = scene->uy[s];
+    float x0 = turn->scratch.old_x[row] - scene->x[s], y0 = turn->scratch.old_y[row] - scene->y[s];
+    float x1 = turn->agents.x[row] - scene->x[s], y1 = turn->agents.y[row] - scene->y[s];
+    float across0 = x0 * uy - y0 * ux, across1 = x1 * uy - y1 * ux;
+    if ((across0 > 0.0f) == (across1 > 0.0f)) return 0;
+    float t = across0 / (across0 - across1);
+    float along0 = x0 * ux + y0 * uy, along1 = x1 * ux + y1 * uy;
+    return drive_abs(along0 + t * (along1 - along0)) <= scene->half[s] + REACH_MARGIN_M;
+}
+
+int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* edges, int moved) {
+    const drive_agents* agents = &turn->agents;
+    float x = agents->x[row], y = agents->y[row];
+    float reach = 0.5f * drive_sqrt(agents->length[row] * agents->length[row] + agents->width[row] * agents->width[row]);
+    if (moved) {
+        float dx = x - turn->scratch.old_x[row], dy = y - turn->scratch.old_y[row];
+        reach = drive_max(reach, drive_sqrt(dx * dx + dy * dy));
+    }
+    reach += REACH_MARGIN_M;
+    const uint32_t* index = edges->index;
+    uint32_t count = edges->count;
+    uint32_t k = (uint32_t)turn->config->edges;
+    // The observed edges are all within reach, unless the row is full with nearer ones.
+    int complete = k && reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
+    if (!complete) {
+        count = drive_segments_within(&turn->scene, PV_EDGE, x, y, reach, turn->scratch.index);
+        index = turn->scratch.index;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (complete && edges->square[i] > reach * reach) break; // sorted
+        if (edge_meets_box(turn, row, index[i]) || (moved && path_crosses(turn, row, index[i]))) return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills num_agents rows; each scene runs on
+// its own clock and starts again in place; the bundle is drawn anew every resample_steps turns. Runs in workers, describe in the
+// learner. Files: scene (compiled scenes), layout (addresses), bundle (filling), episode (one scene's step), dynamics, collide,
+// nearest, observe; index is for the learner only.
+#include "kernels.h"
+#include "state.h"
+
+#include <math.h>
+
+// ---- settings -------------------------------------------------------------------------------------------------------------------------
+
+// X(name, kind, lowest, highest), in the order of pv_drive_config
+#define SETTINGS(X)                                  \
+    X(num_agents, PV_I32, 1, 4096)                   \
+    X(control, PV_I32, 0, 1)                         \
+    X(resample_steps, PV_I32, 1, 1000000)            \
+    X(max_steps, PV_I32, 0, 1000000)                 \
+    X(partners, PV_I32, 0, DRIVE_MAX_K)              \
+    X(lanes, PV_I32, 0, DRIVE_MAX_K)                 \
+    X(lines, PV_I32, 0, DRIVE_MAX_K)                 \
+    X(edges, PV_I32, 0, DRIVE_MAX_K)                 \
+    X(range_m, PV_F32, 1, 500)                       \
+    X(goal_radius_m, PV_F32, 0.1, 100)               \
+    X(remove_at_goal, PV_I32, 0, 1)                  \
+    X(reward_goal, PV_F32, -1000, 1000)              \
+    X(reward_collision, PV_F32, -1000, 1000)         \
+    X(reward_offroad, PV_F32, -1000, 1000)           \
+    X(reward_progress, PV_F32, -1000, 1000)          \
+    X(reward_step, PV_F32, -1000, 1000)              \
+    X(max_speed_mps, PV_F32, 1, 100)                 \
+    X(max_reverse_mps, PV_F32, 0, 100)               \
+    X(wheelbase_factor, PV_F32, 0.2, 1)              \
+    X(replay_log, PV_I32, 0, 1)
+
+static const pv_config_field config_fields[] = {
+#define FIELD(name, kind, low, high) {#name, kind, offsetof(pv_drive_config, name)},
+    SETTINGS(FIELD)
+#undef FIELD
+};
+
+static int check_config(const pv_drive_config* config, char* text) {
+    // The bounds are written as decimals; float32 settings are compared as float32.
+#define CHECK(name, kind, low, high)                                                                               \
+    if (!((double)config->name >= (kind == PV_F32 ? (double)(float)(low) : (double)(low)) &&                       \
+          (double)config->name <= (kind == PV_F32 ? (double)(float)(high) : (double)(high))))                      \
+        return pv_describe_error(text, PV_ERROR_CONFIG, "drive: %s is %g; it must be from %g to %g", #name,        \
+                                 (double)config->name, (double)(low), (double)(high));
+    SETTINGS(CHECK)
+#undef CHECK
+    return PV_OK;
+}
+
+// ---- describe -------------------------------------------------------------------------------------------------------------------------
+
+static void describe_names(pv_spec* spec) {
+    static const char* const counters[] = {"active_rows",   "idle_rows",   "padding_rows",      "sampled_rows",
+                                           "partners_seen", "partners_cut", "partners_reach_cm", "lanes_seen",
+                                           "lanes_cut",     "lanes_reach_cm", "lines_seen",      "lines_cut",
+                                           "lines_reach_cm", "edges_seen",  "edges_cut",         "edges_reach_cm"};
+    _Static_assert(sizeof counters / sizeof counters[0] == DRIVE_COUNTER_COUNT, "one name per counter");
+    for (uint32_t i = 0; i < DRIVE_COUNTER_COUNT; i++) strcpy(spec->counter_names[spec->counter_count++], counters[i]);
+#define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
+    DRIVE_RECORD_VALUES(NAME)
+#undef NAME
+}
+
+// Readable state, in the order in which peek writes it.
+static void describe_state(const drive_block* layout, pv_spec* spec) {
+#define FLOATS(name, unit, low, high) \
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, unit, PV_F32, layout->agents, 0, low, high, 1.0f);
+#define INTEGERS(name, dtype, count) \
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, "", dtype, count, 0, -1.0f, 1e9f, 1.0f);
+    FLOATS("x", "m", -1e6f, 1e6f)
+    FLOATS("y", "m", -1e6f, 1e6f)
+    FLOATS("heading", "rad", -DRIVE_PI, DRIVE_PI)
+    FLOATS("speed", "m/s", -400.0f, 400.0f)
+    FLOATS("length", "m", 0.0f, 1e3f)
+    FLOATS("width", "m", 0.0f, 1e3f)
+    FLOATS("goal_x", "m", -1e6f, 1e6f)
+    FLOATS("goal_y", "m", -1e6f, 1e6f)
+    INTEGERS("object", PV_I32, layout->agents)
+    INTEGERS("slot", PV_I32, layout->agents)
+    INTEGERS("active", PV_U8, layout->agents)
+    INTEGERS("collided", PV_U8, layout->agents)
+    INTEGERS("offroad", PV_U8, layout->agents)
+    INTEGERS("reached", PV_U8, layout->agents)
+    INTEGERS("slot_scene", PV_I32, layout->slots)
+    INTEGERS("slot_clock", PV_I32, layout->slots)
+    INTEGERS("episode", PV_U64, 0)
+    INTEGERS("step", PV_U32, 0)
+#undef FLOATS
+#undef INTEGERS
+}
+
+static int check_drawable(const pv_context* context, const drive_block* layout, char* text) {
+    const pv_drive_config* config = drive_config_of(context);
+    uint32_t count = drive_set(context->data)->scene_count, most = 0;
+    if (layout->scenes) return PV_OK;
+    if (!count) return pv_describe_error(text, PV_ERROR_DATA, "drive: there are no scenes; name a folder that holds some");
+    for (uint32_t i = 0; i < count; i++) {
+        const pv_scene_entry* entry = drive_entry(context->data, i);
+        uint32_t agents = config->control == PV_CONTROL_VALID ? entry->valid_vehicles : entry->moving_vehicles;
+        if (agents > most) most = agents;
+    }
+    if (!most)
+        return pv_describe_error(text, PV_ERROR_DATA,
+                                 "drive: none of the %u scenes has a vehicle to control under control=%d%s; use other scenes", count,
+                                 config->control, config->control == PV_CONTROL_VALID ? "" : " (control=1 takes parked ones too)");
+    return pv_describe_error(text, PV_ERROR_CONFIG,
+                             "drive: num_agents is %d, but every scene with vehicles to control has more (up to %u); use at least that",
+                             config->num_agents, most);
+}
+
+static int drive_describe(const pv_context* context, pv_spec* spec, char* text) {
+    const pv_drive_config* config = drive_config_of(context);
+    int code = check_config(config, text);
+    if (code) return code;
+    if (!context->data) return pv_describe_error(text, PV_ERROR_DATA, "drive: no compiled scenes were given");
+    code = pv_drive_scenes_check(context->data, context->data_bytes, text);
+    if (code) return code;
+    drive_block layout;
+    drive_layout(context, 1, &layout);
+    code = check_drawable(context, &layout, text);
+    if (code) return code;
+    spec->group_count = 1;
+    pv_group_spec* group = &spec->groups[0];
+    strcpy(group->name, "agents");
+    group->agents = layout.agents;
+    drive_describe_observation(config, group);
+    group->action_kind = PV_DISCRETE;
+    group->action_dims = 1;
+    group->action_sizes[0] = DRIVE_ACTIONS;
+    describe_names(spec);
+    describe_state(&layout, spec);
+    spec->save_bytes = (uint32_t)layout.env_bytes;
+    spec->records_per_turn = layout.slots;
+    return PV_OK;
+}
+
+static uint64_t drive_bytes(const pv_context* context, uint32_t env_count) {
+    drive_block layout;
+    drive_layout(context, env_count, &layout);
+    return layout.bytes;
+}
+
+static int drive_init(pv_block* block) {
+    drive_block* layout = (drive_block*)block->state;
+    drive_layout(block->context, block->env_count, layout);
+    drive_actions_init(layout->actions);
+    drive_bundle_init(block->context, layout);
+    return PV_OK;
+}
+
+static void drive_close(pv_block* block) { (void)block; }
+
+// ---- reset and step -------------------------------------------------------------------------------------------------------------------
+
+// Rows that no scene of the bundle uses.
+static void write_padding(const drive_turn* turn) {
+    uint32_t count = turn->layout->agents - turn->state->rows;
+    drive_rows_idle(turn, turn->state->rows, count);
+    turn->block->counters[DRIVE_COUNTER_PADDING] += count;
+}
+
+// Fills the env with new scenes and starts them. State that the new bundle does not use is cleared, so that equal envs have equal
+// bytes whatever ran in them before.
+static int start_bundle(drive_turn* turn) {
+    drive_env* env = turn->state;
+    env->task = turn->block->tasks[turn->env];
+    env->step = 0;
+    env->over = 0;
+    memset((uint8_t*)env + sizeof *env, 0, turn->layout->env_bytes - sizeof *env);
+    int code = drive_bundle_fill(turn);
+    if (code) return code;
+    for (uint32_t slot = 0; slot < env->slots; slot++) {
+        drive_turn_slot(turn, slot);
+        drive_slot_start(turn);
+    }
+    write_padding(turn);
+    return PV_OK;
+}
+
+static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        if (mask && !mask[env]) continue;
+        drive_turn turn;
+        drive_turn_open(block, env, &turn);
+        if (seeds) {
+            turn.state->seed = seeds[env];
+            turn.state->episode = 0;
+        } else {
+            turn.state->episode++;
+        }
+        int code = start_bundle(&turn);
+        if (code) return code;
+    }
+    return PV_OK;
+}
+
+static int step_env(pv_block* block, uint32_t env) {
+    drive_turn turn;
+    drive_turn_open(block, env, &turn);
+    if (turn.state->over) { // next-step autoreset: this turn's actions are ignored
+        turn.state->episode++;
+        return start_bundle(&turn);
+    }
+    turn.state->step++;
+    int last = turn.state->step >= (uint32_t)turn.config->resample_steps;
+    for (uint32_t slot = 0; slot < turn.state->slots; slot++) {
+        drive_turn_slot(&turn, slot);
+        if (!turn.slot->over) {
+            drive_slot_advance(&turn);
+            if (last) drive_slot_cut(&turn);
+        } else if (!last) {
+            drive_slot_start(&turn);
+        } else { // an episode that would be cut before its first step is not begun
+            drive_rows_idle(&turn, turn.slot->row, turn.slot->count);
+            block->counters[DRIVE_COUNTER_IDLE] += turn.slot->count;
+        }
+    }
+    write_padding(&turn);
+    turn.state->over = (uint32_t)last;
+    return PV_OK;
+}
+
+static int drive_step(pv_block* block) {
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        int code = step_env(block, env);
+        if (code) return code;
+    }
+    return PV_OK;
+}
+
+// ---- save, load, peek -----------------------------------------------------------------------------------------------------------------
+
+static int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
+    memcpy(out, drive_env_at(block, env), ((const drive_block*)block->state)->env_bytes);
+    return PV_OK;
+}
+
+// True if the agents of the slot are those of its scene and their numbers are finite.
+static int slot_sound(drive_turn* turn) {
+    const drive_agents* agents = &turn->agents;
+    uint32_t row = turn->slot->row, end = row + turn->slot->count;
+    for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
+        if (!drive_object_controlled(turn->config, &turn->scene.objects[o])) continue;
+        const float numbers[] = {agents->x[row],      agents->y[row],      agents->heading[row], agents->cosine[row],
+                                 agents->sine[row],   agents->speed[row],  agents->length[row],  agents->width[row],
+                                 agents->goal_x[row], agents->goal_y[row], agents->goal_distance[row], agents->inverse_wheelbase[row]};
+        for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+            if (!(fabsf(numbers[i]) <= 1e7f)) return 0;
+        }
+        if (agents->object[row] != o || agents->slot[row] != (uint32_t)(turn->slot - turn->slots)) return 0;
+        row++;
+    }
+    return row == end;
+}
+
+// True if an env that was just loaded holds nothing that a step could trip over.
+static int env_sound(drive_turn* turn) {
+    const drive_env* env = turn->state;
+    const uint8_t* data = turn->block->context->data;
+    uint32_t rows = 0;
+    if (env->slots > turn->layout->slots) return 0;
+    for (uint32_t i = 0; i < env->slots; i++) {
+        const drive_slot* slot = &turn->slots[i];
+        if (slot->scene >= drive_set(data)->scene_count || slot->row != rows) return 0;
+        uint32_t size = drive_scene_agents(turn->config, drive_entry(data, slot->scene));
+        if (!size || slot->count != size || size > turn->layout->agents - rows) return 0;
+        rows += size;
+        drive_turn_slot(turn, i);
+        if (!slot_sound(turn)) return 0;
+    }
+    return rows == env->rows;
+}
+
+static int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
+    drive_turn turn;
+    memcpy(drive_env_at(block, env), in, ((const drive_block*)block->state)->env_bytes);
+    drive_turn_open(block, env, &turn);
+    if (env_sound(&turn)) return PV_OK;
+    memset(turn.state, 0, turn.layout->env_bytes);
+    pv_block_error(block, env, "drive: the saved state does not fit these scenes and settings");
+    return PV_ERROR_STATE;
+}
+
+static uint8_t* put(uint8_t* out, const void* from, uint64_t bytes) {
+    memcpy(out, from, bytes);
+    return out + bytes;
+}
+
+// Writes one integer per agent, -1 (or 0 for bytes) in padding rows.
+static uint8_t* put_integers(uint8_t* out, const uint32_t* values, uint32_t rows, uint32_t agents) {
+    for (uint32_t i = 0; i < agents; i++) {
+        int32_t value = i < rows ? (int32_t)values[i] : -1;
+        out = put(out, &value, sizeof value);
+    }
+    return out;
+}
+
+static uint8_t* put_flag(uint8_t* out, const drive_turn* turn, uint32_t flag) {
+    for (uint32_t i = 0; i < turn->layout->agents; i++) {
+        *out++ = (uint8_t)(i < turn->state->rows && (turn->agents.flags[i] & flag));
+    }
+    return out;
+}
+
+static int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
+    drive_turn turn;
+    drive_turn_open(block, env, &turn);
+    const drive_agents* agents = &turn.agents;
+    const float* const floats[] = {agents->x,      agents->y,     agents->heading, agents->speed,
+                                   agents->length, agents->width, agents->goal_x,  agents->goal_y};
+    const uint32_t flags[] = {DRIVE_ACTIVE, DRIVE_COLLIDED, DRIVE_OFFROAD, DRIVE_REACHED};
+    uint32_t count = turn.layout->agents, rows = turn.state->rows;
+    const uint8_t* start = out;
+    for (uint32_t i = 0; i < sizeof floats / sizeof floats[0]; i++) out = put(out, floats[i], count * sizeof(float));
+    out = put_integers(out, agents->object, rows, count);
+    out = put_integers(out, agents->slot, rows, count);
+    for (uint32_t i = 0; i < sizeof flags / sizeof flags[0]; i++) out = put_flag(out, &turn, flags[i]);
+    out += pv_align_up((uint64_t)(out - start), 4) - (uint64_t)(out - start);
+    for (int clock = 0; clock < 2; clock++) {
+        for (uint32_t i = 0; i < turn.layout->slots; i++) {
+            int32_t value = i >= turn.state->slots ? -1 : (int32_t)(clock ? turn.slots[i].clock : turn.slots[i].scene);
+            out = put(out, &value, sizeof value);
+        }
+    }
+    out += pv_align_up((uint64_t)(out - start), 8) - (uint64_t)(out - start);
+    out = put(out, &turn.state->episode, sizeof turn.state->episode);
+    put(out, &turn.state->step, sizeof turn.state->step);
+    return PV_OK;
+}
+
+const pv_env_type pv_drive_type = {
+    .abi = PV_ABI,
+    .struct_bytes = sizeof(pv_env_type),
+    .name = "drive",
+    .config_fields = config_fields,
+    .config_count = sizeof config_fields / sizeof config_fields[0],
+    .config_bytes = sizeof(pv_drive_config),
+    .describe = drive_describe,
+    .bytes = drive_bytes,
+    .init = drive_init,
+    .reset = drive_reset,
+    .step = drive_step,
+    .save = drive_save,
+    .load = drive_load,
+    .peek = drive_peek,
+    .close = drive_close,
+};

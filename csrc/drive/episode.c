@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// One scene of a bundle over its episode: start, step, end. Rewards, flags, masks and episode records are made here and nowhere
+// else. Path stop: from an action's row to reward, terminal, truncation and mask.
+//
+// A step, in order: agents that reached their goal in the last step leave; agents move; objects play their log; contacts; then per
+// agent road edges, goal, reward, observation. An agent's terminal row is its last; its car is still there for the others to see.
+// The scene is over when no agent is left or its clock has run out; the next turn starts it again from frame 0.
+#include "kernels.h"
+#include "state.h"
+
+#define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
+#define SPEED_UNIT 0.01f                   // of pv_frame.speed
+
+static uint32_t episode_steps(const drive_turn* turn) {
+    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : turn->scene.head->frame_count - 1;
+}
+
+static void write_flags(const drive_turn* turn, uint32_t row, float reward, int terminal, int truncation, int mask) {
+    const pv_rows* rows = &turn->block->rows[0];
+    uint64_t at = turn->first_row + row;
+    rows->rewards[at] = reward;
+    rows->terminals[at] = (uint8_t)terminal;
+    rows->truncations[at] = (uint8_t)truncation;
+    rows->masks[at] = (uint8_t)mask;
+}
+
+void drive_rows_idle(const drive_turn* turn, uint32_t row, uint32_t count) {
+    const pv_rows* rows = &turn->block->rows[0];
+    uint64_t at = turn->first_row + row;
+    memset(rows->observations + at * rows->observation_bytes, 0, count * rows->observation_bytes);
+    memset(rows->rewards + at, 0, count * sizeof(float));
+    memset(rows->terminals + at, 0, count);
+    memset(rows->truncations + at, 0, count);
+    memset(rows->masks + at, 0, count);
+}
+
+// ---- start ----------------------------------------------------------------------------------------------------------------------------
+
+// Distance from the agent's centre to its goal.
+static float goal_distance(const drive_agents* agents, uint32_t row) {
+    float dx = agents->goal_x[row] - agents->x[row], dy = agents->goal_y[row] - agents->y[row];
+    return drive_sqrt(dx * dx + dy * dy);
+}
+
+static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
+    const pv_object* object = &turn->scene.objects[o];
+    const pv_frame* frame = drive_frame(&turn->scene, object, 0);
+    drive_agents* agents = &turn->agents;
+    agents->x[row] = frame->x_m;
+    agents->y[row] = frame->y_m;
+    agents->heading[row] = (float)frame->heading * HEADING_UNIT;
+    agents->speed[row] = (float)frame->speed * SPEED_UNIT;
+    agents->length[row] = object->length_m;
+    agents->width[row] = object->width_m;
+    agents->goal_x[row] = object->goal_x_m;
+    agents->goal_y[row] = object->goal_y_m;
+    agents->goal_distance[row] = goal_distance(agents, row);
+    agents->inverse_wheelbase[row] = 1.0f / (turn->config->wheelbase_factor * object->length_m);
+    agents->object[row] = o;
+    agents->slot[row] = (uint32_t)(turn->slot - turn->slots);
+    agents->flags[row] = DRIVE_ACTIVE;
+    agents->episode_return[row] = 0.0f;
+    agents->progress[row] = 0.0f;
+    agents->contacts[row] = 0;
+    agents->departures[row] = 0;
+    agents->goal_step[row] = 0;
+}
+
+static void find_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
+    drive_nearest_segments(&turn->scene, PV_EDGE, turn->agents.x[row], turn->agents.y[row], (uint32_t)turn->config->edges,
+                           turn->config->range_m, &turn->scratch, edges);
+}
+
+void drive_slot_start(drive_turn* turn) {
+    drive_slot* slot = turn->slot;
+    slot->clock = 0;
+    slot->over = 0;
+    uint32_t row = slot->row, end = slot->row + slot->count;
+    for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
+        if (drive_object_controlled(turn->config, &turn->scene.objects[o])) start_agent(turn, row++, o);
+    }
+    PV_ASSERT(row == end);
+    drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row, slot->count);
+    drive_collect_bodies(turn);
+    drive_collisions(turn, 0); // what touches at the start is no event
+    for (row = slot->row; row < end; row++) {
+        drive_near edges;
+        find_edges(turn, row, &edges);
+        if (drive_touches_edge(turn, row, &edges, 0)) turn->agents.flags[row] |= DRIVE_OFFROAD;
+        drive_observe(turn, row, &edges);
+        write_flags(turn, row, 0.0f, 0, 0, 1);
+    }
+    turn->block->counters[DRIVE_COUNTER_ACTIVE] += slot->count;
+}
+
+// ---- step -----------------------------------------------------------------------------------------------------------------------------
+
+// True if the centre came within the goal radius anywhere on this step's path.
+static int path_meets_goal(const drive_turn* turn, uint32_t row) {
+    const drive_agents* agents = &turn->agents;
+    float x0 = turn->scratch.old_x[row], y0 = turn->scratch.old_y[row];
+    float px = agents->x[row] - x0, py = agents->y[row] - y0;
+    float gx = agents->goal_x[row] - x0, gy = agents->goal_y[row] - y0;
+    float square = px * px + py * py;
+    float t = square > 0.0f ? drive_clamp((gx * px + gy * py) / square, 0.0f, 1.0f) : 0.0f;
+    float dx = gx - t * px, dy = gy - t * py;
+    return dx * dx + dy * dy <= turn->config->goal_radius_m * turn->config->goal_radius_m;
+}
+
+// Judges one agent's step. Returns its reward; *terminal is set if it leaves.
+static float judge(drive_turn* turn, uint32_t row, int offroad, int* terminal) {
+    const pv_drive_config* config = turn->config;
+    drive_agents* agents = &turn->agents;
+    uint32_t flags = agents->flags[row];
+    float reward = config->reward_step;
+    uint32_t begun = turn->scratch.new_contacts[row];
+    int departed = offroad && !(flags & DRIVE_OFFROAD);
+    flags = offroad ? flags | DRIVE_OFFROAD : flags & ~DRIVE_OFFROAD;
+    agents->contacts[row] += begun;
+    agents->departures[row] += (uint32_t)departed;
+    reward += config->reward_collision * (float)begun;
+    if (departed) reward += config->reward_offroad;
+    float distance = goal_distance(agents, row);
+    *terminal = 0;
+    if (!(flags & DRIVE_REACHED)) {
+        float nearer = agents->goal_distance[row] - distance;
+        agents->progress[row] += nearer;
+        reward += config->reward_progress * nearer;
+        if (path_meets_goal(turn, row)) {
+            flags |= DRIVE_REACHED;
+            if (!agents->contacts[row] && !agents->departures[row]) flags |= DRIVE_SCORED;
+            agents->goal_step[row] = turn->slot->clock;
+            reward += config->reward_goal;
+            *terminal = config->remove_at_goal != 0;
+        }
+    }
+    agents->goal_distance[row] = distance;
+    agents->flags[row] = flags;
+    agents->episode_return[row] += reward;
+    return reward;
+}
+
+// Takes out the agents that left with the last step. Returns how many are still there.
+static uint32_t remove_leavers(drive_turn* turn) {
+    uint32_t active = 0;
+    for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
+        uint32_t* flags = &turn->agents.flags[row];
+        if (turn->config->remove_at_goal && (*flags & DRIVE_REACHED)) *flags &= ~(DRIVE_ACTIVE | DRIVE_COLLIDED | DRIVE_OFFROAD);
+        active += *flags & DRIVE_ACTIVE;
+    }
+    return active;
+}
+
+static void leave_record(const drive_turn* turn, int complete) {
+    pv_record* record = pv_block_record(turn->block);
+    if (!record) return;
+    const drive_agents* agents = &turn->agents;
+    const drive_slot* slot = turn->slot;
+    float v[DRIVE_RECORD_COUNT] = {0}, sum = 0.0f;
+    for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
+        uint32_t flags = agents->flags[row];
+        sum += agents->episode_return[row];
+        v[DRIVE_RECORD_goals] += flags & DRIVE_REACHED ? 1.0f : 0.0f;
+        v[DRIVE_RECORD_score] += flags & DRIVE_SCORED ? 1.0f : 0.0f;
+        v[DRIVE_RECORD_collisions] += agents->contacts[row] ? 1.0f : 0.0f;
+        v[DRIVE_RECORD_offroads] += agents->departures[row] ? 1.0f : 0.0f;
+        v[DRIVE_RECORD_goal_steps] += (float)agents->goal_step[row];
+        v[DRIVE_RECORD_contacts] += (float)agents->contacts[row];
+        v[DRIVE_RECORD_departures] += (float)agents->departures[row];
+        v[DRIVE_RECORD_progress_m] += agents->progress[row];
+    }
+    v[DRIVE_RECORD_agents] = (float)slot->count;
+    v[DRIVE_RECORD_complete] = complete ? 1.0f : 0.0f;
+    memset(record, 0, sizeof *record);
+    record->episode = turn->state->episode;
+    record->task = slot->scene;
+    record->env = turn->block->first_env + turn->env;
+    record->slot = (uint32_t)(slot - turn->slots);
+    record->length = slot->clock;
+    record->episode_return = sum / (float)slot->count;
+    memcpy(record->values, v, sizeof v);
+}
+
+void drive_slot_advance(drive_turn* turn) {
+    drive_slot* slot = turn->slot;
+    uint32_t active = remove_leavers(turn), left = active;
+    slot->clock++;
+    int out_of_time = slot->clock >= episode_steps(turn);
+    drive_dynamics(turn);
+    drive_collect_bodies(turn);
+    drive_collisions(turn, 1);
+    for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
+        if (!(turn->agents.flags[row] & DRIVE_ACTIVE)) {
+            drive_rows_idle(turn, row, 1);
+            continue;
+        }
+        drive_near edges;
+        int terminal;
+        find_edges(turn, row, &edges);
+        float reward = judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &terminal);
+        drive_observe(turn, row, &edges);
+        write_flags(turn, row, reward, terminal, out_of_time && !terminal, 1);
+        left -= (uint32_t)terminal;
+    }
+    turn->block->counters[DRIVE_COUNTER_ACTIVE] += active;
+    turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
+    if (!left || out_of_time) {
+        slot->over = 1;
+        leave_record(turn, 1);
+    }
+}
+
+void drive_slot_cut(drive_turn* turn) {
+    const pv_rows* rows = &turn->block->rows[0];
+    if (turn->slot->over) return;
+    for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
+        uint64_t at = turn->first_row + row;
+        if (rows->masks[at] && !rows->terminals[at]) rows->truncations[at] = 1;
+    }
+    leave_record(turn, 0);
+}

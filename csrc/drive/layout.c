@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Where everything lies in a block's state, and the pointers to it. The only file that computes such addresses.
+#include "state.h"
+
+#include <string.h>
+
+#define ALIGNMENT 64
+#define ROUND 16 // arrays that vectors run over are readable up to a multiple of this
+
+static uint64_t place(uint64_t* end, uint64_t bytes) {
+    uint64_t offset = pv_align_up(*end, ALIGNMENT);
+    *end = offset + bytes;
+    return offset;
+}
+
+// Largest scenes of the set: room for objects and segments, most scenes in a bundle.
+static void measure_scenes(const pv_context* context, drive_block* out) {
+    const pv_drive_config* config = drive_config_of(context);
+    uint32_t smallest = out->agents, bodies = 0, segments = 0;
+    for (uint32_t i = 0; i < drive_set(context->data)->scene_count; i++) {
+        const pv_scene_entry* entry = drive_entry(context->data, i);
+        uint32_t size = drive_scene_agents(config, entry);
+        if (!size) continue;
+        const pv_scene* head = (const pv_scene*)(const void*)(context->data + entry->offset);
+        out->scenes++;
+        if (size < smallest) smallest = size;
+        if (head->object_count > bodies) bodies = head->object_count;
+        for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+            if (head->segment_count[type] > segments) segments = head->segment_count[type];
+        }
+    }
+    out->slots = out->agents / smallest;
+    out->bodies = (uint32_t)pv_align_up(bodies + 1, ROUND);
+    out->segments = (uint32_t)pv_align_up(segments + 1, ROUND);
+}
+
+static uint64_t scratch_floats(const drive_block* layout) {
+    uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
+    return 11 * (uint64_t)layout->bodies + 5 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
+}
+
+void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
+    memset(out, 0, sizeof *out);
+    out->agents = (uint32_t)drive_config_of(context)->num_agents;
+    out->agent_stride = (uint32_t)pv_align_up(out->agents, ROUND) + ROUND; // a slot's vectors may run past the last row
+    measure_scenes(context, out);
+    uint64_t env_end = sizeof(drive_env);
+    out->slots_offset = place(&env_end, out->slots * sizeof(drive_slot));
+    out->arrays_offset = place(&env_end, (uint64_t)DRIVE_AGENT_FIELD_COUNT * out->agent_stride * 4);
+    out->env_bytes = pv_align_up(env_end, ALIGNMENT);
+    uint64_t end = sizeof *out;
+    out->order_offset = place(&end, out->scenes * sizeof(uint32_t));
+    out->sizes_offset = place(&end, (out->agents + 2) * sizeof(uint32_t));
+    out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));
+    out->scratch_offset = place(&end, scratch_floats(out) * 4);
+    out->envs_offset = place(&end, env_count * out->env_bytes);
+    out->bytes = end;
+}
+
+void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* out) {
+    float* at = (float*)(void*)(state + layout->scratch_offset);
+    uint64_t bodies = layout->bodies, agents = layout->agent_stride;
+    uint64_t near = (bodies > layout->segments ? bodies : layout->segments) + ROUND;
+#define TAKE(member, count) out->member = at, at += (count)
+    TAKE(bodies.x, bodies);
+    TAKE(bodies.y, bodies);
+    TAKE(bodies.heading, bodies);
+    TAKE(bodies.cosine, bodies);
+    TAKE(bodies.sine, bodies);
+    TAKE(bodies.speed, bodies);
+    TAKE(bodies.half_length, bodies);
+    TAKE(bodies.half_width, bodies);
+    TAKE(bodies.radius, bodies);
+    TAKE(old_x, agents);
+    TAKE(old_y, agents);
+    TAKE(old_cosine, agents);
+    TAKE(old_sine, agents);
+    TAKE(distance, near);
+#undef TAKE
+    uint32_t* integers = (uint32_t*)(void*)at;
+    out->bodies.object = integers;
+    out->bodies.row = (int32_t*)(void*)(integers + bodies);
+    out->new_contacts = integers + 2 * bodies;
+    out->index = integers + 2 * bodies + agents;
+    out->bodies.count = 0;
+}
+
+drive_env* drive_env_at(const pv_block* block, uint32_t env) {
+    const drive_block* layout = (const drive_block*)block->state;
+    return (drive_env*)(void*)((uint8_t*)block->state + layout->envs_offset + env * layout->env_bytes);
+}
+
+void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
+    const drive_block* layout = (const drive_block*)block->state;
+    out->block = block;
+    out->layout = layout;
+    out->config = drive_config_of(block->context);
+    out->env = env;
+    out->first_row = (uint64_t)env * layout->agents;
+    out->state = drive_env_at(block, env);
+    uint8_t* base = (uint8_t*)out->state;
+    out->slots = (drive_slot*)(void*)(base + layout->slots_offset);
+    uint8_t* at = base + layout->arrays_offset;
+#define FIELD(type, name) out->agents.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * sizeof(type);
+    DRIVE_AGENT_FIELDS(FIELD)
+#undef FIELD
+    drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);
+}
+
+void drive_turn_slot(drive_turn* turn, uint32_t slot) {
+    turn->slot = &turn->slots[slot];
+    drive_scene_open(turn->block->context->data, turn->slot->scene, &turn->scene);
+}

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// State of the driving env over a block of envs, and what its files call of each other. Runs in workers; the block owns the memory.
+//
+//   block->state: | drive_block | order[] sizes[] waste[] | scratch | env 0 | env 1 | ...        each part starts on 64 bytes
+//   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS)
+//
+// An env is flat and holds indices only, so save and load are copies. Scratch carries nothing from one turn to the next. A row
+// holds one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object order.
+#pragma once
+
+#include "../env.h"
+#include "config.h"
+#include "scene.h"
+
+#define DRIVE_ACCELERATIONS 7
+#define DRIVE_STEERINGS 13
+#define DRIVE_ACTIONS (DRIVE_ACCELERATIONS * DRIVE_STEERINGS)
+#define DRIVE_MAX_K 64           // nearest objects or segments of one kind
+#define DRIVE_SAMPLE_STEPS 32    // the counters look at every 32nd step of a scene
+
+// Agent flags.
+#define DRIVE_ACTIVE 1u   // in the scene: acts, is seen, collides
+#define DRIVE_COLLIDED 2u // touches an object now
+#define DRIVE_OFFROAD 4u  // touches a road edge, or crossed one in this step
+#define DRIVE_REACHED 8u  // reached its goal in this episode
+#define DRIVE_SCORED 16u  // ... without a contact or departure until then
+
+// Running counters of a block.
+enum {
+    DRIVE_COUNTER_ACTIVE,  // rows with an agent in its scene
+    DRIVE_COUNTER_IDLE,    // rows whose agent is done
+    DRIVE_COUNTER_PADDING, // rows without an agent
+    DRIVE_COUNTER_SAMPLED, // rows that the following ones were summed over
+    DRIVE_COUNTER_BLOCKS,  // for partners, lanes, lines, edges: entries seen, entries that did not fit, distance of the last in cm
+    DRIVE_COUNTER_COUNT = DRIVE_COUNTER_BLOCKS + 3 * 4
+};
+_Static_assert(DRIVE_COUNTER_COUNT <= PV_COUNTERS, "counters do not fit");
+
+// Values of an episode record, sums over the agents of the scene.
+#define DRIVE_RECORD_VALUES(X)                                                   \
+    X(agents)                                                                    \
+    X(goals)      /* agents that reached their goal */                           \
+    X(collisions) /* agents with a contact or more */                            \
+    X(offroads)   /* agents that touched a road edge */                          \
+    X(score)      /* agents that reached their goal with neither until then */   \
+    X(goal_steps) /* steps to the goal, of those that reached it */              \
+    X(complete)   /* 1: the episode ended by itself; 0: the bundle was redrawn */ \
+    X(contacts)                                                                  \
+    X(departures) /* times an agent began to touch a road edge */                \
+    X(progress_m) /* metres by which goals came nearer */
+#define RECORD(name) DRIVE_RECORD_##name,
+enum { DRIVE_RECORD_VALUES(RECORD) DRIVE_RECORD_COUNT };
+#undef RECORD
+_Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit");
+
+// Per agent, by row. The first ones are the state proper, the middle ones are set when the scene starts, the last ones are the
+// episode's sums.
+#define DRIVE_AGENT_FIELDS(X)                                                                              \
+    X(float, x)                   /* m, scene frame */                                                     \
+    X(float, y)                                                                                            \
+    X(float, heading)             /* rad, [-pi, pi) */                                                     \
+    X(float, cosine)              /* of heading */                                                         \
+    X(float, sine)                                                                                         \
+    X(float, speed)               /* m/s, signed, along the heading */                                     \
+    X(float, goal_distance)       /* m, from the centre */                                                 \
+    X(uint32_t, flags)            /* DRIVE_ACTIVE ... */                                                   \
+    X(float, length)              /* m */                                                                  \
+    X(float, width)                                                                                        \
+    X(float, goal_x)              /* m, scene frame */                                                     \
+    X(float, goal_y)                                                                                       \
+    X(float, inverse_wheelbase)   /* 1/m */                                                                \
+    X(uint32_t, object)           /* index in the scene */                                                 \
+    X(uint32_t, slot)                                                                                      \
+    X(float, episode_return)                                                                               \
+    X(float, progress)            /* m by which goal_distance shrank */                                    \
+    X(uint32_t, contacts)         /* contacts that began */                                                \
+    X(uint32_t, departures)       /* times it began to touch an edge */                                    \
+    X(uint32_t, goal_step)        /* clock at which the goal was reached */
+
+typedef struct drive_agents {
+#define FIELD(type, name) type* name; // (A,)
+    DRIVE_AGENT_FIELDS(FIELD)
+#undef FIELD
+} drive_agents;
+
+#define FIELD(type, name) +1
+enum { DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD) };
+#undef FIELD
+
+// A scene of the bundle.
+typedef struct drive_slot {
+    uint32_t scene;
+    uint32_t row;    // its first row
+    uint32_t count;  // its rows
+    uint32_t clock;  // steps of this episode; frame of the log
+    uint32_t over;   // the episode ended: the next turn starts another
+    uint32_t unused;
+} drive_slot;
+
+typedef struct drive_env {
+    uint64_t seed;
+    uint64_t episode; // number of the bundle
+    int64_t task;     // scene that it holds alone, or -1
+    uint32_t step;    // turns since the bundle was filled
+    uint32_t slots;   // scenes in it
+    uint32_t rows;    // rows assigned to agents; the rest is padding
+    uint32_t over;    // the next turn fills a new bundle
+} drive_env;
+
+// One entry of the action table, what dynamics needs of it.
+typedef struct drive_action {
+    float acceleration; // m/s^2
+    float cosine, sine; // of the slip angle at the centre
+    float turn;         // cos(slip) * tan(steering): yaw rate per speed and inverse wheelbase
+} drive_action;
+
+// Where the parts lie, in bytes from block->state, and constants of the block. At the front of block->state.
+typedef struct drive_block {
+    uint32_t agents;       // A: rows per env
+    uint32_t agent_stride; // A rounded up, elements between two agent arrays
+    uint32_t slots;        // most scenes in a bundle
+    uint32_t scenes;       // eligible scenes
+    uint32_t bodies;       // room for the objects of any eligible scene, rounded up
+    uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
+    uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
+    uint64_t sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
+    uint64_t waste_offset; // uint32_t[A + 1]: fewest rows that stay empty of n free ones
+    uint64_t scratch_offset;
+    uint64_t envs_offset;
+    uint64_t env_bytes;
+    uint64_t bytes;        // of all
+    uint64_t slots_offset, arrays_offset; // within an env
+    drive_action actions[DRIVE_ACTIONS];
+} drive_block;
+
+// Objects of a scene that are there at this step, agents and others, in object order.
+typedef struct drive_bodies {
+    float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
+    uint32_t* object; // (bodies,)
+    int32_t* row;     // (bodies,) the agent's row, -1: plays its log
+    uint32_t count;
+} drive_bodies;
+
+// Work space of a block; every pointer aims into block->state.
+typedef struct drive_scratch {
+    drive_bodies bodies;
+    float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
+    uint32_t* new_contacts;                       // (A,) of this step
+    float* distance;                              // (max(segments, bodies),) squared distances
+    uint32_t* index;                              // (max(segments, bodies),)
+} drive_scratch;
+
+// The nearest found: sorted by distance, ties by index.
+typedef struct drive_near {
+    uint32_t count;
+    uint32_t index[DRIVE_MAX_K + 16];
+    float square[DRIVE_MAX_K + 16]; // squared distances, m^2
+} drive_near;
+
+// What most functions of a turn need, resolved once per slot.
+typedef struct drive_turn {
+    pv_block* block;
+    const drive_block* layout;
+    const pv_drive_config* config;
+    uint32_t env;         // within the block
+    uint64_t first_row;   // of the env, in the block's rows
+    drive_env* state;
+    drive_slot* slots;    // (layout->slots,)
+    drive_agents agents;  // (A,)
+    drive_scratch scratch;
+    drive_slot* slot;     // the slot at hand
+    drive_scene scene;    // its scene
+} drive_turn;
+
+static inline const pv_drive_config* drive_config_of(const pv_context* context) { return (const pv_drive_config*)context->config; }
+
+// layout.c
+void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out);
+void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* out);
+drive_env* drive_env_at(const pv_block* block, uint32_t env);
+void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out);
+void drive_turn_slot(drive_turn* turn, uint32_t slot);
+
+// bundle.c
+uint32_t drive_scene_agents(const pv_drive_config* config, const pv_scene_entry* entry); // rows it needs, 0: cannot be drawn
+int drive_object_controlled(const pv_drive_config* config, const pv_object* object);
+void drive_bundle_init(const pv_context* context, drive_block* block); // fills order, sizes and waste
+int drive_bundle_fill(drive_turn* turn);                               // draws the slots of turn->state
+
+// dynamics.c
+void drive_actions_init(drive_action* actions);
+void drive_dynamics(drive_turn* turn);                  // moves the slot's agents by their actions or their log
+void drive_collect_bodies(drive_turn* turn);            // fills scratch.bodies for the slot's clock
+void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
+
+// collide.c
+void drive_collisions(drive_turn* turn, int moved); // sets DRIVE_COLLIDED and scratch.new_contacts of the slot's rows
+int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* edges, int moved);
+
+// nearest.c
+void drive_nearest_segments(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
+                            const drive_scratch* scratch, drive_near* out);
+void drive_nearest_bodies(const drive_bodies* bodies, float x, float y, int32_t row, uint32_t k, float range_m,
+                          const drive_scratch* scratch, drive_near* out);
+uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m, uint32_t* index); // all of them
+uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
+uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
+
+// observe.c
+void drive_describe_observation(const pv_drive_config* config, pv_group_spec* group);
+void drive_observe(const drive_turn* turn, uint32_t row, const drive_near* edges); // writes the row's observation
+
+// episode.c
+void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
+void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
+void drive_slot_cut(drive_turn* turn);     // truncates what is open
+void drive_rows_idle(const drive_turn* turn, uint32_t row, uint32_t count); // writes rows without an agent

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Where compiled scenes are kept between runs, and how files get there whole or not at all.
+
+Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries are never out of date and never
+changed, and several processes may write the same one at once (the last rename wins, with equal bytes).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from puffervec.errors import SceneError
+
+CACHE_VARIABLE = "PUFFERVEC_CACHE"
+
+
+def cache_folder() -> Path:
+    """$PUFFERVEC_CACHE, else $XDG_CACHE_HOME/puffervec, else ~/.cache/puffervec. Nothing is created."""
+    if os.environ.get(CACHE_VARIABLE):
+        return Path(os.environ[CACHE_VARIABLE])
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "puffervec"
+
+
+def key_of(*parts: Any) -> str:
+    """A 24-digit hexadecimal name for JSON-like values; equal values give equal names on every machine."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file so that `path` holds all of it or what it held before: temporary file, fsync, rename, fsync of the folder.
+
+    Raises:
+        SceneError: the folder cannot be made or written (full, read-only, a file in the way); names the variable to change.
+    """
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        temporary = None
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise SceneError(
+            f"{path}: cannot be written: {error.strerror}; set {CACHE_VARIABLE} to a folder that can"
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)

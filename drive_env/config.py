@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Settings of the driving env.
+
+Runs in the learner. `DriveConfig` mirrors the C struct `pv_drive_config` (csrc/drive/config.h) member by member; puffervec compares
+names, order and kinds of both when the env is loaded. The sentence under each field is its help text on the command line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from puffervec.errors import ConfigError
+
+CONTROL_MOVING = 0
+CONTROL_VALID = 1
+
+DEFAULT_SCENES = "generated"
+HELD_OUT_SCENES = "held-out"
+
+# Inclusive bounds per field; what is outside is refused before anything is compiled or started. The C side checks again.
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "num_agents": (1, 4096),
+    "control": (0, 1),
+    "resample_steps": (1, 1_000_000),
+    "max_steps": (0, 1_000_000),
+    "partners": (0, 64),
+    "lanes": (0, 64),
+    "lines": (0, 64),
+    "edges": (0, 64),
+    "range_m": (1.0, 500.0),
+    "goal_radius_m": (0.1, 100.0),
+    "remove_at_goal": (0, 1),
+    "reward_goal": (-1e3, 1e3),
+    "reward_collision": (-1e3, 1e3),
+    "reward_offroad": (-1e3, 1e3),
+    "reward_progress": (-1e3, 1e3),
+    "reward_step": (-1e3, 1e3),
+    "max_speed_mps": (1.0, 100.0),
+    "max_reverse_mps": (0.0, 100.0),
+    "wheelbase_factor": (0.2, 1.0),
+    "replay_log": (0, 1),
+    "simplify_m": (0.0, 2.0),
+}
+
+
+@dataclass(frozen=True)
+class DriveConfig:
+    """Settings of the driving env (csrc/drive/config.h); units are in the names.
+
+    Raises:
+        ConfigError: a value outside its bounds; the message names the field, the value and the bounds.
+    """
+
+    num_agents: int = 256
+    """Agent rows of one env: a bundle of whole scenes that fit."""
+    control: int = CONTROL_MOVING
+    """Which vehicles are agents. 0: those there at the start whose goal is at least 2 m away and that the data does not mark as
+    expert; 1: all that are there at the start."""
+    resample_steps: int = 910
+    """Steps after which the scenes of an env are drawn anew; episodes still running are truncated."""
+    max_steps: int = 0
+    """Steps of one episode of a scene; 0 for the length of its log."""
+    partners: int = 12
+    """Nearest other cars, cyclists and pedestrians that an agent observes."""
+    lanes: int = 16
+    """Nearest segments of lane centre lines that an agent observes."""
+    lines: int = 8
+    """Nearest segments of painted lines that an agent observes."""
+    edges: int = 16
+    """Nearest segments of road edges that an agent observes."""
+    range_m: float = 50.0
+    """Nothing farther away than this is observed."""
+    goal_radius_m: float = 2.0
+    """The goal counts as reached when the car's centre is at most this far from it."""
+    remove_at_goal: int = 1
+    """1: reaching the goal ends the agent's episode and removes its car; 0: it drives on."""
+    reward_goal: float = 1.0
+    """Reward for reaching the goal, once."""
+    reward_collision: float = -0.5
+    """Reward for touching another object, once per contact."""
+    reward_offroad: float = -0.5
+    """Reward for touching a road edge, once per contact."""
+    reward_progress: float = 0.02
+    """Reward per metre by which the distance to the goal shrinks (shaping; 0 in evaluations)."""
+    reward_step: float = 0.0
+    """Reward of every step (shaping; 0 in evaluations)."""
+    max_speed_mps: float = 30.0
+    """Speed limit of the dynamics, forward."""
+    max_reverse_mps: float = 5.0
+    """Speed limit of the dynamics, backward."""
+    wheelbase_factor: float = 0.6
+    """Wheelbase as a share of the car's length."""
+    replay_log: int = 0
+    """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
+    scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
+    """"generated" for the 200 scenes that come with the project, "held-out" for 100 others, a folder of JSON scenes, or one file."""
+    simplify_m: float = field(default=0.1, metadata={"python": True})
+    """How far a simplified lane, line or edge may be from the original, at most."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _BOUNDS.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise ConfigError(f"drive: {name} is {value!r}; it must be a number from {low:g} to {high:g}")
+            if isinstance(low, int) and value != int(value):
+                raise ConfigError(f"drive: {name} is {value!r}; it must be a whole number from {low} to {high}")
+            if not low <= value <= high:
+                raise ConfigError(f"drive: {name} is {value!r}; it must be from {low:g} to {high:g}")
+        if not isinstance(self.scenes, str) or not self.scenes:
+            raise ConfigError(
+                f'drive: scenes is {self.scenes!r}; it must be "{DEFAULT_SCENES}", "{HELD_OUT_SCENES}", a folder or a file'
+            )
+
+    @property
+    def segment_k(self) -> tuple[int, int, int]:
+        """Observed segments per type: lanes, lines, edges."""
+        return (self.lanes, self.lines, self.edges)

@@ -1,0 +1,24 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`drive`: the driving env (csrc/drive) as puffervec's registry sees it.
+
+Runs in the learner when an env is made; the workers map the file that `build` returns and parse nothing.
+"""
+
+from __future__ import annotations
+
+from drive_env.config import DriveConfig
+from drive_env.prepare import prepare_scenes
+from puffervec.native import EnvData, NativeEnv
+
+
+def build(config: DriveConfig) -> EnvData:
+    """Compile the scenes of a config, or find them in the cache.
+
+    Raises:
+        SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
+    """
+    return EnvData(data=prepare_scenes(config).path)
+
+
+ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluate="drive_env.evaluate:evaluate")

@@ -1,0 +1,288 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Drives every scene a number of times and makes a table of rates, per scene and in total.
+
+Runs in the learner; the envs run in any backend. Env i of a batch is given scene i as its task and holds that scene alone; the
+first `episodes` records that it leaves are counted, and everything in the table comes from these records, so it is judged in C.
+Shaping rewards are off. Whoever drives is an `Actor`: a baseline (drive_env.baselines) or a policy wrapped by the trainer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.baselines import BASELINES, Actor, baseline
+from drive_env.config import DriveConfig
+from drive_env.env import ENV
+from drive_env.prepare import prepare_scenes
+from drive_env.schema import Floats
+from drive_env.stats import clustered, wilson
+from puffervec.errors import ConfigError, PuffervecError, SceneError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from puffervec.vector import VectorEnv
+
+__all__ = ["BASELINES", "RATES", "Actor", "Evaluation", "Results", "baseline", "draw", "evaluate"]
+
+BATCH_ROWS = 8192  # agent rows of one batch of envs, to bound memory
+FOREVER = 1_000_000  # resample_steps that no evaluation reaches
+RATES = ("score", "goal", "collision", "offroad")
+_RECORDED = {"score": "score", "goal": "goals", "collision": "collisions", "offroad": "offroads"}
+
+
+@dataclass(frozen=True)
+class Results:
+    """Counts of one scene or of all: agents that started (over all episodes) and how many of them did what."""
+
+    name: str
+    episodes: int
+    agents: int
+    counts: Mapping[str, int]  # by name in RATES
+    intervals: Mapping[str, tuple[float, float]]  # 95 %, by name in RATES
+    mean_return: float  # per agent, NaN where there are no agents
+    mean_length: float  # steps per episode
+
+    def rate(self, name: str) -> float:
+        """Share of the agents, NaN where there are none."""
+        return self.counts[name] / self.agents if self.agents else float("nan")
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-like data; rates of scenes without agents are null."""
+        return {
+            "name": self.name,
+            "episodes": self.episodes,
+            "agents": self.agents,
+            **{name: self.rate(name) if self.agents else None for name in RATES},
+            **{f"{name}_95": list(self.intervals[name]) for name in RATES},
+            "return": self.mean_return if self.agents else None,
+            "length": self.mean_length if self.episodes else None,
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of driving all scenes."""
+
+    scenes: tuple[Results, ...]
+    total: Results
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-like data: {"schema_version", "total", "scenes"}."""
+        return {
+            "schema_version": 1,
+            "total": self.total.to_json(),
+            "scenes": [scene.to_json() for scene in self.scenes],
+        }
+
+    def table(self, title: str = "", per_scene: bool = True) -> Table:
+        """A rich table: one row per scene (unless per_scene is False) and a total row."""
+        from rich.table import Table
+
+        table = Table(title=title or None, caption="rates of agents with 95 % intervals; the total's respects scenes as clusters")
+        table.add_column("scene", overflow="fold")
+        for name in ("agents", "score", "goal", "collision", "off-road", "return", "length"):
+            table.add_column(name, justify="right")
+        for scene in self.scenes if per_scene else ():
+            table.add_row(*_cells(scene))
+        table.add_section()
+        table.add_row(*_cells(self.total), style="bold")
+        return table
+
+
+def _cells(results: Results) -> list[str]:
+    if results.agents == 0:
+        return [results.name, "0", *["-"] * 6]
+    rates = []
+    for name in RATES:
+        low, high = results.intervals[name]
+        rates.append(f"{results.rate(name):.2f} [{low:.2f}, {high:.2f}]")
+    return [results.name, str(results.agents), *rates, f"{results.mean_return:.2f}", f"{results.mean_length:.0f}"]
+
+
+def evaluate(
+    actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial"
+) -> Evaluation:
+    """Drive every scene of `config.scenes` and count.
+
+    Args:
+        actor: who drives. If it has an attribute `overrides` (a dict of config values), these are put into the config.
+        config: settings of the env; shaping rewards, resampling and num_agents are replaced.
+        episodes: per scene, at least 1.
+        seed: scene i runs in an env seeded with seed + i.
+        backend: "serial", "threading" or "multiprocessing".
+
+    Raises:
+        ConfigError: episodes below 1. SceneError: see `prepare_scenes`.
+    """
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
+        raise ConfigError(f"episodes is {episodes!r}; it must be a whole number of at least 1")
+    config = evaluation_config(config, getattr(actor, "overrides", {}))
+    scenes = prepare_scenes(config).scenes
+    agents = scenes.agents(config.control)
+    todo = np.flatnonzero(agents)
+    config = dataclasses.replace(config, num_agents=int(agents.max()))
+    batch = int(min(len(todo), max(1, BATCH_ROWS // config.num_agents)))
+    records: dict[int, list[Any]] = {int(index): [] for index in todo}
+    names: tuple[str, ...] = ()
+    with make_envs(config, batch, seed, backend) as vec:
+        names = tuple(vec.spec.record_names)
+        limit = turns_needed(config, episodes, int(longest(scenes)))
+        for first in range(0, len(todo), batch):
+            run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records)
+    return summarise(scenes.names, records, names)
+
+
+def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
+    """The config with shaping off and bundles that are never drawn anew."""
+    largest = 4096  # as many rows as a scene may need; the caller lowers it to what the scenes need
+    return dataclasses.replace(
+        config, **{"reward_progress": 0.0, "reward_step": 0.0, "resample_steps": FOREVER, "num_agents": largest, **overrides}
+    )
+
+
+def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> VectorEnv:
+    """A vector env for evaluation, with as many workers as there is work for."""
+    import puffervec
+
+    workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
+    return puffervec.make(ENV, config, backend=backend, num_envs=num_envs, seed=seed, **workers)
+
+
+def longest(scenes: Any) -> int:
+    """Most frames of any scene."""
+    return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))
+
+
+def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
+    """Turns after which every env must have left its records; one more per episode for the reset row."""
+    return (max(config.max_steps, frames) + 2) * episodes + 2
+
+
+def run_batch(
+    actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]]
+) -> None:
+    """Drive some scenes, one per env, until each has left its records.
+
+    Args:
+        scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and are not counted.
+        records: filled per scene with (length, return, values (16,)).
+    """
+    tasks = np.concatenate([scenes, np.repeat(scenes[:1], vec.num_envs - len(scenes))])
+    vec.set_tasks(np.arange(vec.num_envs), tasks)
+    vec.async_reset([seed + int(task) for task in tasks])
+    open_scenes = {int(scene) for scene in scenes}
+    obs, infos = _received(vec)
+    actor.reset(vec)
+    for _ in range(limit):
+        vec.send(actor.act(obs, vec))
+        obs, infos = _received(vec)
+        for record in infos.get("episodes", ()):
+            scene = int(record["task"])
+            if int(record["env"]) < len(scenes) and scene in open_scenes:
+                records[scene].append((int(record["length"]), float(record["return"]), np.array(record["values"])))
+                if len(records[scene]) >= episodes:
+                    open_scenes.discard(scene)
+        if not open_scenes:
+            return
+    raise PuffervecError(f"evaluation: scenes {sorted(open_scenes)[:5]} left no record of {episodes} episodes in {limit} turns")
+
+
+def _received(vec: VectorEnv) -> tuple[Any, dict[str, Any]]:
+    received = vec.recv()
+    return received[0], received[4]
+
+
+def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...]) -> Evaluation:
+    """Turn records into rates and intervals.
+
+    Args:
+        names: of all scenes. records: per scene index (length, mean return of its agents, values). columns: names of values.
+    """
+    agents_at = columns.index("agents")
+    found = []
+    for index, name in enumerate(names):
+        runs = records.get(index, [])
+        values = np.array([run[2] for run in runs]).reshape(len(runs), -1)
+        agents = int(values[:, agents_at].sum()) if runs else 0
+        counts = {rate: int(values[:, columns.index(_RECORDED[rate])].sum()) if runs else 0 for rate in RATES}
+        found.append(
+            Results(
+                name=name,
+                episodes=len(runs),
+                agents=agents,
+                counts=counts,
+                intervals={rate: wilson(counts[rate], agents) for rate in RATES},
+                mean_return=sum(run[1] * run[2][agents_at] for run in runs) / agents if agents else float("nan"),
+                mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
+            )
+        )
+    return Evaluation(tuple(found), _total(found))
+
+
+def _total(scenes: list[Results]) -> Results:
+    """All scenes together; the intervals take each scene as a cluster."""
+    counts: Floats = np.array([scene.agents for scene in scenes], dtype=np.float64)
+    driven = [scene for scene in scenes if scene.agents]
+    agents = int(counts.sum())
+    episodes = sum(scene.episodes for scene in scenes)
+    return Results(
+        name=f"total of {len(driven)} scenes",
+        episodes=episodes,
+        agents=agents,
+        counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},
+        intervals={rate: clustered(np.array([scene.counts[rate] for scene in scenes], dtype=np.float64), counts) for rate in RATES},
+        mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents if agents else float("nan"),
+        mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes if episodes else float("nan"),
+    )
+
+
+def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | None = None, seed: int = 0) -> str:
+    """Drive one scene once and draw it.
+
+    Args:
+        path: the PNG file to write. actor, config, seed: as for `evaluate`.
+        scene: index or file name of a scene of config.scenes; None: the one with most agents.
+
+    Returns:
+        The scene's file name.
+
+    Raises:
+        SceneError: there is no such scene, or nobody to drive in it. MissingExtraError: matplotlib is not installed.
+    """
+    from drive_env.recording import record, roads_of
+    from drive_env.render import draw_png, require_matplotlib
+
+    require_matplotlib()
+    config = evaluation_config(config, getattr(actor, "overrides", {}))
+    scenes = prepare_scenes(config).scenes
+    agents = scenes.agents(config.control)
+    index = _find_scene(scenes.names, agents, scene)
+    config = dataclasses.replace(config, num_agents=int(agents.max()))
+    with make_envs(config, 1, seed, "serial") as vec:
+        tracks = record(actor, vec, scenes, index, seed + index)
+    head, arrays = scenes.scene(index)
+    draw_png(path, scenes.names[index], roads_of(arrays, head["segment_count"]), tracks)
+    return scenes.names[index]
+
+
+def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | None) -> int:
+    if scene is None:
+        return int(agents.argmax())
+    if isinstance(scene, str):
+        index = names.index(scene) if scene in names else -1
+    else:
+        index = scene
+    if not 0 <= index < len(names):
+        raise SceneError(f"there is no scene {scene!r}; there are 0 to {len(names) - 1}: {', '.join(names[:3])}, ...")
+    if agents[index] == 0:
+        raise SceneError(f"{names[index]} has no vehicle to control")
+    return index

@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""From `config.scenes` to a compiled scene set on disk, by way of the cache.
+
+Runs in the learner before workers start. A set in the cache is named by a hash of the scenes' contents and the settings it depends
+on, and verified before use; a damaged one is compiled anew. A small JSON file beside it says which files were left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drive_env import generate, packed
+from drive_env.cache import cache_folder, key_of, write_atomically
+from drive_env.compile import CompileSettings, compile_scene
+from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
+from drive_env.scenes import LeftOut, read_folder, read_scene
+from drive_env.schema import Scene
+from drive_env.sceneset import SceneSet, write_scene_set
+from puffervec.errors import ConfigError, SceneError
+
+COMPILE_VERSION = 1  # raised when the same scene and settings would give other bytes
+OFFROAD_EDGES = 16
+REASONS_SHOWN = 3  # files named in an error about a folder
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A compiled set that is ready to be mapped."""
+
+    path: Path
+    scenes: SceneSet
+    left_out: tuple[LeftOut, ...]
+
+
+def prepare_scenes(config: DriveConfig) -> Prepared:
+    """Find, read, check, compile and cache the scenes of a config.
+
+    Raises:
+        SceneError: no such folder or file, a broken scene, nothing to drive, or a cache that cannot be written.
+        ConfigError: a scene has more agents than one env has rows.
+    """
+    lanes, lines, edges = config.segment_k
+    # The env looks for off-road contacts among the indexed edges too, however few of them an agent observes.
+    settings = CompileSettings((lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m)
+    parts, scenes = scene_source(config.scenes)
+    name = key_of(COMPILE_VERSION, packed.VERSION, settings.index_k, settings.range_m, settings.simplify_m, *parts)
+    path = cache_folder() / "scenes" / f"{name}.pvset"
+    prepared = load_cached(path)
+    if prepared is None:
+        left_out = compile_into(path, config.scenes, scenes, settings)
+        prepared = Prepared(path, SceneSet(path), left_out)
+    check_agents(config, prepared)
+    return prepared
+
+
+def scene_source(scenes: str) -> tuple[list[Any], Callable[[], Iterator[Scene | LeftOut]]]:
+    """What identifies the scenes (for the cache key), and a function that yields them."""
+    if scenes == DEFAULT_SCENES:
+        size: list[Any] = [generate.GENERATOR_VERSION, generate.DEFAULT_COUNT, generate.DEFAULT_SEED]
+        return [DEFAULT_SCENES, *size], generate.default_scenes
+    if scenes == HELD_OUT_SCENES:
+        size = [generate.GENERATOR_VERSION, generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED]
+        return [HELD_OUT_SCENES, *size], generate.held_out_scenes
+    given = Path(scenes).expanduser()
+    if given.is_dir():
+        files = sorted(path for path in given.glob("*.json") if path.is_file())
+        return ["folder", *([path.name, digest_of(path)] for path in files)], lambda: read_folder(given)
+    if given.is_file():
+        return ["file", given.name, digest_of(given)], lambda: iter([read_scene(given)])
+    raise SceneError(f'{scenes}: no such folder or file; or give "{DEFAULT_SCENES}" or "{HELD_OUT_SCENES}"')
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's content, hexadecimal."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SceneError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def load_cached(path: Path) -> Prepared | None:
+    """A set from the cache, or None if it is not there or does not verify."""
+    try:
+        notes = json.loads(notes_path(path).read_text())
+        left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
+        return Prepared(path, SceneSet(path), left_out)
+    except (OSError, ValueError, KeyError, TypeError, SceneError):
+        return None
+
+
+def compile_into(
+    path: Path, source: str, scenes: Callable[[], Iterator[Scene | LeftOut]], settings: CompileSettings
+) -> tuple[LeftOut, ...]:
+    """Compile all scenes into one file; returns what was left out.
+
+    Raises:
+        SceneError: a broken scene, or none that can be used.
+    """
+    compiled, left_out = [], []
+    for item in scenes():
+        if isinstance(item, LeftOut):
+            left_out.append(item)
+        else:
+            compiled.append(compile_scene(item, settings))
+    if not compiled:
+        reasons = "; ".join(f"{item.path.name}: {item.reason}" for item in left_out[:REASONS_SHOWN])
+        more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
+        raise SceneError(f"{source}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
+    notes = {"left_out": [[str(item.path), item.reason] for item in left_out]}
+    write_atomically(notes_path(path), [json.dumps(notes).encode()])
+    write_scene_set(path, compiled, settings)
+    return tuple(left_out)
+
+
+def notes_path(path: Path) -> Path:
+    """The JSON file beside a set."""
+    return path.with_suffix(".json")
+
+
+def check_agents(config: DriveConfig, prepared: Prepared) -> None:
+    """Refuse sets in which no scene has an agent, or one has more than an env has rows."""
+    counts = prepared.scenes.agents(config.control)
+    if counts.max() == 0:
+        remedy = "; control=1 takes all vehicles that are there at the start" if config.control == 0 else ""
+        raise SceneError(
+            f"{config.scenes}: none of its {len(counts)} scenes has a vehicle to control (control={config.control}){remedy}"
+        )
+    if counts.max() > config.num_agents:
+        name = prepared.scenes.names[int(counts.argmax())]
+        raise ConfigError(
+            f"drive: num_agents is {config.num_agents}, but {name} has {counts.max()} agents; raise num_agents to that at least"
+        )

@@ -1,0 +1,228 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Draws a scene and how it was driven as a PNG: road, cars, paths, goals, collisions and off-road marks.
+
+Runs in the learner, after an episode was recorded (drive_env.recording). matplotlib is imported only here and only when a picture is
+asked for. Positions are metres in the compiled scene's local frame, straight from the env: what is drawn is what the env judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.schema import Floats
+from puffervec.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PAPER, ASPHALT, EDGE, WHITE_PAINT, YELLOW_PAINT, LANE = "#f6f5f1", "#dfe1e4", "#5b6068", "#ffffff", "#e0b33c", "#b9bec6"
+OTHER_CAR, OTHER_EDGE, CRASH, OFFROAD, INK = "#a9adb5", "#7d828c", "#d81e3a", "#e8750a", "#2b2e33"
+COLOURS = ("#2f6fd6", "#17936b", "#8a4fc7", "#0f93b0", "#c2569c", "#5c7f1f", "#3b4fb8", "#b0752a", "#1f8f8f", "#7a5ad9")
+YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))
+BROKEN_KINDS = frozenset((6, 9, 10))
+LANE_WIDTH_M = 4.6  # of the road surface drawn under each lane
+WIDTH_IN, HEAD_IN, DPI = 10.0, 0.7, 150
+MARGIN_M = 14.0  # around what the agents do
+
+
+@dataclass(frozen=True)
+class Roads:
+    """Polylines to draw, local metres: lanes, and lines and edges with their map_element_id (255: none)."""
+
+    lanes: list[Floats]
+    lines: list[tuple[int, Floats]]
+    edges: list[tuple[int, Floats]]
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """A driven episode of one scene: frame by frame, object by object (K objects, F frames)."""
+
+    x_m: Floats  # (F, K)
+    y_m: Floats  # (F, K)
+    heading_rad: Floats  # (F, K)
+    there: NDArray[np.bool_]  # (F, K) the object is in the scene
+    length_m: Floats  # (K,)
+    width_m: Floats  # (K,)
+    agent: NDArray[np.bool_]  # (K,) driven by the policy; the others follow their log
+    goal_m: Floats  # (K, 2)
+    reached: NDArray[np.bool_]  # (K,) the agent reached its goal
+    collided: NDArray[np.bool_]  # (F, K) a contact with another object began
+    offroad: NDArray[np.bool_]  # (F, K) a contact with a road edge began
+
+
+def require_matplotlib() -> None:
+    """Raise MissingExtraError if matplotlib is not installed, before any work is done for a picture."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("drawing needs matplotlib: pip install 'puffervec[plot]'")
+
+
+def draw_png(path: Path, title: str, roads: Roads, tracks: Tracks) -> None:
+    """Draw one episode of one scene into a PNG file.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    roads, tracks = turned(roads, tracks, -long_axis_rad(tracks))
+    low, high = picture_bounds(tracks)
+    width, height = high - low
+    scale = WIDTH_IN / width  # inches per metre
+    figure = Figure(figsize=(WIDTH_IN, height * scale + HEAD_IN), dpi=DPI, facecolor=PAPER)
+    FigureCanvasAgg(figure)
+    head = HEAD_IN / figure.get_figheight()
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0 - head))
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.set_aspect("equal")
+    axes.axis("off")
+    points_per_m = 72 * scale
+    draw_roads(axes, roads, points_per_m)
+    draw_objects(axes, tracks, points_per_m)
+    draw_head(figure, title, tracks, head)
+    figure.savefig(path, format="png", facecolor=PAPER)
+
+
+def interesting_points(tracks: Tracks) -> Floats:
+    """Where the agents go and what they aim at, (n, 2); where all objects are if there are no agents."""
+    shown = tracks.there & (tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent))
+    points = np.stack([tracks.x_m[shown], tracks.y_m[shown]], axis=-1)
+    return np.concatenate([points, tracks.goal_m[tracks.agent]]) if len(points) else np.zeros((1, 2))
+
+
+def long_axis_rad(tracks: Tracks) -> float:
+    """Direction in which the action is widest, in (-pi/2, pi/2]; the picture is turned so that this is across."""
+    points = interesting_points(tracks)
+    xx, xy, yy = (float(np.mean(a * b)) for a, b in _pairs(points - points.mean(axis=0)))
+    return float(np.arctan2(2 * xy, xx - yy) / 2)
+
+
+def _pairs(points: Floats) -> tuple[tuple[Floats, Floats], ...]:
+    x, y = points.T
+    return ((x, x), (x, y), (y, y))
+
+
+def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Tracks]:
+    """Roads and tracks turned about the origin. Copies."""
+    cos, sin = np.cos(angle_rad), np.sin(angle_rad)
+    turning = np.array([[cos, sin], [-sin, cos]])
+    x, y = tracks.x_m * cos - tracks.y_m * sin, tracks.x_m * sin + tracks.y_m * cos
+    moved = dataclasses.replace(
+        tracks, x_m=x, y_m=y, heading_rad=tracks.heading_rad + angle_rad, goal_m=tracks.goal_m @ turning
+    )
+    lines, edges = ([(kind, points @ turning) for kind, points in group] for group in (roads.lines, roads.edges))
+    return Roads([points @ turning for points in roads.lanes], lines, edges), moved
+
+
+def picture_bounds(tracks: Tracks) -> tuple[Floats, Floats]:
+    """Corners of the picture: all that the agents do and aim at, and some room around; from 9:4 to 1:1."""
+    points = interesting_points(tracks)
+    low, high = points.min(axis=0) - MARGIN_M, points.max(axis=0) + MARGIN_M
+    width, height = high - low
+    least = np.array([height, width * 4 / 9])
+    grow = np.maximum(0.0, least - (high - low)) / 2
+    return low - grow, high + grow
+
+
+def draw_roads(axes: Axes, roads: Roads, points_per_m: float) -> None:
+    """Road surface under the lanes, lane centre lines, paint and edges."""
+    from matplotlib.collections import LineCollection
+
+    def add(lines: list[Floats], colour: str, width_m: float, order: int, style: Any = "solid", cap: str = "round") -> None:
+        width = max(0.5, width_m * points_per_m)
+        axes.add_collection(
+            LineCollection(lines, colors=colour, linewidths=width, linestyles=style, zorder=order, capstyle=cap)
+        )
+
+    add(roads.lanes, ASPHALT, LANE_WIDTH_M, 1, cap="butt")
+    add(roads.lanes, LANE, 0.12, 2, (0, (1.2, 3.5)), "butt")
+    for kind in sorted({kind for kind, _ in roads.lines}):
+        lines = [points for number, points in roads.lines if number == kind]
+        dash = 2.0 / 0.25  # dashes of 2 m, in units of the line's width
+        add(lines, YELLOW_PAINT if kind in YELLOW_KINDS else WHITE_PAINT, 0.25, 3, (0, (dash, dash)) if kind in BROKEN_KINDS else "solid", "butt")
+    add([points for _, points in roads.edges], EDGE, 0.35, 4)
+
+
+def draw_objects(axes: Axes, tracks: Tracks, points_per_m: float) -> None:
+    """Paths, start and end poses, goals and marks. Agents are coloured, others grey."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.patches import Circle
+
+    agents = np.flatnonzero(tracks.agent)
+    for index in np.flatnonzero(~tracks.agent & tracks.there.any(axis=0)):
+        frames = np.flatnonzero(tracks.there[:, index])
+        if len(frames) > 1:
+            axes.plot(tracks.x_m[frames, index], tracks.y_m[frames, index], color=OTHER_EDGE, lw=0.8, alpha=0.6, zorder=5)
+        draw_box(axes, tracks, int(index), int(frames[0]), OTHER_CAR, OTHER_EDGE, 1.0, 6)
+    for number, index in enumerate(agents):
+        frames = np.flatnonzero(tracks.there[:, index])
+        if len(frames) == 0:
+            continue
+        colour = COLOURS[number % len(COLOURS)]
+        goal = tracks.goal_m[index]
+        axes.add_patch(Circle((goal[0], goal[1]), 2.0, facecolor=colour, alpha=0.16, lw=0, zorder=5))
+        axes.add_patch(Circle((goal[0], goal[1]), 2.0, fill=False, edgecolor=colour, lw=1.4, zorder=9))
+        axes.plot(goal[0], goal[1], marker="o", ms=max(2.0, 0.7 * points_per_m), color=colour, mec="none", zorder=9)
+        points = np.stack([tracks.x_m[frames, index], tracks.y_m[frames, index]], axis=-1)
+        shade = np.linspace(0.35, 1.0, max(1, len(points) - 1))
+        axes.add_collection(
+            LineCollection(list(np.stack([points[:-1], points[1:]], axis=1)), colors=colour, alpha=shade,
+                           linewidths=max(1.4, 0.5 * points_per_m), capstyle="round", zorder=7)
+        )  # fmt: skip
+        draw_box(axes, tracks, int(index), int(frames[0]), colour, colour, 0.35, 8)
+        draw_box(axes, tracks, int(index), int(frames[-1]), colour, INK, 1.0, 10)
+    for marks, colour, marker in ((tracks.offroad, OFFROAD, "^"), (tracks.collided, CRASH, "X")):
+        marked = marks & tracks.there
+        axes.plot(tracks.x_m[marked], tracks.y_m[marked], ls="none", marker=marker, ms=11, color=colour,
+                  mec="white", mew=1.2, zorder=12)  # fmt: skip
+
+
+def draw_box(
+    axes: Axes, tracks: Tracks, index: int, frame: int, face: str, edge: str, alpha: float, order: int
+) -> None:
+    """One object as a box with a lighter windscreen near its front."""
+    from matplotlib.patches import Polygon
+
+    length, width = tracks.length_m[index], tracks.width_m[index]
+    heading = tracks.heading_rad[frame, index]
+    turn = np.array([[np.cos(heading), np.sin(heading)], [-np.sin(heading), np.cos(heading)]])
+    centre = np.array([tracks.x_m[frame, index], tracks.y_m[frame, index]])
+    bevel = 0.22 * width
+    l, w = length / 2, width / 2
+    body = np.array([[l - bevel, w], [-l, w], [-l, -w], [l - bevel, -w], [l, bevel - w], [l, w - bevel]])
+    screen = np.array([[0.55 * l, 0.72 * w], [0.25 * l, 0.72 * w], [0.25 * l, -0.72 * w], [0.55 * l, -0.72 * w]])
+    axes.add_patch(Polygon(body @ turn + centre, facecolor=face, edgecolor=edge, lw=0.7, alpha=alpha, zorder=order))
+    axes.add_patch(Polygon(screen @ turn + centre, facecolor="white", lw=0, alpha=0.65 * alpha, zorder=order + 0.1))
+
+
+def draw_head(figure: Any, title: str, tracks: Tracks, head: float) -> None:
+    """Title, result and legend above the picture."""
+    from matplotlib.lines import Line2D
+
+    agents = int(tracks.agent.sum())
+    clean = tracks.reached & ~(tracks.collided.any(axis=0) | tracks.offroad.any(axis=0))
+    touched = int((tracks.collided.any(axis=0) & tracks.agent).sum())
+    off = int((tracks.offroad.any(axis=0) & tracks.agent).sum())
+    text = f"{agents} agents: {int((tracks.reached & tracks.agent).sum())} at the goal ({int((clean & tracks.agent).sum())} clean), {touched} collided, {off} off-road"
+    figure.text(0.02, 1 - 0.32 * head, title, color=INK, fontsize=12, weight="bold", va="center")
+    figure.text(0.02, 1 - 0.72 * head, text, color=EDGE, fontsize=10, va="center")
+    handles = [
+        Line2D([], [], color=COLOURS[0], lw=3, label="driven path"),
+        Line2D([], [], color=COLOURS[0], marker="o", mfc="none", ms=9, lw=0, label="goal"),
+        Line2D([], [], color=OTHER_CAR, marker="s", ms=9, lw=0, label="other car"),
+        Line2D([], [], color=CRASH, marker="X", mec="white", ms=10, lw=0, label="collision"),
+        Line2D([], [], color=OFFROAD, marker="^", mec="white", ms=10, lw=0, label="off-road"),
+    ]
+    figure.legend(handles=handles, loc="center right", bbox_to_anchor=(0.995, 1 - 0.5 * head), ncols=5, frameon=False,
+                  fontsize=8.5, labelcolor=INK, handletextpad=0.4, columnspacing=1.0)  # fmt: skip

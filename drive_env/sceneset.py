@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""One file of compiled scenes: writes it, verifies it, and shows what is in it.
+
+Runs in the learner; workers map the same file read-only (csrc/drive/scene.h has the picture of its bytes). Whoever uses a set from
+the cache verifies it first: magic, version, sizes, checksum. What fails is compiled anew.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env import packed
+from drive_env.cache import write_atomically
+from drive_env.compile import CompiledScene, CompileSettings
+from puffervec.errors import SceneError
+
+
+class SceneSet:
+    """A verified set in memory. Arrays handed out alias the file's bytes and are read-only.
+
+    Args:
+        path: a file written by `write_scene_set`.
+
+    Raises:
+        SceneError: the file is missing, not a scene set, of another version, cut off or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._data = path.read_bytes()
+        except OSError as error:
+            raise SceneError(f"{path}: cannot be read: {error.strerror}") from error
+        self.head, self.entries = _verify(self._data, path)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the file."""
+        return len(self._data)
+
+    @property
+    def names(self) -> list[str]:
+        """File names of the scenes, in task order."""
+        return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
+
+    def agents(self, control: int) -> NDArray[np.int64]:
+        """Controlled vehicles per scene, (scenes,): column `moving_vehicles` for control 0, `valid_vehicles` for 1."""
+        column = "valid_vehicles" if control else "moving_vehicles"
+        return np.asarray(self.entries[column].astype(np.int64))
+
+    def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        """Head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene."""
+        entry = self.entries[index]
+        start = int(entry["offset"])
+        head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
+        segments = int(head["segment_count"].sum())
+        counts = dict.fromkeys(("x", "y", "ux", "uy", "half", "kind", "polyline"), segments)
+        counts["objects"] = int(head["object_count"])
+        counts["cells"] = int(head["grid_nx"]) * int(head["grid_ny"])
+        counts["candidates"] = int(head["candidate_count"])
+        objects = np.frombuffer(self._data, packed.OBJECT, counts["objects"], start + int(head["objects_offset"]))
+        counts["frames"] = int(objects["frame_count"].sum())
+        return head, {
+            name: np.frombuffer(self._data, packed.ARRAYS[name], counts[name], start + int(head[f"{name}_offset"]))
+            for name in packed.OFFSETS
+        }
+
+
+def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: CompileSettings) -> None:
+    """Write compiled scenes to one file, atomically.
+
+    Raises:
+        SceneError: no scenes, or the file cannot be written.
+    """
+    if not scenes:
+        raise SceneError(f"{path}: a scene set needs at least one scene")
+    entries = np.zeros(len(scenes), dtype=packed.ENTRY)
+    offset = packed.align_up(packed.SET.itemsize + entries.nbytes)
+    padding = bytes(offset - packed.SET.itemsize - entries.nbytes)
+    for entry, scene in zip(entries, scenes, strict=True):
+        name = scene.name.encode("utf-8")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
+        entry["offset"], entry["bytes"] = offset, len(scene.data)
+        entry["moving_vehicles"], entry["valid_vehicles"] = scene.moving_vehicles, scene.valid_vehicles
+        entry["object_count"], entry["name"] = scene.object_count, name
+        offset += len(scene.data)
+    chunks = [entries.tobytes(), padding, *(scene.data for scene in scenes)]
+    checksum = 0
+    for chunk in chunks:
+        checksum = zlib.crc32(chunk, checksum)
+    head = np.zeros((), dtype=packed.SET)
+    head["magic"], head["version"], head["bytes"], head["crc32"] = packed.MAGIC, packed.VERSION, offset, checksum
+    head["scene_count"], head["index_k"], head["index_range_m"] = len(scenes), settings.index_k, settings.range_m
+    write_atomically(path, [head.tobytes(), *chunks])
+
+
+def _verify(data: bytes, path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Check head, table and checksum; the C side checks what is inside the scenes as well."""
+    if len(data) < packed.SET.itemsize:
+        raise SceneError(f"{path}: expected at least {packed.SET.itemsize} bytes of head, found {len(data)}")
+    head = np.frombuffer(data, packed.SET, 1)[0]
+    for name, expected in (("magic", packed.MAGIC), ("version", packed.VERSION), ("bytes", len(data))):
+        if head[name] != expected:
+            at = packed.SET.fields[name][1] if packed.SET.fields else 0
+            raise SceneError(f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}")
+    count = int(head["scene_count"])
+    table_end = packed.SET.itemsize + count * packed.ENTRY.itemsize
+    if count == 0 or table_end > len(data):
+        raise SceneError(f"{path}: scene_count: expected 1 to what fits in {len(data)} bytes, found {count}")
+    checksum = zlib.crc32(data[packed.SET.itemsize :])
+    if checksum != head["crc32"]:
+        raise SceneError(f"{path}: crc32: expected {int(head['crc32']):#010x}, found {checksum:#010x}; the file is damaged")
+    entries = np.frombuffer(data, packed.ENTRY, count, packed.SET.itemsize)
+    for index, entry in enumerate(entries):
+        start, size = int(entry["offset"]), int(entry["bytes"])
+        if start % packed.ALIGNMENT or start < table_end or size < packed.SCENE.itemsize or start + size > len(data):
+            raise SceneError(f"{path}: scene {index}: its {size} bytes at {start} do not lie in the file")
+    return head, entries

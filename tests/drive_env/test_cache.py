@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The cache folder, its keys, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drive_env.cache import cache_folder, key_of, write_atomically
+from puffervec.errors import SceneError
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    monkeypatch.delenv("PUFFERVEC_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "puffervec"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "puffervec"
+
+
+def test_keys_depend_on_every_part() -> None:
+    assert key_of(1, "a", [2.5]) == key_of(1, "a", [2.5])
+    assert len({key_of(1, "a"), key_of(1, "b"), key_of("a", 1), key_of(1, "a", None)}) == 4
+    assert len(key_of(0)) == 24
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "file"
+    write_atomically(path, [b"ab", b"", b"cd"])
+    assert path.read_bytes() == b"abcd"
+    assert path.stat().st_mode & 0o777 == 0o644
+    write_atomically(path, [b"new"])
+    assert path.read_bytes() == b"new"
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def failing() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(SceneError, match="file: cannot be written: No space left on device; set PUFFERVEC_CACHE"):
+        write_atomically(path, failing())
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, lambda *_: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+            with pytest.raises(SceneError, match="Input/output error"):
+                write_atomically(path, [b"more"])
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SceneError, match="taken/file: cannot be written"):
+        write_atomically(tmp_path / "taken" / "file", [b""])

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Settings: bounds, and the same members as the C struct."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from typing import Any
+
+import pytest
+
+from drive_env import config as module
+from drive_env.config import DriveConfig
+from puffervec._ffi import ffi
+from puffervec.errors import ConfigError
+
+
+def test_the_fields_mirror_the_c_struct() -> None:
+    in_c = [name for name, _ in ffi.typeof("pv_drive_config").fields]
+    in_python = [item.name for item in dataclasses.fields(DriveConfig) if not item.metadata.get("python")]
+    assert in_python == in_c
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("num_agents", 0, "num_agents is 0; it must be from 1 to 4096"),
+        ("num_agents", 2.5, "num_agents is 2.5; it must be a whole number"),
+        ("num_agents", True, "num_agents is True; it must be a number"),
+        ("partners", -1, "partners is -1; it must be from 0 to 64"),
+        ("lanes", 65, "lanes is 65; it must be from 0 to 64"),
+        ("range_m", float("nan"), "range_m is nan; it must be a number"),
+        ("range_m", 0.5, "range_m is 0.5; it must be from 1 to 500"),
+        ("control", 2, "control is 2; it must be from 0 to 1"),
+        ("reward_goal", "1", "reward_goal is '1'; it must be a number"),
+        ("scenes", "", 'scenes is \'\'; it must be "generated", "held-out", a folder or a file'),
+    ],
+)
+def test_values_out_of_bounds_are_named(name: str, value: Any, text: str) -> None:
+    with pytest.raises(ConfigError, match="drive: ") as caught:
+        DriveConfig(**{name: value})
+    assert text in str(caught.value)
+
+
+def test_bounds_include_their_ends() -> None:
+    for name, (low, high) in module._BOUNDS.items():
+        for value in (low, high):
+            assert getattr(DriveConfig(**{name: value}), name) == value
+
+
+def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
+    fields = {item.name for item in dataclasses.fields(DriveConfig)}
+    assert set(module._BOUNDS) == fields - {"scenes"}
+    body = next(node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)).body
+    described = {
+        node.target.id
+        for node, after in zip(body, body[1:], strict=False)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and str(after.value.value).endswith(".")
+    }  # fmt: skip
+    assert described == fields

@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""From a setting to a compiled set: what is found, cached, compiled anew, and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drive_env import generate, prepare
+from drive_env.config import DriveConfig
+from drive_env.prepare import prepare_scenes
+from drive_env.sceneset import SceneSet
+from drive_env.schema import Scene
+from puffervec.errors import ConfigError, SceneError
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def folder(tiny_tree: MakeTree, tmp_path: Path) -> Path:
+    """A folder with two scenes and one that is left out."""
+    path = tmp_path / "scenes"
+    path.mkdir()
+    for name, tree in (("a", tiny_tree(cars=2)), ("b", tiny_tree(cars=3)), ("c", tiny_tree(frames=1))):
+        (path / f"{name}.json").write_text(json.dumps(tree))
+    return path
+
+
+def test_a_folder_is_compiled_once(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepare_scenes(DriveConfig(scenes=str(folder)))
+    assert first.scenes.names == ["a.json", "b.json"]
+    assert [(item.path.name, item.reason.split(",")[0]) for item in first.left_out] == [("c.json", "the scene has a single frame")]
+    assert first.path.parent == cache / "scenes"
+    content = first.path.read_bytes()
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("compiled although it is in the cache")
+
+    monkeypatch.setattr(prepare, "compile_scene", refuse)
+    second = prepare_scenes(DriveConfig(scenes=str(folder)))
+    assert second.path == first.path and second.left_out == first.left_out
+    assert second.path.read_bytes() == content
+
+
+def test_what_the_bytes_depend_on_is_in_the_key(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    base = {"scenes": str(folder)}
+    paths = [
+        prepare_scenes(DriveConfig(**settings)).path
+        for settings in (base, {**base, "lanes": 20}, {**base, "edges": 20}, {**base, "range_m": 60.0}, {**base, "simplify_m": 0.2})
+    ]
+    (folder / "a.json").write_text(json.dumps(tiny_tree(cars=1)))
+    paths.append(prepare_scenes(DriveConfig(**base)).path)
+    assert len(set(paths)) == 6
+    same = [DriveConfig(**base), DriveConfig(**base, reward_goal=2.0, num_agents=64, edges=3)]
+    assert len({prepare_scenes(config).path for config in same}) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "notes", "gone"])
+def test_a_damaged_entry_is_compiled_anew(folder: Path, cache: Path, damage: str) -> None:
+    path = prepare_scenes(DriveConfig(scenes=str(folder))).path
+    content = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(content[:-1])
+    elif damage == "flip":
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "notes":
+        prepare.notes_path(path).write_text("{")
+    else:
+        path.unlink()
+    assert prepare_scenes(DriveConfig(scenes=str(folder))).path.read_bytes() == content
+
+
+def test_one_file(folder: Path, cache: Path) -> None:
+    assert prepare_scenes(DriveConfig(scenes=str(folder / "b.json"))).scenes.names == ["b.json"]
+    with pytest.raises(SceneError, match="c.json: the scene has a single frame"):
+        prepare_scenes(DriveConfig(scenes=str(folder / "c.json")))
+
+
+def test_nothing_to_drive_is_refused(folder: Path, cache: Path, tiny_tree: MakeTree, tmp_path: Path) -> None:
+    with pytest.raises(SceneError, match='/nowhere: no such folder or file; or give "generated" or "held-out"'):
+        prepare_scenes(DriveConfig(scenes="/nowhere"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(SceneError, match=f"{empty}: the folder holds no scenes"):
+        prepare_scenes(DriveConfig(scenes=str(empty)))
+    (folder / "a.json").unlink()
+    (folder / "b.json").unlink()
+    with pytest.raises(SceneError, match=rf"{folder}: none of its 1 scenes can be used \(c.json: the scene has a single frame"):
+        prepare_scenes(DriveConfig(scenes=str(folder)))
+    (folder / "c.json").write_text(json.dumps(tiny_tree(speed_mps=0.0)))
+    with pytest.raises(SceneError, match="none of its 1 scenes has a vehicle to control .*control=1 takes all"):
+        prepare_scenes(DriveConfig(scenes=str(folder)))
+    assert prepare_scenes(DriveConfig(scenes=str(folder), control=1)).scenes.agents(1)[0] == 2
+
+
+def test_more_agents_than_rows_are_refused(folder: Path, cache: Path) -> None:
+    with pytest.raises(ConfigError, match="num_agents is 2, but b.json has 3 agents; raise num_agents"):
+        prepare_scenes(DriveConfig(scenes=str(folder), num_agents=2))
+
+
+def test_an_unwritable_cache_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "file"))
+    with pytest.raises(SceneError, match="cannot be written: .*; set PUFFERVEC_CACHE to a folder that can"):
+        prepare_scenes(DriveConfig(scenes=str(folder)))
+
+
+def test_generated_sets_are_found_by_name(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int, bool]] = []
+    original = generate.generate_scene
+
+    def few(seed: int, index: int, wide: bool = False) -> Scene:
+        asked.append((seed, index, wide))
+        return original(seed, index % 2, wide)
+
+    monkeypatch.setattr(generate, "generate_scene", few)
+    monkeypatch.setattr(generate, "DEFAULT_COUNT", 3)
+    monkeypatch.setattr(generate, "HELD_OUT_COUNT", 2)
+    assert len(prepare_scenes(DriveConfig()).scenes) == 3
+    assert len(prepare_scenes(DriveConfig(scenes="held-out")).scenes) == 2
+    assert asked == [(1, 0, False), (1, 1, False), (1, 2, False), (1_000_003, 0, True), (1_000_003, 1, True)]
+
+
+def test_scenes_may_come_from_any_iterator(cache: Path, tmp_path: Path) -> None:
+    def none() -> Iterator[Scene]:
+        return iter(())
+
+    settings = prepare.CompileSettings((1, 1, 1), 10.0)
+    with pytest.raises(SceneError, match="here: none of its 0 scenes can be used"):
+        prepare.compile_into(tmp_path / "x.pvset", "here", none, settings)
+
+
+def test_real_scenes(real_scenes: Path, cache: Path) -> None:
+    prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
+    assert len(prepared.scenes) == 7 and len(prepared.left_out) == 3
+    assert isinstance(prepared.scenes, SceneSet)
+    assert all(entry["bytes"] < 300_000 for entry in prepared.scenes.entries)
