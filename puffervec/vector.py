@@ -24,7 +24,8 @@ from puffervec import native
 from puffervec._ffi import ffi, lib
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerError, WorkerTimeout
 from puffervec.settings import VectorSettings, env_seeds, whole
-from puffervec.slab import RECORD_DTYPE, Half, Request, SharedMemory, layout, view_half
+from puffervec.shared_memory import SharedMemory
+from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.spec import row_dtype
 from puffervec.worker_main import SharedFile
 

@@ -34,7 +34,7 @@ class SharedFile:
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """All that a worker is told. memory: the slab (puffervec.slab.SharedMemory). core: the core to run on, or None."""
+    """All that a worker is told. memory: the slab (puffervec.shared_memory.SharedMemory). core: the core to run on, or None."""
 
     memory: Any
     index: int

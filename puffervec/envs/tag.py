@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -45,21 +44,32 @@ class TagGridConfig:
 
 
 def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np.ndarray:
+    """Return start cells as (agents,) or (layouts, agents) int32."""
     if given is None:
         middle = int(0.5 * config.grid_length)
         return np.array([middle] * config.num_taggers + [0], np.int32)
-    array = np.asarray(given)
-    if array.dtype.kind not in "iu" or array.ndim not in (1, 2):
-        raise ConfigError(f"tag_grid: {name} has shape {array.shape} and type {array.dtype}: give whole numbers, one per agent")
+    agents = config.num_taggers + 1
+    wanted = f"give whole numbers, one per agent ({agents}), or layouts x agents"
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ConfigError(f"tag_grid: {name} cannot be read as an array ({error}): {wanted}") from None
+    if array.dtype.kind not in "iu" or array.ndim not in (1, 2) or array.shape[-1] != agents or array.size == 0:
+        raise ConfigError(f"tag_grid: {name} has shape {array.shape} and type {array.dtype}: {wanted}")
+    outside = array[(array < 0) | (array > config.grid_length)]
+    if outside.size:
+        raise ConfigError(f"tag_grid: {name} holds {outside[0]}: cells are 0 to {config.grid_length}")
     return np.ascontiguousarray(array, np.int32)
 
 
 def _build(config: TagGridConfig) -> EnvData:
-    params: dict[str, Any] = {
-        "start_x": _starts(config, config.starting_location_x, "starting_location_x"),
-        "start_y": _starts(config, config.starting_location_y, "starting_location_y"),
-    }
-    return EnvData(params=params)
+    start_x = _starts(config, config.starting_location_x, "starting_location_x")
+    start_y = _starts(config, config.starting_location_y, "starting_location_y")
+    if start_x.shape != start_y.shape:
+        raise ConfigError(
+            f"tag_grid: starting_location_x has shape {start_x.shape} and starting_location_y {start_y.shape}: give both, of one shape"
+        )
+    return EnvData(params={"start_x": start_x, "start_y": start_y})
 
 
 ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build)

@@ -1,0 +1,274 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Every setting of a training run, as frozen dataclasses with one sentence per field.
+
+The same dataclasses give the command-line flags (`--train.lr`), the tables of a `--config` TOML file, the config kept in a
+checkpoint's manifest and the help text, so these four cannot disagree. Runs in the learner; imports no torch, so that the
+command line can refuse bad input before torch is loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from puffervec.errors import ConfigError
+
+Table = Mapping[str, Any]
+SECTIONS = ("env", "vec", "train", "policy", "log")
+
+
+@dataclasses.dataclass(frozen=True)
+class VecSection:
+    """How the envs are run."""
+
+    backend: Literal["multiprocessing", "threading", "serial"] = "multiprocessing"  # Who steps the envs.
+    num_envs: int = 16  # Envs over all halves.
+    num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
+    num_buffers: int = 2  # 2: one half simulates while the policy works on the other; 1: in turn.
+    split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSection:
+    """The run and the PPO update."""
+
+    seed: int = 1  # Of envs, policy weights, sampling and shuffling.
+    device: str = "auto"  # auto, cpu, cuda or cuda:N; auto takes CUDA where there is one.
+    total_timesteps: int = 10_000_000  # Agent-steps after which the run ends.
+    time_limit_s: float = 0.0  # Seconds after which the run ends; 0: no limit. The learning rate follows whichever comes first.
+    horizon: int = 64  # T: steps per env between two updates.
+    minibatch_size: int = 0  # Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them.
+    microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
+    update_epochs: int = 2  # Passes over each roll-out.
+    lr: float = 1e-3  # Adam's step size at the start.
+    anneal_lr: bool = True  # Let the step size fall to a tenth of lr, linearly over the run.
+    adam_eps: float = 1e-8  # Adam's denominator floor.
+    gamma: float = 0.98  # Discount per step.
+    gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
+    clip: float = 0.2  # Bound on the change of an action's probability ratio.
+    value_coef: float = 1.0  # Weight of the value loss.
+    value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
+    entropy_coef: float = 0.01  # Weight of the entropy bonus.
+    max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
+    target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
+    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on CUDA and on CPUs with bf16 instructions.
+    threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores.
+    final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicySection:
+    """The network."""
+
+    kind: Literal["auto", "mlp", "object_set"] = "auto"  # auto: object_set where the fields are sets of objects, else mlp.
+    hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
+    object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
+    object_width: int = 64  # object_set: features that each kind of object is pooled into.
+
+
+@dataclasses.dataclass(frozen=True)
+class LogSection:
+    """Where the run leaves its files and what it prints."""
+
+    folder: Path = Path("runs")  # Run folders are made in here.
+    name: str = ""  # Name of the run folder; empty: env, date and seed.
+    checkpoint_interval_s: float = 60.0  # Seconds between checkpoints; 0: after every update.
+    keep_checkpoints: int = 3  # Older ones are removed.
+    dashboard: Literal["auto", "rich", "plain", "off"] = "auto"  # auto: rich on a terminal, else plain lines.
+    print_interval_s: float = 5.0  # Seconds between plain lines.
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """A whole run: what `Trainer` takes, a TOML file says and a checkpoint keeps."""
+
+    target: str  # Env id.
+    env: Any  # The env's own config dataclass.
+    vec: VecSection = VecSection()
+    train: TrainSection = TrainSection()
+    policy: PolicySection = PolicySection()
+    log: LogSection = LogSection()
+
+    @classmethod
+    def of(cls, target: str, **tables: Table) -> TrainConfig:
+        """Build a config from an env id, the env's preset and tables: `TrainConfig.of("tag_grid", train={"seed": 3})`.
+
+        Raises: ConfigError for an unknown env, table or key, or a value of another kind.
+        """
+        import puffervec.envs
+        from puffervec.train.presets import preset_of
+
+        config = cls(target=target, env=puffervec.envs.get(target).config())
+        return config.merged(preset_of(target)).merged(tables)
+
+    def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
+        """Return a copy with the given tables laid over this config.
+
+        Raises: ConfigError naming the unknown table or key, or the value that does not fit.
+        """
+        changes = {}
+        for section, table in tables.items():
+            if section not in SECTIONS:
+                raise ConfigError(f"unknown table [{section}]: the tables are {', '.join(SECTIONS)}")
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{section} must be a table, found {table!r}")
+            changes[section] = replace_from_table(getattr(self, section), table, section)
+        return dataclasses.replace(self, **changes)
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Return the config as plain tables of JSON values, the inverse of `merged`."""
+        return {section: table_of(getattr(self, section)) for section in SECTIONS}
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
+        t, v, log = self.train, self.vec, self.log
+        _at_least("vec.num_envs", v.num_envs, 1)
+        if v.num_buffers not in (1, 2):
+            raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
+        if v.num_envs % v.num_buffers:
+            raise ConfigError(f"vec.num_envs is {v.num_envs}: must be a multiple of vec.num_buffers, {v.num_buffers}")
+        if v.num_workers != "auto":
+            _at_least("vec.num_workers", v.num_workers, 1)
+        for name in ("total_timesteps", "horizon", "microbatch_size", "update_epochs"):
+            _at_least(f"train.{name}", getattr(t, name), 1)
+        for name in (
+            "seed",
+            "minibatch_size",
+            "time_limit_s",
+            "value_coef",
+            "value_clip",
+            "entropy_coef",
+            "target_kl",
+            "threads",
+        ):
+            _at_least(f"train.{name}", getattr(t, name), 0)
+        for name in ("lr", "clip", "max_grad_norm", "adam_eps"):
+            if not getattr(t, name) > 0:
+                raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(t, name) <= 1:
+                raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
+        if not self.policy.hidden or min(self.policy.hidden) < 1:
+            raise ConfigError(f"policy.hidden is {self.policy.hidden}: must be one or more widths of at least 1")
+        for name in ("object_hidden", "object_width"):
+            _at_least(f"policy.{name}", getattr(self.policy, name), 1)
+        _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
+        _at_least("log.checkpoint_interval_s", log.checkpoint_interval_s, 0)
+        _at_least("log.print_interval_s", log.print_interval_s, 0)
+
+    def check_batch(self, rows: int) -> int:
+        """Return the number of minibatches per epoch for `rows` rows over all halves.
+
+        Raises: ConfigError where minibatch_size does not divide rows x horizon.
+        """
+        batch, size = rows * self.train.horizon, self.train.minibatch_size
+        if size == 0:
+            return 8
+        if batch % size:
+            fits = max(d for d in range(1, min(size, batch) + 1) if batch % d == 0)
+            raise ConfigError(
+                f"train.minibatch_size is {size}: must divide rows x horizon = {rows} x {self.train.horizon} = {batch}"
+                f" (the next smaller one that does is {fits})"
+            )
+        return batch // size
+
+
+def _at_least(key: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ConfigError(f"{key} is {value}: must be at least {least}")
+
+
+def replace_from_table(instance: Any, table: Table, path: str) -> Any:
+    """Return `instance` (a dataclass) with the table's values, each checked against its field's type hint.
+
+    Raises: ConfigError naming `path.key`.
+    """
+    hints = typing.get_type_hints(type(instance))
+    names = [field.name for field in dataclasses.fields(instance)]
+    changes = {}
+    for given, value in table.items():
+        key = str(given).replace("-", "_")
+        if key not in names:
+            raise ConfigError(f"unknown key {path}.{given}{suggest(key, names)}")
+        changes[key] = convert(value, hints[key], f"{path}.{key}")
+    try:
+        return dataclasses.replace(instance, **changes)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, ConfigError) else ConfigError(f"[{path}]: {error}") from error
+
+
+def suggest(name: str, known: list[str]) -> str:
+    """Return `: did you mean X?`, or a list of what is known where nothing is close."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f": did you mean {close[0]}?" if close else f": known are {', '.join(sorted(known))}"
+
+
+def table_of(instance: Any) -> dict[str, Any]:
+    """Return a dataclass instance as a table of JSON values (paths as text, tuples as lists)."""
+    return {field.name: _plain(getattr(instance, field.name)) for field in dataclasses.fields(instance)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def convert(value: Any, hint: Any, key: str) -> Any:
+    """Return a TOML or JSON value as the type that `hint` asks for.
+
+    Raises: ConfigError naming `key`, the value and what is allowed. Nothing is cast silently, except 2 -> 2.0, 1e6 -> 1000000
+    where no digit is lost, text -> Path and list -> tuple.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin is Literal:
+        if value in arguments and type(value) in {type(a) for a in arguments}:
+            return value
+    elif origin in (typing.Union, types.UnionType):
+        for option in arguments:
+            try:
+                return convert(value, option, key)
+            except ConfigError:
+                continue
+    elif origin is tuple and isinstance(value, (list, tuple)):
+        items = [arguments[0]] * len(value) if arguments[1:] == (Ellipsis,) else list(arguments)
+        if len(items) == len(value):
+            return tuple(convert(v, item, key) for v, item in zip(value, items, strict=True))
+    elif hint is type(None) and value is None:
+        return None
+    elif hint is bool and isinstance(value, bool):
+        return value
+    elif hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    elif hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    elif hint is str and isinstance(value, str):
+        return value
+    elif hint is Path and isinstance(value, (str, Path)):
+        return Path(value)
+    raise ConfigError(f"{key} is {value!r}: must be {describe(hint)}")
+
+
+def describe(hint: Any) -> str:
+    """Return a type hint in words: `"auto" or an integer`."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return " or ".join(repr(a) for a in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(describe(a) for a in arguments)
+    if origin is tuple:
+        return f"a list, each item {describe(arguments[0])}"
+    words = {int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", type(None): "nothing"}
+    return words.get(hint, str(hint))

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Actions from the numbers a policy puts out: sampling, log-probabilities and entropies for one row group.
+
+`heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n) per action dim, for
+continuous ones a single tensor (..., 2D) of means and log standard deviations. No function here waits for the device:
+`torch.distributions` is not used because its checks read values back and building it costs more than sampling.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import torch
+from torch import Tensor
+
+from puffervec.spec import GroupSpec
+
+Heads = tuple[Tensor, ...]
+MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclasses.dataclass(frozen=True)
+class ActionSpec:
+    """What one row's action is: its kind, and the choices or bounds per dim."""
+
+    kind: str  # discrete, multi_discrete or continuous
+    sizes: tuple[int, ...]  # choices per dim (discrete kinds)
+    low: tuple[float, ...]  # bounds per dim (continuous)
+    high: tuple[float, ...]
+
+    @classmethod
+    def of(cls, group: GroupSpec) -> ActionSpec:
+        """Read it from a group of `vec.spec`."""
+        discrete = group.action_kind != "continuous"
+        return cls(
+            kind=group.action_kind,
+            sizes=tuple(int(n) for n in group.action_sizes) if discrete else (),
+            low=() if discrete else tuple(float(x) for x in group.action_low),
+            high=() if discrete else tuple(float(x) for x in group.action_high),
+        )
+
+    @property
+    def discrete(self) -> bool:
+        """True for discrete and multi-discrete actions."""
+        return self.kind != "continuous"
+
+    @property
+    def dims(self) -> int:
+        """D: numbers per action."""
+        return len(self.sizes) if self.discrete else len(self.low)
+
+    @property
+    def head_sizes(self) -> tuple[int, ...]:
+        """Numbers that the policy puts out, per head."""
+        return self.sizes if self.discrete else (2 * self.dims,)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of stored actions: the dtype of the slab's action rows."""
+        return torch.int32 if self.discrete else torch.float32
+
+
+def masked(heads: Heads, action_mask: Tensor | None) -> Heads:
+    """Return logits in which forbidden choices have no weight.
+
+    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None.
+    """
+    if action_mask is None:
+        return heads
+    parts = torch.split(action_mask, [head.shape[-1] for head in heads], dim=-1)
+    return tuple(torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, parts, strict=True))
+
+
+def draw_noise(spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator) -> Tensor:
+    """Draw what `sample` needs for `rows` rows: (rows, D) uniforms on a CPU, (rows, sum of sizes) uniforms on CUDA, normals
+    for continuous actions. Apart from `sample`, so that a captured graph can take it from a fixed buffer."""
+    if not spec.discrete:
+        return torch.randn(rows, spec.dims, device=device, generator=generator)
+    columns = spec.dims if device.type == "cpu" else sum(spec.sizes)
+    return torch.rand(rows, columns, device=device, generator=generator)
+
+
+def sample(spec: ActionSpec, heads: Heads, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw one action per row.
+
+    Args: heads: float32, (rows, n) each; noise: from `draw_noise`.
+    Returns: actions (rows, D) of `spec.dtype`, and their log-probabilities (rows,) float32.
+    """
+    if not spec.discrete:
+        mean, log_std = heads[0].chunk(2, dim=-1)
+        actions = mean + log_std.exp() * noise
+        return actions, _normal_log_prob(mean, log_std, actions)
+    draw = _inverse_cdf if noise.shape[-1] == spec.dims and noise.device.type == "cpu" else _gumbel
+    noises = torch.split(noise, 1 if draw is _inverse_cdf else list(spec.sizes), dim=-1)
+    drawn = [draw(head, u) for head, u in zip(heads, noises, strict=True)]
+    actions = torch.cat([index for index, _ in drawn], dim=-1).to(spec.dtype)
+    return actions, torch.cat([log_prob for _, log_prob in drawn], dim=-1).sum(-1)
+
+
+def _inverse_cdf(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """First choice whose cumulated probability exceeds u in [0, 1), and its log-probability: (rows, 1) each.
+
+    One uniform per row: 10 times faster on a CPU than `Categorical` for 91 choices.
+    """
+    weights = logits.softmax(-1)
+    cumulated = weights.cumsum(-1)
+    # u is at most 1 - 2^-24, so the product is below the total even when rounded. NaN logits give the last choice, no crash.
+    index = torch.searchsorted(cumulated, u * cumulated[..., -1:], right=True).clamp_(max=logits.shape[-1] - 1)
+    return index, weights.gather(-1, index).log()
+
+
+def _gumbel(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Gumbel-max draw and its log-probability: (rows, 1) each. Nothing is read back, so a CUDA graph can hold it."""
+    exponential = -torch.log1p(-u)  # Of 1 - u, which is never 0.
+    index = (logits - exponential.clamp_min(1e-20).log()).argmax(-1, keepdim=True)
+    return index, logits.gather(-1, index) - logits.logsumexp(-1, keepdim=True)
+
+
+def greedy(spec: ActionSpec, heads: Heads) -> Tensor:
+    """Return the likeliest action per row: (rows, D) of `spec.dtype`."""
+    if not spec.discrete:
+        return heads[0].chunk(2, dim=-1)[0]
+    return torch.stack([head.argmax(-1) for head in heads], dim=-1).to(spec.dtype)
+
+
+def log_prob_entropy(spec: ActionSpec, heads: Heads, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities (...) of given actions (..., D) and the entropies (...) of their distributions, float32."""
+    if not spec.discrete:
+        mean, log_std = heads[0].chunk(2, dim=-1)
+        entropy = (log_std + (0.5 + _HALF_LOG_2PI)).sum(-1)
+        return _normal_log_prob(mean, log_std, actions), entropy
+    log_prob, entropy = torch.zeros(()), torch.zeros(())
+    for d, head in enumerate(heads):
+        log_p = head.log_softmax(-1)
+        chosen = log_p.gather(-1, actions[..., d : d + 1].long()).squeeze(-1)
+        spread = -(log_p.exp() * log_p).sum(-1)
+        log_prob, entropy = (chosen, spread) if d == 0 else (log_prob + chosen, entropy + spread)
+    return log_prob, entropy
+
+
+def _normal_log_prob(mean: Tensor, log_std: Tensor, actions: Tensor) -> Tensor:
+    z = (actions - mean) * (-log_std).exp()
+    return (-0.5 * z * z - log_std - _HALF_LOG_2PI).sum(-1)

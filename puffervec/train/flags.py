@@ -1,0 +1,176 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Flags of `puffer-train`, made from the config dataclasses by tyro, and the `--config` file. Imports no torch.
+
+Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed, the TOML file, the flags.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import io
+import itertools
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from puffervec.errors import ConfigError
+from puffervec.train.config import SECTIONS, TrainConfig, describe
+
+# Short names for the settings that are used most.
+ALIASES = {
+    "--total-timesteps": "--train.total-timesteps",
+    "--time-limit-s": "--train.time-limit-s",
+    "--seed": "--train.seed",
+    "--device": "--train.device",
+    "--lr": "--train.lr",
+    "--num-envs": "--vec.num-envs",
+    "--num-workers": "--vec.num-workers",
+    "--backend": "--vec.backend",
+    "--scenes": "--env.scenes",
+    "--run-name": "--log.name",
+}
+
+
+def take_option(argv: list[str], flag: str) -> str | None:
+    """Remove `flag VALUE` or `flag=VALUE` from argv (the last one wins) and return the value; None where it is absent.
+
+    Raises: ConfigError where the value is missing.
+    """
+    value = None
+    at = 0
+    while at < len(argv):
+        if argv[at] == flag:
+            if at + 1 >= len(argv) or argv[at + 1].startswith("--"):
+                raise ConfigError(f"{flag} needs a value")
+            value = argv[at + 1]
+            del argv[at : at + 2]
+        elif argv[at].startswith(flag + "="):
+            value = argv.pop(at).split("=", 1)[1]
+        else:
+            at += 1
+    return value
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a `--config` file.
+
+    Raises: ConfigError naming the file, and the line where it is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--config {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config {path}: {error}") from error
+
+
+def apply_config_file(config: TrainConfig, path: Path) -> TrainConfig:
+    """Lay a TOML file over a config.
+
+    Raises: ConfigError naming the file and the table or key.
+    """
+    tables = read_toml(path)
+    try:
+        return config.merged(tables)
+    except ConfigError as error:
+        raise ConfigError(f"--config {path}: {error}") from error
+
+
+def known_flags(config: TrainConfig) -> list[str]:
+    """Every long flag that sets a value of this config."""
+    return [
+        f"--{section}.{field.name.replace('_', '-')}"
+        for section in SECTIONS
+        for field in dataclasses.fields(getattr(config, section))
+    ]
+
+
+def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
+    """Lay command-line flags over a config.
+
+    Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
+    """
+    known = known_flags(config)
+    args = [_normal(token, known) for token in argv]
+    return dataclasses.replace(config, **_parse(config, args))
+
+
+def _normal(token: str, known: list[str]) -> str:
+    """A token as tyro wants it: aliases spelled out, true and false with a capital letter; unknown flags are refused."""
+    if token in ("true", "false"):
+        return token.capitalize()
+    if not token.startswith("--"):
+        return token
+    flag, equals, value = token.partition("=")
+    flag = ALIASES.get(flag, flag).replace("_", "-")
+    if flag not in known:
+        short = [alias for alias, long in ALIASES.items() if long in known]
+        close = difflib.get_close_matches(token.partition("=")[0], [*known, *short], n=1, cutoff=0.5)
+        raise ConfigError(f"unknown flag {token}" + (f": did you mean {close[0]}?" if close else ": --help lists them"))
+    return flag + equals + (value.capitalize() if value in ("true", "false") else value)
+
+
+def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
+    import tyro
+
+    fields = [
+        (section, type(getattr(config, section)), dataclasses.field(default=getattr(config, section))) for section in SECTIONS
+    ]
+    settings_type = dataclasses.make_dataclass("Settings", fields, frozen=True)
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            settings: Any = tyro.cli(
+                settings_type, args=args, prog="puffer-train", config=(tyro.conf.FlagConversionOff,), use_underscores=False
+            )
+    except SystemExit:
+        raise ConfigError(_one_line(err.getvalue() or out.getvalue())) from None
+    return {section: getattr(settings, section) for section in SECTIONS}
+
+
+def _one_line(box: str) -> str:
+    """The message inside tyro's box: what stands between the title and the next rule, where the help begins."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    texts = [line.strip("│|╰╯+ \t") for line in plain.splitlines()]
+    framed = bool(plain.strip()) and plain.strip()[0] in "╭+"
+    lines = texts[1:] if framed else texts[2:]  # Without a frame the title has a rule of its own.
+    lines = list(itertools.takewhile(lambda text: not re.fullmatch(r"[─-]{4,}", text), lines))
+    text = " ".join(filter(None, lines)).split(" Got errors:")[0]
+    return text or "cannot read the flags"
+
+
+def help_text(config: TrainConfig) -> str:
+    """Return every flag with its kind, default and sentence, section by section."""
+    import typing
+
+    out = []
+    for section in SECTIONS:
+        instance = getattr(config, section)
+        sentences = field_sentences(type(instance))
+        summary = (type(instance).__doc__ or "").strip().splitlines()[0]
+        out.append(f"\n{section}: {summary}")
+        hints = typing.get_type_hints(type(instance))
+        for field in dataclasses.fields(instance):
+            flag = f"--{section}.{field.name.replace('_', '-')}"
+            short = "".join(f", {alias}" for alias, long in ALIASES.items() if long == flag)
+            out.append(f"  {flag}{short}")
+            value = getattr(instance, field.name)
+            out.append(f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace("  [", " ["))
+    return "\n".join(out)
+
+
+def field_sentences(kind: type) -> dict[str, str]:
+    """Return the sentence that stands behind or under each field in the source of a dataclass."""
+    import inspect
+
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):  # No source at hand, as in a zipped package.
+        return {}
+    pattern = re.compile(r'^    (\w+): [^\n#]*?(?:  # ([^\n]+)$|\n    """(.*?)""")', re.MULTILINE | re.DOTALL)
+    return {m[1]: " ".join((m[2] or m[3]).split()) for m in pattern.finditer(source)}

@@ -1,0 +1,382 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The trainer: `collect()` a roll-out, `update()` the policies, log, save, repeat. Python first; the command line is a thin
+caller.
+
+    from puffervec.train import Trainer, TrainConfig
+
+    with Trainer(TrainConfig.of("tag_grid", train={"total_timesteps": 1_000_000})) as trainer:
+        trainer.train()
+
+Runs in the learner. Order of start: config and scenes are checked, the run folder is locked, then workers start, then the
+device is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+
+import puffervec
+from puffervec.errors import CheckpointError, PuffervecError
+from puffervec.train import checkpoint as ckpt
+from puffervec.train import rundir, state
+from puffervec.train.config import TrainConfig
+from puffervec.train.dashboard import Dashboard, make_dashboard
+from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
+from puffervec.train.log import METRICS_FILE, JsonLog
+from puffervec.train.policy import build_policy
+from puffervec.train.ppo import Updater
+from puffervec.train.presets import RATES_PER_AGENT
+from puffervec.train.rollout import Rollout, Slot, Storage, Times
+from puffervec.train.stats import EpisodeWindow
+
+
+class Diverged(PuffervecError, ArithmeticError):
+    """A loss or gradient is not a finite number; the last checkpoint is untouched."""
+
+
+@dataclasses.dataclass
+class Counters:
+    """What a resumed run goes on from."""
+
+    agent_steps: int = 0  # valid transitions
+    env_steps: int = 0  # transitions of an env, filler included
+    updates: int = 0
+    elapsed_s: float = 0.0
+
+
+class Trainer:
+    """A run: vec env, policies, optimizers and files."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        *,
+        policies: Mapping[str, nn.Module] | None = None,
+        checkpoint: Path | None = None,
+        folder: Path | None = None,
+        dashboard: Dashboard | None = None,
+    ) -> None:
+        """Set everything up; starts the workers.
+
+        Args:
+            policies: by policy name, in place of those that `config.policy` describes; the names are those of the row groups,
+                or `default` where there is one group.
+            checkpoint: folder to go on from; its run folder is used again.
+            folder: run folder; None makes one as `config.log` says.
+            dashboard: where progress is shown; None: as `config.log.dashboard` says.
+        Raises:
+            ConfigError, SceneError, CheckpointError: bad input; nothing was started.
+        """
+        config.check()
+        self.config = config
+        self.device = choose_device(config.train.device)
+        self.bf16 = use_bf16(config.train.precision, self.device)
+        self.counters = Counters()
+        self.stop_requested = False
+        spec = state.env_spec(config)
+        self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
+        self.spec_hash = spec_hash(spec)
+        restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
+        self._make_folder(folder if checkpoint is None else rundir.run_folder_of(checkpoint))
+        try:
+            self._start(policies, dashboard)
+            if restored is None:
+                self.rollout.begin(config.train.seed)
+            else:
+                self._restore(restored)
+        except BaseException as error:
+            self.close()
+            if checkpoint is None and folder is None and isinstance(error, PuffervecError):
+                shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
+            raise
+
+    def _make_folder(self, folder: Path | None) -> None:
+        self.lock: rundir.RunLock | None = None
+        self.log: JsonLog | None = None
+        self.vec: Any = None
+        self.team: Any = None
+        self.dashboard: Dashboard | None = None
+        config = self.config
+        self.folder = folder or rundir.new_run_folder(config.log, config.target, config.train.seed)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = rundir.RunLock(self.folder)
+        rundir.write_config(self.folder, config)
+        self.log = JsonLog(self.folder / METRICS_FILE, {"env": config.target, "config": config.tables()})
+
+    def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None) -> None:
+        """Start the workers, build policies, storages and optimizers."""
+        config, section = self.config, self.config.train
+        vec = self.vec = puffervec.make(
+            config.target,
+            config.env,
+            backend=config.vec.backend,
+            num_envs=config.vec.num_envs,
+            num_workers=config.vec.num_workers,
+            num_buffers=config.vec.num_buffers,
+            split=config.vec.split,
+            seed=section.seed,
+        )
+        self.action_generator = torch.Generator(self.device).manual_seed(section.seed)
+        self.shuffle_generator = torch.Generator().manual_seed(section.seed)
+        team = self.team = ThreadTeam((section.threads or usable_cores()) if self.device.type == "cpu" else 1)
+        self.policies: dict[str, nn.Module] = {}
+        self.slots: dict[str, Slot] = {}
+        self.updaters: dict[str, Updater] = {}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(section.seed)
+            for group in vec.spec.groups:
+                name = policy_name(vec.spec, group.name)
+                given = (policies or {}).get(name)
+                policy = (build_policy(group, config.policy) if given is None else given).to(self.device)
+                rows = group.agents * config.vec.num_envs
+                obs_dtype = torch.bfloat16 if self.bf16 else None
+                storage = Storage(group, section.horizon, rows, self.device, obs_dtype)
+                self.policies[name] = policy
+                self.slots[name] = Slot(name, policy, group, storage)
+                shuffle = self.shuffle_generator
+                self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team)
+        self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
+        self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
+        self.dashboard = dashboard or make_dashboard(config, self.describe())
+        self._update_s = 0.0
+        self._mark = _Mark.now(self)
+        self._last_save_s = time.monotonic()
+
+    # ------------------------------------------------------------------------------------------------ the three acts
+
+    def collect(self) -> bool:
+        """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way."""
+        with one_torch_thread():
+            whole = self.rollout.collect(lambda: self.stop_requested)
+        self.episodes.add(self.rollout.episodes)
+        self.rollout.episodes.clear()
+        return whole
+
+    def update(self) -> dict[str, float]:
+        """Improve the policies with the roll-out collected last; return losses, named `losses/<name>` (several policies:
+        `losses/<policy>/<name>`).
+
+        Raises: Diverged where a loss is not finite.
+        """
+        begin = time.perf_counter()
+        losses: dict[str, float] = {}
+        valid = 0
+        with one_torch_thread():
+            for name, updater in self.updaters.items():
+                result = updater.update(self.learning_rate(), lambda: self.stop_requested)
+                prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
+                losses |= {prefix + key: value for key, value in result.losses.items()}
+                valid += result.valid
+        bad = [key for key, value in losses.items() if not math.isfinite(value)]
+        if bad:
+            raise Diverged(self._dump(bad, losses))
+        self.counters.agent_steps += valid
+        self.counters.env_steps += self.config.vec.num_envs * self.config.train.horizon
+        self.counters.updates += 1
+        self._update_s += time.perf_counter() - begin
+        return losses
+
+    def train(self) -> dict[str, float]:
+        """Run until the budget is used up or a stop is requested; save and return the last metrics.
+
+        Raises: Diverged; WorkerError and its kin where an env fails. The last good checkpoint stays in both cases.
+        """
+        metrics: dict[str, float] = {}
+        while not self.stop_requested and not self.finished():
+            if not self.collect():
+                break
+            losses = self.update()
+            metrics = self._report(losses)
+            if time.monotonic() - self._last_save_s >= self.config.log.checkpoint_interval_s and not self.stop_requested:
+                self.save()
+        self.save()
+        return metrics
+
+    # ------------------------------------------------------------------------------------------------ progress
+
+    def progress(self) -> float:
+        """Share of the budget that is used up, 0 to 1."""
+        section, counters = self.config.train, self.counters
+        used = counters.agent_steps / section.total_timesteps
+        if section.time_limit_s > 0:
+            used = max(used, self._elapsed() / section.time_limit_s)
+        return min(1.0, used)
+
+    def finished(self) -> bool:
+        """True once the budget is used up."""
+        return self.progress() >= 1.0
+
+    def learning_rate(self) -> float:
+        """The step size of the next update."""
+        section = self.config.train
+        return section.lr * (1.0 - 0.9 * self.progress()) if section.anneal_lr else section.lr
+
+    def _elapsed(self) -> float:
+        return self.counters.elapsed_s + time.monotonic() - self._mark.at_s
+
+    def request_stop(self) -> None:
+        """Let `train` end at the next vector step or gradient step, with a checkpoint. Safe in a signal handler."""
+        self.stop_requested = True
+
+    def describe(self) -> str:
+        """Return the run in one line: env, rows, workers, device, precision, threads, parameters."""
+        parameters = sum(p.numel() for policy in self.policies.values() for p in policy.parameters())
+        vec, precision = self.vec, "bf16" if self.bf16 else "fp32"
+        return (
+            f"{self.config.target}: {vec.num_envs} envs, {vec.num_agents} rows, {self.config.vec.backend} with"
+            f" {vec.num_workers} workers and {vec.num_buffers} buffers, {self.device} {precision}"
+            f" with {self.team.count} threads, {parameters:,} parameters"
+        )
+
+    def _report(self, losses: dict[str, float]) -> dict[str, float]:
+        """Write one line of metrics and show it."""
+        before, now = self._mark, _Mark.now(self)
+        self._mark = now
+        span = max(1e-9, now.at_s - before.at_s)
+        self.counters.elapsed_s += span
+        shares = {
+            "env": (now.times.env - before.times.env) / span,
+            "copy": (now.times.copy - before.times.copy) / span,
+            "forward": (now.times.forward - before.times.forward) / span,
+            "update": (now.update_s - before.update_s) / span,
+        }
+        shares["other"] = max(0.0, 1.0 - sum(shares.values()))
+        metrics = {
+            "step": self.counters.agent_steps,
+            "update": self.counters.updates,
+            "elapsed_s": self.counters.elapsed_s,
+            "charts/agent_steps_per_s": (now.agent_steps - before.agent_steps) / span,
+            "charts/env_steps_per_s": (now.env_steps - before.env_steps) / span,
+            "charts/learning_rate": self.learning_rate(),
+            **self.episodes.means(),
+            **losses,
+            **{f"time/{key}": value for key, value in shares.items()},
+        }
+        assert self.log is not None and self.dashboard is not None
+        self.log.write(metrics)
+        self.dashboard.show(metrics, self.progress())
+        return metrics
+
+    def _dump(self, bad: list[str], losses: dict[str, float]) -> str:
+        """Leave the roll-out's statistics in the run folder; return the message."""
+        stats = {
+            f"{slot.name}.{name}": {
+                "finite": float(tensor.float().isfinite().float().mean()),
+                "min": float(tensor.float().nan_to_num().min()),
+                "max": float(tensor.float().nan_to_num().max()),
+            }
+            for slot in self.slots.values()
+            for name, tensor in slot.storage.tensors().items()
+        }
+        path = self.folder / "diverged.json"
+        values = {"losses": {k: repr(v) for k, v in losses.items()}, "counters": vars(self.counters), "rollout": stats}
+        with contextlib.suppress(OSError):
+            path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        return (
+            f"{', '.join(bad)} is not a finite number after {self.counters.agent_steps} agent-steps: the last checkpoint is"
+            f" kept; statistics of the roll-out are in {path}; try a smaller train.lr or --train.precision fp32"
+        )
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def save(self) -> Path:
+        """Write a checkpoint and return its folder.
+
+        Whole roll-outs make resuming exact: env states and the last step are saved too. Inside a roll-out they are left out.
+        """
+        counters = dataclasses.replace(self.counters, elapsed_s=self._elapsed())
+        manifest = {
+            "env": self.config.target,
+            "target": self.config.target,
+            "spec_hash": self.spec_hash,
+            "config": {"target": self.config.target, **self.config.tables()},
+            "counters": vars(counters),
+            "policies": {n: {"class": type(p).__name__, "group": self.slots[n].group.name} for n, p in self.policies.items()},
+            "versions": {"puffervec": puffervec.__version__, "torch": torch.__version__},
+        }
+        path = ckpt.write(
+            self.folder / rundir.CHECKPOINTS,
+            ckpt.Checkpoint(manifest, state.tensors_of(self)),
+            self.config.log.keep_checkpoints,
+        )
+        self._last_save_s = time.monotonic()
+        return path
+
+    def _read_checkpoint(self, path: Path) -> ckpt.Checkpoint:
+        found = ckpt.read(path)
+        if found.manifest["target"] != self.config.target:
+            raise CheckpointError(f"{path} is of env {found.manifest['target']!r}, not {self.config.target!r}")
+        if found.manifest["spec_hash"] != self.spec_hash:
+            raise CheckpointError(f"{path} was made with other observations or actions than these env settings give")
+        return found
+
+    def _restore(self, found: ckpt.Checkpoint) -> None:
+        known = {field.name for field in dataclasses.fields(Counters)}
+        self.counters = Counters(**{k: v for k, v in found.manifest["counters"].items() if k in known})
+        state.restore(self, found)
+        self._mark = _Mark.now(self)
+
+    def close(self) -> None:
+        """Stop the workers and close the files; may be called twice."""
+        for resource in (self.dashboard, self.vec, self.team, self.log, self.lock):
+            if resource is not None:
+                resource.close()
+
+    def __enter__(self) -> Trainer:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close."""
+        self.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mark:
+    """Totals at one moment, so that a report can tell what happened since the one before."""
+
+    at_s: float
+    agent_steps: int
+    env_steps: int
+    times: Times
+    update_s: float
+
+    @classmethod
+    def now(cls, trainer: Trainer) -> _Mark:
+        counters = trainer.counters
+        times = dataclasses.replace(trainer.rollout.times)
+        return cls(time.monotonic(), counters.agent_steps, counters.env_steps, times, trainer._update_s)
+
+
+def policy_name(spec: Any, group: str) -> str:
+    """`default` where the env has one group of rows, else the group's name."""
+    return "default" if len(spec.groups) == 1 else group
+
+
+def spec_hash(spec: Any) -> str:
+    """Hash of what policies depend on: observation fields and actions of every group."""
+    parts = [
+        [
+            g.name,
+            [[f.name, str(f.dtype), list(f.shape)] for f in g.fields],
+            g.action_kind,
+            list(g.action_sizes),
+            g.action_mask_size,
+        ]
+        for g in spec.groups
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

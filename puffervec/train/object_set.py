@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A policy for observations made of sets of objects, such as drive's partners and road segments.
+
+    field (n, k)  --  encoder shared by its objects: Linear, ReLU, Linear  --  max over n, ReLU  --+
+    field (k,)    --  Linear, ReLU  ---------------------------------------------------------------+--  trunk  --  heads, value
+
+The order of objects cannot matter and every object shares its encoder's weights (Zaheer et al. 2017, "Deep Sets"). Empty slots
+are all zero. They are masked without a mask: the encoders have no biases but a column of ones for filled slots, so that an
+empty slot comes out as exactly 0, which a maximum followed by ReLU ignores. Path stop 7.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.spec import GroupSpec
+from puffervec.train.config import PolicySection
+from puffervec.train.distributions import ActionSpec, Heads, masked
+from puffervec.train.policy import ActorCritic, Observation, State, linear, mlp
+
+
+def has_object_sets(group: GroupSpec) -> bool:
+    """True where some field is a table of objects, (n, k)."""
+    return any(len(field.shape) == 2 for field in group.fields)
+
+
+class ObjectSetPolicy(nn.Module):
+    """Shared per-object encoders, max-pooled; see the head of this file."""
+
+    def __init__(self, group: GroupSpec, section: PolicySection) -> None:
+        """Args: group: gives fields and actions; section: object_hidden, object_width and hidden are read."""
+        super().__init__()
+        width = section.object_width
+        self.flat_fields: list[tuple[str, int, tuple[int, ...]]] = []  # name, first column of a flat row, shape
+        column = 0
+        for field in group.fields:
+            self.flat_fields.append((field.name, column, tuple(field.shape)))
+            column += math.prod(field.shape)
+        self.encoders = nn.ModuleDict()
+        for name, _, shape in self.flat_fields:
+            if len(shape) == 2:
+                self.encoders[name] = ObjectEncoder(shape[1], section.object_hidden, width)
+            else:
+                self.encoders[name] = mlp((math.prod(shape), width))
+        self.trunk = mlp((width * len(self.flat_fields), *section.hidden))
+        self.output = ActorCritic(section.hidden[-1], ActionSpec.of(group))
+
+    def initial_state(self, rows: int) -> State:
+        """No memory."""
+        return ()
+
+    def forward(
+        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
+    ) -> tuple[Heads, Tensor, State]:
+        """See the head of policy.py."""
+        pooled = []
+        for name, column, shape in self.flat_fields:
+            if isinstance(obs, dict):
+                part = obs[name]
+            else:
+                part = obs[..., column : column + math.prod(shape)].view(*obs.shape[:-1], *(shape or (1,)))
+            pooled.append(self.encoders[name](part))
+        heads, value = self.output(self.trunk(torch.cat(pooled, dim=-1)))
+        return masked(heads, action_mask), value, state
+
+
+class ObjectEncoder(nn.Module):
+    """Two layers shared by all objects of a field, then the maximum over the objects: (..., n, k) -> (..., width)."""
+
+    def __init__(self, features: int, hidden: int, width: int) -> None:
+        """Args: features: k; hidden: width of the first layer; width: of the result."""
+        super().__init__()
+        self.first = linear(features + 1, hidden, bias=False)  # The extra column is 1 for a filled slot.
+        self.second = linear(hidden, width, bias=False)
+
+    def forward(self, objects: Tensor) -> Tensor:
+        """Encode; a row without any object gives zeros."""
+        filled = (objects != 0).any(-1, keepdim=True).to(objects.dtype)
+        hidden = torch.relu_(self.first(torch.cat([objects, filled], dim=-1)))
+        return torch.relu(max_over_objects(self.second(hidden)))
+
+
+class _MaxPool(torch.autograd.Function):
+    """amax over dim -2 with a cheap backward pass: two passes over the input in its own dtype, where autograd's own takes six
+    and widens bf16; a third of the time of an update on a CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        pooled = x.amax(-2)
+        ctx.save_for_backward(x, pooled)
+        return pooled
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x, pooled = ctx.saved_tensors
+        chosen = torch.eq(x, pooled.unsqueeze(-2), out=torch.empty_like(x))
+        # Equal maxima share the gradient, as in amax.
+        return chosen.mul_((grad / chosen.sum(-2)).unsqueeze(-2))
+
+
+def max_over_objects(x: Tensor) -> Tensor:
+    """Maximum over the objects: (..., n, width) -> (..., width). First derivatives only."""
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return x.amax(-2)
+    pooled: Tensor = _MaxPool.apply(x)  # type: ignore[no-untyped-call]
+    return pooled

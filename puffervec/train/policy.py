@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Policies: observation rows in, distribution parameters and values out. Path stop 7; runs in the learner, on its device.
+
+The protocol, for rows of one group (B,) and for sequences of them (T, B):
+
+    state = policy.initial_state(rows)
+    heads, value, state = policy(obs, state, reset, action_mask)
+
+obs is a tensor (..., F) or a dict of tensors by field name; state a tuple of tensors (empty without memory); reset (...) bool
+is True where a row starts anew; action_mask (..., sum of sizes) or None. heads are as in distributions.py, float32; value (...)
+float32. A policy reads the layout of observations from the group's spec; there is no second list of fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+from puffervec.spec import GroupSpec
+from puffervec.train.config import PolicySection
+from puffervec.train.distributions import ActionSpec, Heads, masked
+
+Observation = Tensor | dict[str, Tensor]
+State = tuple[Tensor, ...]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """What the trainer needs of a policy, besides being an `nn.Module`."""
+
+    def initial_state(self, rows: int) -> State:
+        """Return the state of `rows` fresh rows."""
+
+    def __call__(
+        self, obs: Observation, state: State, reset: Tensor | None, action_mask: Tensor | None
+    ) -> tuple[Heads, Tensor, State]:
+        """See the head of this file."""
+
+
+def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
+    """Return the policy that `section` asks for, with fresh weights from torch's global generator.
+
+    Raises: ConfigError where the kind does not fit the group's observations.
+    """
+    from puffervec.train.object_set import ObjectSetPolicy, has_object_sets
+
+    kind = section.kind
+    if kind == "auto":
+        kind = "object_set" if has_object_sets(group) else "mlp"
+    if kind == "object_set" and not has_object_sets(group):
+        raise ConfigError(f"policy.kind is object_set, but {group.name} has no observation field of shape (objects, features)")
+    return ObjectSetPolicy(group, section) if kind == "object_set" else MLPPolicy(group, section)
+
+
+class MLPPolicy(nn.Module):
+    """Fully connected layers over all observation fields side by side."""
+
+    def __init__(self, group: GroupSpec, section: PolicySection) -> None:
+        """Args: group: the rows it acts for; section: `hidden` gives the widths."""
+        super().__init__()
+        self.field_names = tuple(field.name for field in group.fields)
+        features = sum(math.prod(field.shape) for field in group.fields)
+        self.trunk = mlp((features, *section.hidden))
+        self.output = ActorCritic(section.hidden[-1], ActionSpec.of(group))
+
+    def initial_state(self, rows: int) -> State:
+        """No memory."""
+        return ()
+
+    def forward(
+        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
+    ) -> tuple[Heads, Tensor, State]:
+        """See the head of this file."""
+        if isinstance(obs, dict):
+            lead = obs[self.field_names[0]].shape[: -1 if obs[self.field_names[0]].dim() > 1 else None]
+            obs = torch.cat([obs[name].float().reshape(*lead, -1) for name in self.field_names], dim=-1)
+        heads, value = self.output(self.trunk(obs.to(torch.get_default_dtype())))
+        return masked(heads, action_mask), value, state
+
+
+class ActorCritic(nn.Module):
+    """Last layers: one linear map per head and one to the value, in float32 also where the rest runs in bf16 (a rounded
+    log-probability would make the first ratio differ from 1)."""
+
+    def __init__(self, features: int, spec: ActionSpec) -> None:
+        """Args: features: width of the input; spec: the actions."""
+        super().__init__()
+        self.heads = nn.ModuleList(linear(features, size, gain=0.01) for size in spec.head_sizes)
+        self.value = linear(features, 1, gain=1.0)
+
+    def forward(self, x: Tensor) -> tuple[Heads, Tensor]:
+        """Map (..., features) to heads and values (...)."""
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.float()
+            return tuple(head(x) for head in self.heads), self.value(x).squeeze(-1)
+
+
+def linear(inputs: int, outputs: int, gain: float = math.sqrt(2.0), bias: bool = True) -> nn.Linear:
+    """Return a linear layer with orthogonal weights and no bias at the start (Andrychowicz et al. 2021, "What matters")."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.orthogonal_(layer.weight, gain)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def mlp(widths: Sequence[int]) -> nn.Sequential:
+    """Return linear layers of the given widths, each followed by ReLU."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+        layers += [linear(inputs, outputs), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers)

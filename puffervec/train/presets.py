@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Settings per env that differ from the dataclass defaults, as tables like those of a `--config` file.
+
+Measured on 2 cores without a GPU; see bench/ and the README for the figures. Imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "drive": {
+        "vec": {"num_envs": 8},
+        "train": {"horizon": 64, "total_timesteps": 100_000_000, "time_limit_s": 480.0},
+        "policy": {"hidden": (256, 256)},
+    },
+    "tag_grid": {
+        "vec": {"num_envs": 2048},
+        "train": {
+            "horizon": 25,
+            "microbatch_size": 25_600,
+            "update_epochs": 1,
+            "lr": 3e-3,
+            "entropy_coef": 0.02,
+            "total_timesteps": 50_000_000,
+        },
+        "policy": {"hidden": (32, 32)},
+    },
+}
+
+# Records of these envs stand for many agents and hold counts: name in the log -> record name. See stats.EpisodeWindow.
+RATES_PER_AGENT: dict[str, dict[str, str]] = {
+    "drive": {
+        "score": "score",
+        "goal": "goals",
+        "collision": "collisions",
+        "offroad": "offroads",
+        **{name: name for name in ("goal_steps", "contacts", "departures", "progress_m")},
+    },
+}
+
+
+def preset_of(target: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the tables for an env id, empty where it has none of its own."""
+    return PRESETS.get(target, {})

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What people read at the end: the table of a finished run, the tables of `puffer-train eval`, the commands to try next."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import puffervec.envs
+from puffervec.errors import ConfigError
+from puffervec.train import evaluate as ev
+from puffervec.train.config import TrainConfig
+from puffervec.train.dashboard import TIME_PARTS, clock
+from puffervec.train.device import choose_device
+from puffervec.train.rundir import CHECKPOINTS, find_checkpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalRequest:
+    """What `puffer-train eval` was asked for."""
+
+    target: str
+    episodes: int | None
+    scenes: str | None
+    baseline: str | None
+    png: Path | None
+    seed: int
+    device: str
+    deterministic: bool
+
+
+def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float], final_eval: bool) -> None:
+    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next."""
+    if metrics:
+        rows = [
+            ("agent-steps", f"{metrics['step']:,.0f}"),
+            ("time", clock(metrics["elapsed_s"])),
+            ("agent-steps/s, whole run", f"{metrics['step'] / max(metrics['elapsed_s'], 1e-9):,.0f}"),
+            *((key.removeprefix("episode/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("episode/")),
+            *((key.removeprefix("env/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("env/")),
+            ("time split", ", ".join(f"{name} {metrics[f'time/{name}']:.0%}" for name in TIME_PARTS)),
+        ]
+        print_table("Training, means over the latest episodes", ("", ""), rows)
+    if metrics and final_eval and ev.evaluation_hook(config.target) is not None:
+        run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True), per_scene=False)
+    scenes = " --png scene.png" if hasattr(config.env, "scenes") else ""
+    print("\nTry next:")
+    print(f"  puffer-train eval {folder}{scenes}")
+    print(f"  puffer-train {config.target} --resume {folder} --total-timesteps {2 * config.train.total_timesteps}")
+    if hasattr(config.env, "scenes"):
+        print(f"  puffer-train {config.target} --scenes FOLDER")
+
+
+def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print left-aligned first, right-aligned other columns, as plain text."""
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    print(f"\n{title}")
+    for row in [head, *rows] if any(head) else rows:
+        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        print("  " + "  ".join(cells).rstrip())
+
+
+def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
+    """Evaluate a run, a checkpoint or a baseline, print the table and return the exit code.
+
+    Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
+    """
+    device = choose_device(request.device)
+    if request.target in puffervec.envs.BUILT_IN:
+        if request.baseline is None:
+            raise ConfigError(f"eval {request.target} needs --baseline NAME; for a trained policy give its run folder")
+        config, actor, label = TrainConfig.of(request.target), None, request.baseline
+    else:
+        path = find_checkpoint(request.target, Path("runs"))
+        config, policies = ev.load_policies(path, device)
+        actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
+        label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
+    if evaluation := ev.evaluation_hook(config.target):
+        return _own_evaluation(evaluation, config, actor, label, request, per_scene)
+    return _generic_evaluation(config, actor, label, request)
+
+
+def _own_evaluation(
+    evaluation: Any, config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest, per_scene: bool
+) -> int:
+    raise NotImplementedError
+
+
+def _generic_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest) -> int:
+    if request.png is not None or request.scenes is not None:
+        raise ConfigError(f"--png and --scenes are for envs with scenes, {config.target} has none")
+    if request.baseline not in (None, "random"):
+        raise ConfigError(f"--baseline {request.baseline}: {config.target} has only random")
+    if request.baseline is not None or actor is None:
+        actor, label = ev.RandomActor(request.seed), "random"
+    rates = ev.evaluate_generic(config.target, config.env, actor, request.episodes or 100, request.seed)
+    rows = [
+        (
+            str(r.agent_type),
+            str(r.episodes),
+            f"{r.episode_return[0]:.3f} +- {r.episode_return[1]:.3f}",
+            f"{r.length[0]:.1f} +- {r.length[1]:.1f}",
+        )
+        for r in rates
+    ]
+    print_table(f"{config.target}: {label}, means with 95 % intervals", ("agent type", "episodes", "return", "length"), rows)
+    return 0

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Rates from episode records: means for the log, 95 % intervals for the tables. NumPy only; runs in the learner."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+
+class EpisodeWindow:
+    """Means over the latest finished episodes, as the log shows them.
+
+    Where a record stands for several agents and holds counts of those that did something, `per_agent` says which of its values
+    are such counts: they are shown as shares of all agents, and the return is shown per agent.
+    """
+
+    def __init__(self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None, capacity: int = 4000) -> None:
+        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name; capacity: episodes remembered."""
+        self.names = tuple(record_names)
+        self.per_agent = dict(per_agent or {})
+        self._rows: collections.deque[np.ndarray] = collections.deque(maxlen=capacity)
+        self.total = 0
+
+    def add(self, batches: Iterable[np.ndarray]) -> None:
+        """Add structured arrays of episode records as `recv` gives them."""
+        for batch in batches:
+            self.total += len(batch)
+            columns = [batch["return"], batch["length"]] + [batch["values"][:, i] for i in range(len(self.names))]
+            self._rows.extend(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
+
+    def means(self) -> dict[str, float]:
+        """Return `episode/return`, `episode/length` and `env/<name>`; empty before the first episode ends."""
+        if not self._rows:
+            return {}
+        means = dict(zip(("return", "length", *self.names), np.mean(np.stack(list(self._rows)), axis=0).tolist(), strict=True))
+        agents = max(means["agents"], 1e-9) if self.per_agent else 1.0
+        shown = {"episode/return": means["return"] / agents, "episode/length": means["length"]}
+        shown |= {f"env/{name}": means[counted] / agents for name, counted in self.per_agent.items()}
+        hidden = {*self.per_agent.values(), "agents"} if self.per_agent else set()
+        return shown | {f"env/{name}": means[name] for name in self.names if name not in hidden}
+
+
+def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Return the mean of samples and half the width of its 95 % interval (normal approximation; 0 for a single sample).
+
+    >>> mean_interval([1.0, 1.0, 1.0])
+    (1.0, 0.0)
+    """
+    array = np.asarray(values, np.float64)
+    if array.size == 0:
+        return math.nan, math.nan
+    if array.size == 1:
+        return float(array[0]), 0.0
+    return float(array.mean()), float(1.96 * array.std(ddof=1) / math.sqrt(array.size))

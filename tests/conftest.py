@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What all tests share: a hang is a failure, a crash leaves no core file, and `no_leaks` compares the process before and after."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import psutil
+import pytest
+
+import puffervec
+
+LONGEST_TEST_S = 120
+LONGEST_SLOW_TEST_S = 3600
+# Long-lived helpers of multiprocessing, started once per session; and the small arenas that its heap keeps for reuse.
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+KEPT_FILES = "/pym-"
+
+
+class TestHangs(BaseException):
+    """Not an Exception, so that no test can swallow it."""
+
+    __test__ = False
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_core_files() -> None:
+    """Tests kill workers in all ways; none of them should fill the disk."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+@pytest.fixture(autouse=True)
+def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that hangs. Waiting in C returns to Python after each slice, where this signal's handler runs."""
+    limit_s = LONGEST_SLOW_TEST_S if request.node.get_closest_marker("slow") else LONGEST_TEST_S
+
+    def give_up(number: int, frame: FrameType | None) -> None:
+        raise TestHangs(f"{request.node.nodeid} ran for more than {limit_s} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _children() -> list[str]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if not any(helper in command for helper in HELPERS):
+            found.append(f"{process.pid}: {process.status()} {command}")
+    return sorted(found)
+
+
+def _files() -> Counter[str]:
+    """Open descriptors by what they are; numbers of pipes and the like are left out, since they differ each time."""
+    kinds: Counter[str] = Counter()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            continue
+        if KEPT_FILES not in target:
+            kinds[target.split(":[")[0]] += 1
+    return kinds
+
+
+def _held() -> dict[str, Any]:
+    return {
+        "child processes": _children(),
+        "threads": sorted(thread.name for thread in threading.enumerate()),
+        "open files": _files(),
+        "names in /dev/shm": sorted(os.listdir("/dev/shm")),
+    }
+
+
+@pytest.fixture(scope="session")
+def helpers_of_multiprocessing() -> None:
+    """Start the helper processes that multiprocessing keeps, so that they do not count as leaks of the first test."""
+    for method in ("spawn", "forkserver"):
+        puffervec.make("probe", num_workers=1, start_method=method).close()
+
+
+@pytest.fixture
+def no_leaks(helpers_of_multiprocessing: None) -> Iterator[None]:
+    """Fail if the test leaves a process, a thread, an open file or a name in /dev/shm behind."""
+    gc.collect()
+    before = _held()
+    yield
+    gc.collect()
+    give_up = time.monotonic() + 5.0
+    while (after := _held()) != before and time.monotonic() < give_up:
+        time.sleep(0.02)  # a dead process may take a moment to leave the table
+    assert after == before

@@ -1,0 +1,297 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""tag_grid (csrc/tag/grid.c, puffervec/envs/tag.py): equal to its twin step by step, and a few rules checked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec.errors import ConfigError
+from puffervec.vector import VectorEnv
+from tests.helpers import serial
+from tests.twins.tag_grid import MOVES, TagGridTwin, TwinRows
+
+UNIT_TEST = {
+    "num_taggers": 4, "grid_length": 4, "episode_length": 20,
+    "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 2.0, "step_cost_for_tagger": 0.01,
+}  # fmt: skip
+YAML = {
+    "num_taggers": 4, "grid_length": 100, "episode_length": 100, "seed": 20,
+    "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 5.0, "step_cost_for_tagger": 0.01,
+    "use_full_observation": True,
+}  # fmt: skip
+CORNERS = {"starting_location_x": [0, 4, 0, 4, 2], "starting_location_y": [0, 0, 4, 4, 2]}
+CASES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "defaults, partial": {"use_full_observation": False},
+    "paper": YAML,
+    "paper, partial": {**YAML, "use_full_observation": False},
+    "unit test": {**UNIT_TEST, "use_full_observation": True},
+    "unit test, partial": {**UNIT_TEST, "use_full_observation": False},
+    "start arrays": {**UNIT_TEST, **CORNERS},
+    "start arrays, partial": {**UNIT_TEST, **CORNERS, "use_full_observation": False},
+    "one step": {**UNIT_TEST, "episode_length": 1},
+    "two cells, one tagger": {"num_taggers": 1, "grid_length": 1, "episode_length": 7},
+    "two cells, partial": {"num_taggers": 2, "grid_length": 1, "episode_length": 7, "use_full_observation": False},
+    "no rewards": {**UNIT_TEST, "wall_hit_penalty": 0.0, "step_cost_for_tagger": 0.0},
+    "odd rewards": {**UNIT_TEST, "wall_hit_penalty": 7.25, "tag_reward_for_tagger": -0.3, "step_cost_for_tagger": -0.7},
+    "started on the runner": {**UNIT_TEST, "starting_location_x": [2] * 5, "starting_location_y": [2] * 5},
+}
+
+
+def twin_of(settings: dict[str, Any]) -> TagGridTwin:
+    return TagGridTwin(**{name: value for name, value in settings.items() if name not in ("seed", "random_starts")})
+
+
+def choose(twin: TagGridTwin, rng: np.random.Generator) -> list[int]:
+    """Random moves, half of them of taggers that hunt, so that tags happen on large grids too."""
+    actions = [int(action) for action in rng.integers(0, 5, twin.agents)]
+    for i in range(twin.runner):
+        if rng.random() < 0.5:
+            dx, dy = twin.x[twin.runner] - twin.x[i], twin.y[twin.runner] - twin.y[i]
+            wanted = (np.sign(dx), 0) if abs(dx) > abs(dy) else (0, np.sign(dy))
+            actions[i] = next(action for action, move in MOVES.items() if move == wanted)
+    return actions
+
+
+def assert_equal(vec: VectorEnv, env: int, twin: TagGridTwin, expected: TwinRows) -> None:
+    """Compare one env's rows with the twin's: all equal, but for a reward's rounding to float32 in one subtraction."""
+    rows, mine = vec.halves[0].groups["agents"], slice(env * twin.agents, (env + 1) * twin.agents)
+    np.testing.assert_array_equal(rows.observations[mine], expected.observations)
+    np.testing.assert_array_max_ulp(rows.rewards[mine], expected.rewards, maxulp=2)
+    assert rows.terminals[mine].tolist() == [expected.terminal] * twin.agents
+    assert rows.truncations[mine].tolist() == [expected.truncation] * twin.agents
+    assert rows.masks[mine].all()
+    assert rows.agent_types[mine].tolist() == [0] * twin.runner + [1]
+
+
+def follow(settings: dict[str, Any], seed: int, steps: int, num_envs: int = 3) -> dict[str, int]:
+    """Step vec env and twins side by side, open loop; return how often what happened."""
+    rng = np.random.default_rng(seed)
+    seen = {"terminals": 0, "truncations": 0, "walls": 0, "resets": 0}
+    with serial("tag_grid", settings, num_envs=num_envs) as vec:
+        vec.reset(seed=seed)
+        twins = [twin_of(settings) for _ in range(num_envs)]
+        for env, twin in enumerate(twins):
+            assert_equal(vec, env, twin, twin.reset(*_start(vec, env, settings)))
+        for _ in range(steps):
+            actions = [choose(twin, rng) for twin in twins]
+            vec.step(np.array(actions).reshape(-1))
+            for env, twin in enumerate(twins):
+                seen["resets"] += twin.over
+                if twin.over and settings.get("random_starts"):
+                    expected = twin.reset(*_start(vec, env, settings))
+                else:
+                    expected = twin.step(actions[env])
+                assert_equal(vec, env, twin, expected)
+                seen["terminals"] += expected.terminal
+                seen["truncations"] += expected.truncation
+    return seen
+
+
+def _start(vec: VectorEnv, env: int, settings: dict[str, Any]) -> tuple[Any, Any]:
+    """Cells at which an episode began: read from the env where it draws them, else the twin's own."""
+    if not settings.get("random_starts"):
+        return None, None
+    state = vec.peek(env)
+    return state["x"], state["y"]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [0, 1, 20])
+def test_equals_the_twin(name: str, seed: int) -> None:
+    settings = CASES[name]
+    seen = follow(settings, seed, steps=2 * settings.get("episode_length", 100) + 30)
+    assert seen["resets"] > 0
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_equals_the_twin_over_many_seeds(full: bool) -> None:
+    totals = {"terminals": 0, "truncations": 0}
+    for seed in range(25):
+        settings = {**UNIT_TEST, "num_taggers": 1 + seed % 4, "episode_length": 2 + seed % 9, "use_full_observation": full}
+        settings["random_starts"] = True
+        seen = follow(settings, seed, steps=40, num_envs=2)
+        totals = {kind: totals[kind] + seen[kind] for kind in totals}
+    assert min(totals.values()) > 20  # both ends were met often
+
+
+# ---- by hand -----------------------------------------------------------------------------------------------------------------------
+
+
+def one_env(**settings: Any) -> VectorEnv:
+    return serial("tag_grid", {**UNIT_TEST, **settings})
+
+
+def test_full_observation_by_hand() -> None:
+    with one_env(num_taggers=1, starting_location_x=[1, 3], starting_location_y=[2, 4]) as vec:
+        observations, _ = vec.reset(seed=0)
+        assert observations.tolist() == [[0.25, 0.75, 0.5, 1.0, 0, 1, 1, 0, 0], [0.25, 0.75, 0.5, 1.0, 0, 1, 0, 1, 0]]
+        vec.step([1, 4])  # the tagger to x = 2, the runner to y = 3
+        assert observations.tolist() == [
+            [0.5, 0.75, 0.5, 0.75, 0, 1, 1, 0, np.float32(0.05)],
+            [0.5, 0.75, 0.5, 0.75, 0, 1, 0, 1, np.float32(0.05)],
+        ]
+
+
+def test_a_partial_observation_breaks_ties_by_the_lowest_id() -> None:
+    # Taggers 1 and 2 are both 2 from the runner (squared 4), tagger 0 is 3 away, tagger 3 sqrt(5).
+    x, y = [2, 0, 4, 3, 2], [5, 2, 2, 0, 2]
+    with one_env(grid_length=8, use_full_observation=False, starting_location_x=x, starting_location_y=y) as vec:
+        observations, _ = vec.reset(seed=0)
+        assert observations[4].tolist() == [2 / 8, 2 / 8, 0 / 8, 2 / 8, 1, 0]
+        assert observations[3].tolist() == [3 / 8, 0 / 8, 2 / 8, 2 / 8, 0, 0]
+        # The distance is Euclidean, not by rows: tagger 1 steps away, tagger 2 stays nearest although its id is higher.
+        vec.step([0, 3, 0, 0, 0])
+        assert observations[4, 2:4].tolist() == [4 / 8, 2 / 8]
+
+
+@pytest.mark.parametrize(("action", "x", "y"), [(1, 4, 2), (2, 0, 2), (3, 2, 4), (4, 2, 0)])
+def test_a_wall_costs_and_holds(action: int, x: int, y: int) -> None:
+    with one_env(num_taggers=1, starting_location_x=[x, 1], starting_location_y=[y, 1]) as vec:
+        vec.reset(seed=0)
+        _, rewards, *_ = vec.step([action, 0])
+        assert rewards.tolist() == pytest.approx([-0.11, 0.01])
+        assert (vec.peek(0)["x"].tolist(), vec.peek(0)["y"].tolist()) == ([x, 1], [y, 1])
+
+
+def test_standing_at_a_wall_is_free() -> None:
+    with one_env(num_taggers=1, starting_location_x=[4, 0], starting_location_y=[4, 0]) as vec:
+        vec.reset(seed=0)
+        assert vec.step([0, 0])[1].tolist() == pytest.approx([-0.01, 0.01])
+
+
+def test_a_tag_rewards_every_tagger_and_walls_still_cost() -> None:
+    # Tagger 0 steps on the runner at the wall; tagger 1 walks into a wall far away; the runner too.
+    with one_env(num_taggers=2, starting_location_x=[1, 4, 0], starting_location_y=[0, 4, 0]) as vec:
+        vec.reset(seed=0)
+        _, rewards, terminals, truncations, _ = vec.step([2, 1, 2])
+        assert rewards.tolist() == pytest.approx([10.0, 9.9, -2.1])
+        assert (terminals.all(), truncations.any()) == (True, False)
+
+
+def test_swapping_cells_is_no_tag() -> None:
+    with one_env(num_taggers=1, starting_location_x=[1, 2], starting_location_y=[0, 0]) as vec:
+        vec.reset(seed=0)
+        _, rewards, terminals, *_ = vec.step([1, 2])
+        assert not terminals.any()
+        assert rewards.tolist() == pytest.approx([-0.01, 0.01])
+
+
+def test_a_tag_in_the_last_step_is_a_terminal() -> None:
+    with one_env(num_taggers=1, episode_length=1, starting_location_x=[1, 0], starting_location_y=[0, 0]) as vec:
+        vec.reset(seed=0)
+        _, rewards, terminals, truncations, _ = vec.step([2, 0])
+        assert (terminals.all(), truncations.any(), rewards.tolist()) == (True, False, [10.0, -2.0])
+    with one_env(num_taggers=1, episode_length=1, starting_location_x=[1, 0], starting_location_y=[0, 0]) as vec:
+        vec.reset(seed=0)
+        _, _, terminals, truncations, _ = vec.step([0, 0])
+        assert (terminals.any(), truncations.all()) == (False, True)
+
+
+def test_the_step_after_the_end_is_a_reset_that_ignores_actions() -> None:
+    with one_env(num_taggers=1, episode_length=1, starting_location_x=[3, 0], starting_location_y=[3, 0]) as vec:
+        first = vec.reset(seed=0)[0].copy()
+        vec.step([1, 1])
+        assert vec.peek(0)["x"].tolist() == [4, 1]  # the true last observation, not the next episode's
+        observations, rewards, terminals, truncations, infos = vec.step([1, 1])
+        np.testing.assert_array_equal(observations, first)
+        assert (rewards.any(), terminals.any(), truncations.any(), infos) == (False, False, False, {})
+
+
+def test_episode_records() -> None:
+    with one_env(num_taggers=2, episode_length=2, starting_location_x=[1, 4, 0], starting_location_y=[0, 4, 0]) as vec:
+        vec.reset(seed=5)
+        assert vec.step([0, 0, 0])[4] == {}
+        taggers, runner = vec.step([2, 0, 0])[4]["episodes"]
+        assert vec.spec.record_names == ("tagged", "agents")
+        assert (taggers["agent_type"], taggers["length"], taggers["episode"], taggers["env"], taggers["task"]) == (0, 2, 0, 0, -1)
+        assert taggers["return"] == pytest.approx(9.99)  # the mean over taggers of -0.01 + 10
+        assert taggers["values"][:3].tolist() == [1.0, 2.0, 0.0]
+        assert (runner["agent_type"], runner["length"], runner["return"]) == (1, 2, pytest.approx(0.01 - 2.0))
+        assert runner["values"][:3].tolist() == [1.0, 1.0, 0.0]
+        vec.step([0, 0, 0])
+        vec.step([0, 0, 0])
+        records = vec.step([0, 0, 0])[4]["episodes"]
+        assert records["episode"].tolist() == [1, 1]
+        assert records["values"][:, 0].tolist() == [0.0, 0.0]
+
+
+# ---- starts ------------------------------------------------------------------------------------------------------------------------
+
+LAYOUTS = {
+    "starting_location_x": [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 1, 1, 1, 4]],
+    "starting_location_y": [[0, 0, 0, 0, 4], [4, 4, 4, 4, 0], [2, 2, 2, 2, 2]],
+}
+
+
+def test_tasks_choose_the_layout_from_the_next_reset_on() -> None:
+    with serial("tag_grid", {**UNIT_TEST, **LAYOUTS, "episode_length": 1}, num_envs=3) as vec:
+        vec.set_tasks([0, 1, 2], [2, 0, 1])
+        vec.reset(seed=0)
+        assert [vec.peek(env)["x"].tolist() for env in range(3)] == [LAYOUTS["starting_location_x"][i] for i in (2, 0, 1)]
+        assert [vec.peek(env)["y"].tolist() for env in range(3)] == [LAYOUTS["starting_location_y"][i] for i in (2, 0, 1)]
+        vec.set_tasks([1], 2)
+        records = vec.step([0] * 15)[4]["episodes"]
+        assert records["task"].tolist() == [2, 2, 0, 0, 1, 1]  # the task that an episode ran, not the next one
+        vec.step([0] * 15)
+        assert vec.peek(1)["x"].tolist() == LAYOUTS["starting_location_x"][2]
+
+
+def test_without_a_task_each_layout_is_drawn() -> None:
+    with serial("tag_grid", {**UNIT_TEST, **LAYOUTS}, num_envs=300) as vec:
+        vec.reset(seed=11)
+        drawn = [LAYOUTS["starting_location_x"].index(vec.peek(env)["x"].tolist()) for env in range(300)]
+        assert min(np.bincount(drawn, minlength=3)) > 70  # 100 each on average; three sigma is 25
+
+
+def test_random_starts_use_every_cell_and_change_each_episode() -> None:
+    with serial("tag_grid", {**UNIT_TEST, "random_starts": True, "episode_length": 1}, num_envs=100) as vec:
+        vec.reset(seed=3)
+        first = [(vec.peek(env)["x"], vec.peek(env)["y"]) for env in range(100)]
+        cells = {(int(x), int(y)) for xs, ys in first for x, y in zip(xs, ys, strict=True)}
+        assert cells == {(x, y) for x in range(5) for y in range(5)}
+        vec.step([0] * 500)
+        vec.step([0] * 500)
+        second = [vec.peek(env)["x"] for env in range(100)]
+        assert sum(bool((a == b).all()) for (a, _), b in zip(first, second, strict=True)) < 5
+
+
+def test_a_task_beyond_the_layouts_wraps_round() -> None:
+    """It must not read beyond the start arrays."""
+    with serial("tag_grid", {**UNIT_TEST, **LAYOUTS}) as vec:
+        vec.set_tasks([0], [3 * 2**40 + 1])
+        vec.reset(seed=0)
+        assert vec.peek(0)["x"].tolist() == LAYOUTS["starting_location_x"][1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_taggers": 0}, ["num_taggers", "0", "1 to"]),
+        ({"num_taggers": 10**6}, ["num_taggers", "1000000"]),
+        ({"grid_length": 0}, ["grid_length", "0"]),
+        ({"episode_length": 0}, ["episode_length", "0"]),
+        ({"episode_length": -5}, ["episode_length", "-5"]),
+        ({"wall_hit_penalty": float("nan")}, ["finite"]),
+        ({"tag_reward_for_tagger": float("inf")}, ["finite"]),
+        ({"starting_location_x": [1, 2, 3]}, ["starting_location_x", "3", "5"]),
+        ({"starting_location_x": [0, 0, 0, 0, 5]}, ["holds 5", "0 to 4"]),
+        ({"starting_location_y": [0, 0, 0, 0, -1]}, ["-1", "0 to 4"]),
+        ({"starting_location_x": [0.5, 0, 0, 0, 0]}, ["starting_location_x", "whole numbers"]),
+        ({"starting_location_x": "abc"}, ["starting_location_x"]),
+        ({"starting_location_x": [[0, 0], [0]]}, ["starting_location_x"]),
+        ({"starting_location_x": [2**32, 0, 0, 0, 0]}, ["starting_location_x", "4294967296"]),
+        ({"starting_location_x": np.zeros((5, 2), int), "starting_location_y": np.zeros((5, 2), int)}, ["starting_location_x", "(5, 2)"]),
+        ({"starting_location_x": np.zeros((2, 5), int), "starting_location_y": np.zeros(10, int)}, ["starting_location"]),
+        ({"num_runners": 2}, ["num_runners", "num_taggers"]),
+    ],
+)
+def test_unusable_settings_are_refused(settings: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        serial("tag_grid", {**UNIT_TEST, **settings})
+    for word in words:
+        assert word in str(caught.value)

@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Settings of a vec env (puffervec/settings.py): each refusal names the value and what is allowed, before anything is started."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+import puffervec
+from puffervec import processes, settings
+from puffervec.errors import ConfigError
+
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"backend": "cluster"}, ["backend", "'cluster'", "serial", "threading", "multiprocessing"]),
+    ({"backend": int}, ["backend", "int", "serial"]),
+    ({"backend": None}, ["backend", "None", "serial"]),
+    ({"num_envs": 0}, ["num_envs", "0", "use 1 to"]),
+    ({"num_envs": -3}, ["num_envs", "-3", "use 1 to"]),
+    ({"num_envs": 1.5}, ["num_envs", "1.5", "whole number"]),
+    ({"num_envs": True}, ["num_envs", "True", "whole number"]),
+    ({"num_envs": "4"}, ["num_envs", "'4'", "whole number"]),
+    ({"num_envs": None}, ["num_envs", "None", "whole number"]),
+    ({"num_envs": 2**31}, ["num_envs", "2,147,483,648", "2,147,483,647"]),
+    ({"num_envs": 2**40}, ["num_envs", "1,099,511,627,776"]),
+    ({"num_envs": 2**31 - 1, "num_workers": 1}, ["2,147,483,647 envs", "bytes", "use fewer envs"]),
+    ({"num_envs": 2**31 - 1, "num_workers": 2**31 - 1}, ["num_workers", "2,147,483,647"]),
+    ({"num_envs": 8, "num_workers": 0}, ["num_workers", "0", "use 1 to"]),
+    ({"num_envs": 8, "num_workers": 2.0}, ["num_workers", "2.0", "whole number"]),
+    ({"num_envs": 8, "num_workers": "two"}, ["num_workers", "'two'", "'auto'"]),
+    ({"num_envs": 2, "num_workers": 3}, ["num_workers", "3", "2 envs", "one worker per env"]),
+    ({"num_envs": 4, "num_workers": 3, "num_buffers": 2, "split": "envs"}, ["num_workers", "3", "4 envs", "2 buffer"]),
+    ({"num_envs": 4, "num_workers": 3, "num_buffers": 2}, ["num_workers", "3", "even", "split='envs'"]),
+    ({"num_envs": 4, "num_workers": 6, "num_buffers": 2}, ["num_workers", "6", "4 envs"]),
+    ({"num_envs": 3, "num_buffers": 2}, ["num_envs", "3", "even"]),
+    ({"num_buffers": 3}, ["num_buffers", "3", "1 to 2"]),
+    ({"num_buffers": 0}, ["num_buffers", "0", "1 to 2"]),
+    ({"num_envs": 4, "num_buffers": 2, "split": "rows"}, ["split", "'rows'", "'workers'", "'envs'"]),
+    ({"pin": "yes"}, ["pin", "'yes'", "'auto'", "True"]),
+    ({"timeout_s": 0}, ["timeout_s", "0", "greater than 0"]),
+    ({"timeout_s": -1.0}, ["timeout_s", "-1.0"]),
+    ({"timeout_s": float("nan")}, ["timeout_s", "nan"]),
+    ({"timeout_s": "1"}, ["timeout_s", "'1'"]),
+    ({"timeout_s": None}, ["timeout_s", "None"]),
+    ({"timeout_s": True}, ["timeout_s", "True"]),
+    ({"strict": "no"}, ["strict", "'no'", "True or False"]),
+    ({"copy": 1}, ["copy", "1", "True or False"]),
+    ({"start_method": "thread"}, ["start_method", "'thread'", "spawn", "forkserver", "fork"]),
+    ({"backend": "serial", "start_method": "thread"}, ["start_method", "'thread'"]),
+    ({"seed": -1}, ["seed", "-1", "0 to"]),
+    ({"seed": 2**63}, ["seed", "9223372036854775808", "0 to"]),
+    ({"seed": 1.0}, ["seed", "1.0", "whole number"]),
+    ({"seed": True}, ["seed", "True", "whole number"]),
+    ({"seed": "x"}, ["seed", "'x'", "whole number"]),
+    ({"num_envs": 2, "seed": [1]}, ["seed", "1 entries", "2 envs"]),
+    ({"num_envs": 2, "seed": [1, -2]}, ["seed", "-2", "use 0"]),
+    ({"num_envs": 2, "seed": [1, 0.5]}, ["seed", "0.5", "whole number"]),
+    ({"num_envs": 2, "seed": np.zeros((2, 2), int)}, ["seed"]),
+    ({"backend": "serial", "num_envs": 4, "num_workers": 2}, ["num_workers", "2", "serial", "'auto'"]),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), REFUSED, ids=str)
+def test_unusable_settings_are_refused_before_anything_starts(
+    given: dict[str, Any], words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*args: Any) -> None:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr(processes.WorkerProcesses, "__init__", never)
+    before = psutil.Process().memory_info().rss
+    with pytest.raises(ConfigError) as caught:
+        puffervec.make("probe", **given)
+    for word in words:
+        assert word in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert psutil.Process().memory_info().rss - before < 50 << 20
+
+
+def test_numpy_numbers_are_whole_numbers() -> None:
+    with puffervec.make("probe", backend="threading", num_envs=np.int64(4), num_workers=np.int32(2), seed=np.uint8(3)) as vec:
+        assert (vec.num_envs, vec.num_workers) == (4, 2)
+        assert vec.reset()[0][:, 0].tolist() == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("cores", "envs", "buffers", "split", "expected"),
+    [
+        (1, 100, 1, "workers", 1),
+        (4, 100, 1, "workers", 4),
+        (4, 3, 1, "workers", 3),
+        (4, 100, 2, "workers", 8),
+        (4, 6, 2, "workers", 6),
+        (4, 100, 2, "envs", 4),
+        (4, 6, 2, "envs", 3),
+    ],
+)
+def test_auto_takes_the_usable_cores(
+    cores: int, envs: int, buffers: int, split: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "usable_cores", lambda: cores)
+    chosen = check(num_envs=envs, num_buffers=buffers, split=split)
+    assert chosen.num_workers == expected
+
+
+def check(**given: Any) -> settings.VectorSettings:
+    defaults = {
+        "num_envs": 1, "num_workers": "auto", "num_buffers": 1, "split": "workers", "seed": 0, "pin": "auto", "strict": False,
+        "copy": False, "timeout_s": 60.0, "start_method": "spawn", "in_process": False,
+    }  # fmt: skip
+    return settings.check_settings(**{**defaults, **given})
+
+
+def test_workers_are_pinned_when_they_have_a_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "usable_cores", lambda: 2)
+    monkeypatch.setattr(settings, "affinity", lambda: [3, 5])
+    assert check(num_envs=8, num_workers=2).cores == (3, 5)
+    assert check(num_envs=8, num_workers=3).cores == (None, None, None)
+    assert check(num_envs=8, num_workers=3, pin=True).cores == (3, 5, 3)
+    assert check(num_envs=8, num_workers=2, pin=False).cores == (None, None)
+    assert check(num_envs=8, in_process=True).cores == (None,)
+
+
+def test_a_pinned_worker_runs_on_its_core(no_leaks: None) -> None:
+    core = sorted(os.sched_getaffinity(0))[-1]
+    with puffervec.make("probe", num_workers=1, pin=True) as vec:
+        vec.reset(seed=0)  # a worker pins itself before it opens its envs
+        expected = sorted(os.sched_getaffinity(0))[0]
+        assert os.sched_getaffinity(vec._processes.processes[0].pid) == {expected}
+    with puffervec.make("probe", num_workers=1, pin=False) as vec:
+        vec.reset(seed=0)
+        assert core in os.sched_getaffinity(vec._processes.processes[0].pid)
+
+
+# ---- seeds -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_env_seeds() -> None:
+    assert settings.env_seeds(10, 3).tolist() == [10, 11, 12]
+    assert settings.env_seeds(2**63 - 1, 2).tolist() == [2**63 - 1, 2**63]
+    assert settings.env_seeds([5, 5, 0], 3).tolist() == [5, 5, 0]
+    assert settings.env_seeds((7,), 1).tolist() == [7]
+    assert settings.env_seeds(np.array([1, 2], np.uint64), 2).tolist() == [1, 2]
+    assert settings.env_seeds([2**63 - 1], 1).dtype == np.uint64
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], [1, None], np.zeros((2, 2), int)], ids=str)
+def test_unusable_seeds_leave_the_vec_env_as_it_is(seed: Any) -> None:
+    with puffervec.make("probe", backend="serial", num_envs=2) as vec:
+        vec.reset(seed=4)
+        vec.step([1, 1])
+        before = vec.halves[0].block.copy()
+        with pytest.raises(ConfigError, match="seed"):
+            vec.async_reset(seed)
+        assert (vec.halves[0].block == before).all()
+        vec.step([1, 1])  # still in order

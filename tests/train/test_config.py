@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from puffervec.errors import ConfigError
+from puffervec.train import config as cfg
+from puffervec.train.config import TrainConfig, TrainSection
+
+
+def test_preset_lies_under_the_given_tables() -> None:
+    config = TrainConfig.of("tag_grid", train={"lr": 0.5}, env={"num_taggers": 4})
+    assert config.train.lr == 0.5
+    assert config.env.num_taggers == 4
+    assert config.policy.hidden == (32, 32)  # from the preset
+    assert TrainConfig.of("probe").policy.hidden == cfg.PolicySection().hidden
+
+
+def test_tables_round_trip_through_json() -> None:
+    config = TrainConfig.of("tag_grid", policy={"hidden": [3, 4]}, log={"folder": "elsewhere"}, vec={"num_workers": 2})
+    back = TrainConfig.of("tag_grid").merged(json.loads(json.dumps(config.tables())))
+    assert back == config
+    assert back.log.folder == Path("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"trian": {}}, ["unknown table", "trian", "train"]),
+        ({"train": {"learning-rate": 1}}, ["train.learning-rate"]),
+        ({"train": {"horizn": 1}}, ["train.horizn", "did you mean horizon"]),
+        ({"train": {"lr": "fast"}}, ["train.lr", "'fast'", "a number"]),
+        ({"train": {"horizon": 1.5}}, ["train.horizon", "1.5", "an integer"]),
+        ({"train": {"horizon": True}}, ["train.horizon", "True"]),
+        ({"train": {"anneal_lr": 1}}, ["train.anneal_lr", "true or false"]),
+        ({"train": {"horizon": float("inf")}}, ["train.horizon", "inf"]),
+        ({"vec": {"backend": "ray"}}, ["vec.backend", "'ray'", "serial"]),
+        ({"vec": {"num_workers": "all"}}, ["vec.num_workers", "'auto'"]),
+        ({"policy": {"hidden": 64}}, ["policy.hidden", "a list"]),
+        ({"train": 3}, ["train must be a table"]),
+    ],
+)
+def test_bad_tables_are_named(tables: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        TrainConfig.of("probe").merged(tables)  # type: ignore[arg-type]
+    for word in words:
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_floats_and_ints_convert_and_nothing_else() -> None:
+    config = TrainConfig.of("probe", train={"total_timesteps": 1e6, "lr": 1})
+    assert config.train.total_timesteps == 1_000_000 and isinstance(config.train.total_timesteps, int)
+    assert isinstance(config.train.lr, float)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("vec", "num_envs", 0),
+        ("vec", "num_buffers", 3),
+        ("vec", "num_envs", 3),
+        ("vec", "num_workers", 0),
+        ("train", "horizon", 0),
+        ("train", "lr", 0.0),
+        ("train", "lr", float("nan")),
+        ("train", "gamma", 1.5),
+        ("train", "seed", -1),
+        ("train", "time_limit_s", -1.0),
+        ("policy", "hidden", []),
+        ("policy", "hidden", [0]),
+        ("log", "keep_checkpoints", 0),
+    ],
+)
+def test_values_that_cannot_work_are_refused(section: str, key: str, value: object) -> None:
+    config = TrainConfig.of("probe").merged({section: {key: value}})
+    with pytest.raises(ConfigError, match=key):
+        config.check()
+    TrainConfig.of("probe").check()
+
+
+def test_minibatch_must_divide() -> None:
+    config = TrainConfig.of("probe", train={"horizon": 10, "minibatch_size": 60})
+    assert config.check_batch(12) == 2
+    with pytest.raises(ConfigError, match=r"13 x 10 = 130.*26"):
+        config.check_batch(13)
+    assert TrainConfig.of("probe").check_batch(13) == 8
+
+
+def test_every_field_has_one_sentence() -> None:
+    from puffervec.train.flags import field_sentences
+
+    for kind in (cfg.VecSection, cfg.TrainSection, cfg.PolicySection, cfg.LogSection):
+        sentences = field_sentences(kind)
+        for field in dataclasses.fields(kind):
+            assert sentences.get(field.name, "").endswith("."), field.name
+
+
+def test_config_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TrainSection().lr = 1.0  # type: ignore[misc]

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, draw_noise, greedy, log_prob_entropy, masked, sample
+
+CPU = torch.device("cpu")
+
+
+def discrete(*sizes: int) -> ActionSpec:
+    return ActionSpec("discrete" if len(sizes) == 1 else "multi_discrete", sizes, (), ())
+
+
+def gumbel_noise(spec: ActionSpec, rows: int, generator: torch.Generator) -> torch.Tensor:
+    """What CUDA draws: a uniform per choice."""
+    return torch.rand(rows, sum(spec.sizes), generator=generator)
+
+
+@pytest.mark.parametrize("kind", ["inverse_cdf", "gumbel"])
+def test_frequencies_follow_the_probabilities(kind: str) -> None:
+    spec, rows = discrete(5), 40_000
+    logits = torch.tensor([0.3, -1.0, 2.0, 0.0, -8.0])
+    generator = torch.Generator().manual_seed(0)
+    noise = draw_noise(spec, rows, CPU, generator) if kind == "inverse_cdf" else gumbel_noise(spec, rows, generator)
+    actions, _ = sample(spec, (logits.expand(rows, 5),), noise)
+    expected = logits.softmax(0) * rows
+    counts = torch.bincount(actions[:, 0].long(), minlength=5)
+    # Five standard deviations of a binomial count; the seed is fixed, so this cannot flake.
+    assert ((counts - expected).abs() <= 5 * expected.sqrt() + 1).all()
+
+
+@pytest.mark.parametrize("draw", [draw_noise, None])
+def test_log_probs_are_those_of_torch(draw: object) -> None:
+    spec, rows = discrete(3, 4), 50
+    heads = (torch.randn(rows, 3), torch.randn(rows, 4))
+    generator = torch.Generator().manual_seed(1)
+    noise = draw_noise(spec, rows, CPU, generator) if draw else gumbel_noise(spec, rows, generator)
+    actions, log_prob = sample(spec, heads, noise)
+    assert actions.dtype == torch.int32 and actions.shape == (rows, 2)
+    parts = [torch.distributions.Categorical(logits=head) for head in heads]
+    expected = sum(part.log_prob(actions[:, d]) for d, part in enumerate(parts))
+    torch.testing.assert_close(log_prob, expected)
+    again, entropy = log_prob_entropy(spec, heads, actions)
+    torch.testing.assert_close(again, expected)
+    torch.testing.assert_close(entropy, sum(part.entropy() for part in parts))
+
+
+def test_extreme_uniforms_stay_in_range() -> None:
+    spec = discrete(4)
+    logits = torch.tensor([[0.0, 0.0, 0.0, 0.0], [MASKED_LOGIT, 0.0, MASKED_LOGIT, MASKED_LOGIT]])
+    low, _ = sample(spec, (logits,), torch.zeros(2, 1))
+    high, _ = sample(spec, (logits,), torch.full((2, 1), 1.0 - 2.0**-24))
+    assert low[:, 0].tolist() == [0, 1]
+    assert high[:, 0].tolist() == [3, 1]
+
+
+def test_forbidden_choices_are_never_drawn() -> None:
+    spec, rows = discrete(3, 2), 5000
+    allowed = torch.tensor([1, 0, 1, 0, 1], dtype=torch.uint8).expand(rows, 5)
+    heads = masked((torch.zeros(rows, 3), torch.zeros(rows, 2)), allowed)
+    actions, log_prob = sample(spec, heads, draw_noise(spec, rows, CPU, torch.Generator().manual_seed(2)))
+    assert set(actions[:, 0].tolist()) == {0, 2} and set(actions[:, 1].tolist()) == {1}
+    torch.testing.assert_close(log_prob, torch.full((rows,), math.log(0.5)))
+    _, entropy = log_prob_entropy(spec, heads, actions)
+    torch.testing.assert_close(entropy, torch.full((rows,), math.log(2.0)))
+
+
+def test_a_row_that_forbids_everything_stays_finite() -> None:
+    spec = discrete(3)
+    heads = masked((torch.randn(2, 3),), torch.zeros(2, 3, dtype=torch.uint8))
+    actions, log_prob = sample(spec, heads, torch.rand(2, 1))
+    assert log_prob.isfinite().all() and (actions >= 0).all() and (actions < 3).all()
+
+
+def test_continuous_matches_torch() -> None:
+    spec, rows = ActionSpec("continuous", (), (-1.0, -1.0), (1.0, 1.0)), 6
+    mean, log_std = torch.randn(rows, 2), torch.randn(rows, 2)
+    heads = (torch.cat([mean, log_std], -1),)
+    actions, log_prob = sample(spec, heads, draw_noise(spec, rows, CPU, torch.Generator().manual_seed(3)))
+    normal = torch.distributions.Normal(mean, log_std.exp())
+    torch.testing.assert_close(log_prob, normal.log_prob(actions).sum(-1))
+    again, entropy = log_prob_entropy(spec, heads, actions)
+    torch.testing.assert_close(again, log_prob)
+    torch.testing.assert_close(entropy, normal.entropy().sum(-1))
+    torch.testing.assert_close(greedy(spec, heads), mean)
+
+
+def test_greedy_takes_the_likeliest() -> None:
+    heads = (torch.tensor([[0.0, 2.0, 1.0]]), torch.tensor([[3.0, -1.0]]))
+    assert greedy(discrete(3, 2), heads).tolist() == [[1, 0]]
+
+
+def test_sequences_of_rows() -> None:
+    heads = (torch.randn(7, 5, 3), torch.randn(7, 5, 2))
+    actions = torch.zeros(7, 5, 2, dtype=torch.int32)
+    log_prob, entropy = log_prob_entropy(discrete(3, 2), heads, actions)
+    assert log_prob.shape == entropy.shape == (7, 5)

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pytest
+import torch
+
+from puffervec.errors import ConfigError
+from puffervec.train.config import PolicySection
+from puffervec.train.object_set import ObjectSetPolicy
+from puffervec.train.policy import MLPPolicy, Policy, build_policy
+from tests.train.fakes import group
+
+FLAT = group(("x", (3,)), ("y", (2,)), sizes=(3, 4))
+SETS = group(("ego", (3,)), ("cars", (4, 2)))
+
+
+def test_auto_looks_at_the_fields() -> None:
+    assert isinstance(build_policy(FLAT, PolicySection()), MLPPolicy)
+    assert isinstance(build_policy(SETS, PolicySection()), ObjectSetPolicy)
+    assert isinstance(build_policy(SETS, PolicySection(kind="mlp")), MLPPolicy)
+    with pytest.raises(ConfigError, match="object_set"):
+        build_policy(FLAT, PolicySection(kind="object_set"))
+
+
+@pytest.mark.parametrize("spec", [FLAT, SETS])
+@pytest.mark.parametrize("lead", [(6,), (7, 6)])
+def test_shapes_of_rows_and_sequences(spec: object, lead: tuple[int, ...]) -> None:
+    policy = build_policy(spec, PolicySection(hidden=(8,)))  # type: ignore[arg-type]
+    assert isinstance(policy, Policy)
+    features = spec.observation_bytes // 4  # type: ignore[attr-defined]
+    heads, value, state = policy(torch.randn(*lead, features), policy.initial_state(6), None, None)
+    assert [head.shape for head in heads] == [(*lead, n) for n in spec.action_sizes]  # type: ignore[attr-defined]
+    assert value.shape == lead and state == ()
+    assert value.dtype == heads[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize("lead", [(6,), (2, 6)])
+def test_fields_as_a_dict_give_the_same(lead: tuple[int, ...]) -> None:
+    for spec, split in ((FLAT, {"x": (3,), "y": (2,)}), (SETS, {"ego": (3,), "cars": (4, 2)})):
+        policy = build_policy(spec, PolicySection(hidden=(8,)))
+        parts = {name: torch.randn(*lead, *shape) for name, shape in split.items()}
+        flat = torch.cat([part.reshape(*lead, -1) for part in parts.values()], -1)
+        torch.testing.assert_close(policy(parts, (), None, None)[1], policy(flat, (), None, None)[1])
+
+
+def test_bytes_are_cast() -> None:
+    policy = build_policy(group(("raw", (4,)), dtype="u1"), PolicySection(hidden=(8,)))
+    assert policy(torch.randint(0, 255, (3, 4), dtype=torch.uint8), (), None, None)[1].dtype == torch.float32
+
+
+def test_action_mask_removes_choices() -> None:
+    policy = build_policy(FLAT, PolicySection(hidden=(8,)))
+    allowed = torch.tensor([[1, 0, 0, 0, 0, 0, 1]], dtype=torch.uint8)
+    heads, _, _ = policy(torch.randn(1, 5), (), None, allowed)
+    assert heads[0].softmax(-1)[0].tolist() == [1.0, 0.0, 0.0]
+    assert heads[1].softmax(-1)[0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_heads_stay_float32_under_autocast() -> None:
+    policy = build_policy(SETS, PolicySection(hidden=(8,)))
+    with torch.autocast("cpu", torch.bfloat16):
+        heads, value, _ = policy(torch.randn(3, 11).bfloat16(), (), None, None)
+    assert heads[0].dtype == value.dtype == torch.float32
+
+
+def test_same_seed_same_weights() -> None:
+    weights = []
+    for _ in range(2):
+        torch.manual_seed(5)
+        weights.append(torch.cat([p.flatten() for p in build_policy(SETS, PolicySection()).parameters()]))
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=0)

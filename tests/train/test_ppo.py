@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config import PolicySection, TrainSection
+from puffervec.train.device import ThreadTeam
+from puffervec.train.distributions import ActionSpec
+from puffervec.train.policy import build_policy
+from puffervec.train.ppo import LOSS_NAMES, Batch, Updater, normalised, ppo_loss
+from puffervec.train.rollout import Storage
+from tests.train.fakes import group
+
+Small = Callable[..., TrainConfig]
+
+
+class Fixed(nn.Module):
+    """Puts out given logits and values, whatever it sees."""
+
+    def __init__(self, logits: torch.Tensor, values: torch.Tensor) -> None:
+        super().__init__()
+        self.logits, self.values = nn.Parameter(logits), nn.Parameter(values)
+
+    def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> Any:
+        return (self.logits,), self.values, ()
+
+
+def test_loss_by_hand() -> None:
+    """Four samples: inside the clip range, above it with a good and with a bad advantage, below it."""
+    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])
+    actions, old = np.array([0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4])
+    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5]), np.array([1.0, 0.0, 2.0, -1.0])
+    values, old_values = np.array([0.0, 0.5, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0])
+    section = TrainSection(clip=0.2, value_coef=0.7, entropy_coef=0.3)
+    ratio = probabilities[np.arange(4), actions] / old
+    policy_loss = -np.minimum(advantages * ratio, advantages * np.clip(ratio, 0.8, 1.2)).sum()
+    value_loss = 0.5 * ((values - returns) ** 2).sum()
+    entropy = -(probabilities * np.log(probabilities)).sum()
+    kl = (ratio - 1 - np.log(ratio)).sum()
+    batch = Batch(
+        obs=torch.zeros(4, 1),
+        actions=torch.tensor(actions).view(4, 1),
+        log_probs=torch.tensor(old).log().float(),
+        advantages=torch.tensor(advantages).float(),
+        returns=torch.tensor(returns).float(),
+        values=torch.tensor(old_values).float(),
+        action_mask=None,
+    )
+    policy = Fixed(torch.tensor(probabilities).log().float(), torch.tensor(values).float())
+    loss, sums = ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False)
+    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
+    expected = dict(zip(LOSS_NAMES, (policy_loss, value_loss, entropy, kl, 3.0), strict=True))
+    for name, got in zip(LOSS_NAMES, sums.tolist(), strict=True):
+        assert got == pytest.approx(expected[name], rel=1e-5), name
+    clipped = dataclasses.replace(section, value_clip=0.2)
+    near = np.clip(values - old_values, -0.2, 0.2) + old_values
+    value_loss = 0.5 * np.maximum((values - returns) ** 2, (near - returns) ** 2).sum()
+    loss, _ = ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, clipped, bf16=False)
+    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
+
+
+def test_normalised() -> None:
+    x = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0]))
+    assert float(x.mean()) == pytest.approx(0, abs=1e-6) and float(x.std(correction=0)) == pytest.approx(1, rel=1e-5)
+    assert normalised(torch.tensor([4.0])).tolist() == [0.0]
+
+
+SPEC = group(("x", (3,)))
+
+
+def filled_storage(rows: int = 6, horizon: int = 5, invalid: float = 0.3) -> Storage:
+    r = torch.Generator().manual_seed(0)
+    storage = Storage(SPEC, horizon, rows, torch.device("cpu"), None)
+    for tensor in (storage.obs, storage.rewards, storage.values):
+        tensor.copy_(torch.randn(tensor.shape, generator=r))  # type: ignore[union-attr]
+    storage.log_probs.fill_(-1.6)
+    storage.actions.copy_(torch.randint(0, 5, storage.actions.shape, generator=r))
+    storage.masks.copy_(torch.rand(storage.masks.shape, generator=r) > invalid)
+    return storage
+
+
+def updater(storage: Storage, minibatches: int = 2, **section: Any) -> Updater:
+    torch.manual_seed(1)
+    policy = build_policy(SPEC, PolicySection(hidden=(8,)))
+    return Updater(policy, storage, TrainSection(**section), minibatches, False, torch.Generator().manual_seed(2), ThreadTeam(1))
+
+
+def weights(u: Updater) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in u.policy.parameters()])
+
+
+def test_invalid_rows_change_nothing() -> None:
+    """NaN in the observations, log-probabilities and rewards that belong to no valid transition reaches no weight."""
+    clean, dirty = filled_storage(), filled_storage()
+    for storage in (clean, dirty):
+        storage.masks[-1] = 1
+        # The step after an absent one must not be read as its successor, nor bootstrap anything.
+        storage.terminals[1:][storage.masks[1:] == 0] = 1
+    invalid = (dirty.masks == 0)[:-1]
+    dirty.obs[:-1][invalid] = float("nan")  # type: ignore[index]
+    dirty.log_probs[:-1][invalid] = float("nan")
+    dirty.values[:-1][invalid & (dirty.terminals[:-1] != 0)] = float("nan")
+    results = [updater(s) for s in (clean, dirty)]
+    found = [u.update(1e-2) for u in results]
+    assert found[0].valid == int((~invalid).sum()) == found[1].valid
+    assert found[0].losses == found[1].losses
+    torch.testing.assert_close(weights(results[0]), weights(results[1]), rtol=0, atol=0)
+
+
+def test_microbatches_add_up() -> None:
+    whole, parts = updater(filled_storage(), microbatch_size=1000), updater(filled_storage(), microbatch_size=3)
+    a, b = whole.update(1e-2), parts.update(1e-2)
+    torch.testing.assert_close(weights(whole), weights(parts), rtol=1e-4, atol=1e-5)
+    assert a.losses == pytest.approx(b.losses, rel=1e-3, abs=1e-4)
+
+
+def test_threads_change_nothing() -> None:
+    """The pieces and the order of their sum are the same for any number of threads."""
+    alone, team = updater(filled_storage(), microbatch_size=3), updater(filled_storage(), microbatch_size=3)
+    team.team = ThreadTeam(3)
+    assert alone.update(1e-2).losses == team.update(1e-2).losses
+    torch.testing.assert_close(weights(alone), weights(team), rtol=0, atol=0)
+    team.team.close()
+
+
+def test_nothing_valid_is_no_error() -> None:
+    u = updater(filled_storage(invalid=2.0))
+    before = weights(u)
+    result = u.update(1e-2)
+    assert result.valid == 0 and all(np.isfinite(v) for v in result.losses.values())
+    torch.testing.assert_close(weights(u), before, rtol=0, atol=0)
+
+
+def test_target_kl_ends_the_epochs() -> None:
+    free, bound = updater(filled_storage(), update_epochs=20), updater(filled_storage(), update_epochs=20, target_kl=1e-6)
+    free.update(1e-2)
+    bound.update(1e-2)
+    steps = [int(next(iter(u.optimizer.state_dict()["state"].values()))["step"]) for u in (free, bound)]
+    assert steps[0] == 40 and steps[1] < 40
+
+
+def test_stop_is_heard_between_gradient_steps() -> None:
+    u = updater(filled_storage(), update_epochs=5)
+    asked = []
+    result = u.update(1e-2, lambda: len(asked) >= 3 or asked.append(1) is not None)
+    assert not result.finished
+    assert int(next(iter(u.optimizer.state_dict()["state"].values()))["step"]) == 3
+
+
+def test_learning_rate_is_the_given_one() -> None:
+    u = updater(filled_storage())
+    before = weights(u)
+    u.update(0.0)
+    torch.testing.assert_close(weights(u), before, rtol=0, atol=0)
+
+
+def test_bandit_is_learned(small: Small) -> None:
+    """The probe pays action / 16: the best action is 4."""
+    config = small(
+        env={"num_agents": 4, "episode_length": 8},
+        vec={"num_envs": 8},
+        train={"horizon": 16, "lr": 0.02, "total_timesteps": 15_000, "gamma": 0.0, "entropy_coef": 0.0, "anneal_lr": False},
+        policy={"hidden": (16,)},
+    )
+    with Trainer(config, policies={"default": Unseeing()}) as trainer:
+        trainer.train()
+        actions = trainer.slots["default"].storage.actions
+    assert float(actions.float().mean()) > 3.8  # 95 % of the optimum
+
+
+class Unseeing(nn.Module):
+    """A bandit's policy: one distribution for all rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits, self.level = nn.Parameter(torch.zeros(5)), nn.Parameter(torch.zeros(()))
+
+    def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
+        return ()
+
+    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
+        lead = obs.shape[:-1]
+        return (self.logits.expand(*lead, 5),), self.level.expand(lead), ()

@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pytest
+
+from puffervec.envs import BUILT_IN
+from puffervec.train.config import TrainConfig
+from puffervec.train.presets import PRESETS, RATES_PER_AGENT, preset_of
+
+
+@pytest.mark.parametrize("target", sorted(PRESETS))
+def test_presets_fit_their_env(target: str) -> None:
+    assert target in BUILT_IN
+    TrainConfig.of(target).check()
+
+
+def test_env_without_a_preset_gets_none() -> None:
+    assert preset_of("probe") == {}
+
+
+def test_rates_belong_to_known_envs() -> None:
+    assert set(RATES_PER_AGENT) <= set(BUILT_IN)
