@@ -1,0 +1,283 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What all benchmarks share: facts about the machine, interleaved repeats with median and spread, tables, JSON files.
+
+A figure is a list of samples, one per repeat; a repeat is a fresh start of everything that is measured, and the
+variants take turns within each repeat, so that a slow minute of the machine hits all of them alike.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from puffervec.cores import affinity, cpu_quota, usable_cores
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+SCHEMA_VERSION = 1
+
+
+# ---- statistics --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number: median of the repeats, and their spread.
+
+    Attributes:
+        spread: half the distance between the quartiles, as a share of the median (0.02 is 2 %); 0 for a single sample.
+        samples: one per repeat, in order.
+    """
+
+    median: float
+    spread: float
+    samples: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"{number(self.median)} ±{100 * self.spread:.0f}%"
+
+
+def figure(samples: Iterable[float]) -> Figure:
+    """Return median and spread of samples (at least one).
+
+    >>> figure([1.0, 2.0, 3.0]).median
+    2.0
+    """
+    values = tuple(float(sample) for sample in samples)
+    middle = statistics.median(values)
+    if len(values) < 2 or middle == 0:
+        return Figure(middle, 0.0, values)
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Figure(middle, (high - low) / 2 / abs(middle), values)
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
+    """Return the figure of over[i] / under[i]: samples of one repeat are compared with each other, so that drift cancels."""
+    return figure(a / b for a, b in zip(over, under, strict=True))
+
+
+def interleave(
+    variants: Mapping[str, Callable[[], Any]], repeats: int, note: Callable[[str], None] | None = None
+) -> dict[str, list[Any]]:
+    """Run each variant `repeats` times, taking turns, in alternating order, and return the results by variant.
+
+    note: called with a line of progress before each run.
+    """
+    results: dict[str, list[Any]] = {name: [] for name in variants}
+    for repeat in range(repeats):
+        order = list(variants) if repeat % 2 == 0 else list(variants)[::-1]
+        for name in order:
+            if note is not None:
+                note(f"repeat {repeat + 1}/{repeats}: {name}")
+            results[name].append(variants[name]())
+    return results
+
+
+# ---- the machine -------------------------------------------------------------------------------------------
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def cpu_model() -> str:
+    """Return the name of the CPU as the system tells it."""
+    for pattern in (r"^model name\s*:\s*(.+)$", r"^Hardware\s*:\s*(.+)$"):
+        found = re.search(pattern, _read("/proc/cpuinfo"), re.MULTILINE)
+        if found:
+            return found.group(1).strip()
+    return platform.processor() or platform.machine()
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def commit() -> str:
+    """Return the short commit of the source tree, with "+" if it was changed since; "" outside git."""
+    name = _git("rev-parse", "--short=12", "HEAD")
+    return name + "+" if name and _git("status", "--porcelain", "--untracked-files=no") else name
+
+
+def build_flags() -> list[str]:
+    """Return the compiler flags that csrc/build_ffi.py takes in this environment ([] where it cannot be read)."""
+    spec = importlib.util.spec_from_file_location("puffervec_build_ffi", ROOT / "csrc" / "build_ffi.py")
+    if spec is None or spec.loader is None:
+        return []
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (OSError, ImportError):
+        return []
+    return [str(flag) for flag in module.compile_arguments()]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that matter, without importing them."""
+    from importlib import metadata
+
+    found = {"python": platform.python_version()}
+    for package in ("puffervec", "numpy", "cffi", "torch"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Return what a figure depends on: CPU, cores, affinity, quota, governor, load, commit, build flags, versions."""
+    return {
+        "cpu": cpu_model(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count() or 1,
+        "affinity": affinity(),
+        "cpu_quota": cpu_quota(),
+        "usable_cores": usable_cores(),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "unknown",
+        "load": list(os.getloadavg()),
+        "system": f"{platform.system()} {platform.release()}",
+        "commit": commit(),
+        "build_flags": build_flags(),
+        "versions": versions(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def machine_line(facts: Mapping[str, Any]) -> str:
+    """Return the facts that stand under every table, in one line."""
+    flags = (
+        " ".join(flag for flag in facts["build_flags"] if flag.startswith(("-O", "-march", "-ffp", "-fsanitize")))
+        or "unknown flags"
+    )
+    return (
+        f"{facts['cpu']}, {facts['usable_cores']} of {facts['cores']} cores, governor {facts['governor']}, "
+        f"load {facts['load'][0]:.2f}, commit {facts['commit'] or 'unknown'}, {flags}"
+    )
+
+
+# ---- reports -----------------------------------------------------------------------------------------------
+
+
+def command_line() -> str:
+    """Return the command that is running, to be typed again from the project's folder."""
+    script = Path(sys.argv[0])
+    try:
+        shown = str(script.resolve().relative_to(ROOT))
+    except ValueError:
+        shown = script.name
+    return shlex.join(["python", shown, *sys.argv[1:]])
+
+
+def slug(text: str) -> str:
+    """Return text as a file name: lower case, words joined by "-".
+
+    >>> slug("AMD EPYC 9B14 (2 cores)")
+    'amd-epyc-9b14-2-cores'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unknown"
+
+
+def results_path(name: str, facts: Mapping[str, Any], folder: Path = RESULTS) -> Path:
+    """Return the default place of a result: folder/<CPU>-<usable cores>/<day>-<name>.json."""
+    return folder / f"{slug(facts['cpu'])}-{facts['usable_cores']}" / f"{facts['date'][:10]}-{name}.json"
+
+
+def report(name: str, facts: Mapping[str, Any], settings: Mapping[str, Any], results: Any) -> dict[str, Any]:
+    """Return the JSON document of a benchmark."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "benchmark": name,
+        "command": command_line(),
+        "machine": dict(facts),
+        "settings": dict(settings),
+        "results": results,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Figure):
+        return asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a document to a temporary file beside `path` and rename it, so that `path` is never half-written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(document, indent=1, default=_plain) + "\n")
+    os.replace(temporary, path)
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Return a number for a table: four digits at most, with k, M or G; "-" for None.
+
+    >>> number(1234567.0), number(0.5), number(12.34), number(None)
+    ('1.235M', '0.5', '12.34', '-')
+    """
+    if value is None:
+        return "-"
+    for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            return f"{value / (limit if letter != 'k' else 1e3):.4g}{letter}{unit}"
+    return f"{value:.4g}{unit}"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
+    """Print a table with its notes below. Wide enough to be read where there is no terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    table = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < 2 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    for note in notes:
+        console.print(note, style="dim", markup=False, soft_wrap=True)
+
+
+class Progress:
+    """One line on stderr that says what runs now; silent where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._since = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r\033[K[{time.monotonic() - self._since:5.0f} s] {text}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

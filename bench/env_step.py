@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The simulation limit: one thread that calls the C batch step in a tight loop (pv_bench_steps), no worker, no channel.
+
+    python bench/env_step.py
+
+Agent-steps are transitions of agents that were there and not done; rows without an agent do not count. Drive runs on
+generated scenes and, where ../shared/data/scenes is, on real ones with all valid vehicles controlled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.common import Figure
+from bench.modes import PolicyChoice, plan
+from bench.workloads import Shares, Workload, c_loop, count_shares, draw_actions, missing, preset
+from puffervec.errors import PuffervecError
+
+SCENES = common.ROOT.parent / "shared" / "data" / "scenes"
+# Real scenes by a part of their file names, with the agent-steps/s that one core should reach.
+REAL_SCENES = {"01000_407": ("407", 1.0e6), "a5c44223": ("a5c44223", 0.6e6)}
+COLUMNS = ("env", "envs", "rows", "us/step", "env-steps/s", "agent-steps/s", "ns/agent-step", "target", "met")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A workload and the agent-steps/s that it should reach, or None."""
+
+    workload: Workload
+    target: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One line of the table. rows: of one step. step_us: one step of all rows."""
+
+    env: str
+    num_envs: int
+    settings: dict[str, Any]
+    rows: int
+    step_us: Figure
+    env_steps_per_s: Figure
+    agent_steps_per_s: Figure
+    target: float | None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.target is None else self.agent_steps_per_s.median >= self.target
+
+
+def _real_scene_cases(num_envs: int | None) -> list[Case]:
+    """Return the real scenes that are there, with all valid vehicles controlled.
+
+    Once for good, which carries the target, and once with cars removed at their goals, where parked cars are done at
+    once and most rows idle.
+    """
+    found = []
+    for part, (name, target) in REAL_SCENES.items():
+        for path in sorted(SCENES.glob(f"*{part}*.json")):
+            stay = preset("drive", num_envs, scenes=str(path), control=1, remove_at_goal=0)
+            leave = preset("drive", num_envs, scenes=str(path), control=1)
+            found.append(Case(dataclasses.replace(stay, name=f"drive {name}, all stay"), target))
+            found.append(Case(dataclasses.replace(leave, name=f"drive {name}")))
+    return found
+
+
+def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, Any] | None = None) -> list[Case]:
+    """Return the cases of these envs, extra ones of tag_grid and drive included unless env settings are given."""
+    found = []
+    for name in names:
+        found.append(Case(preset(name, num_envs, **(kwargs or {}))))
+        if name == "tag_grid" and not kwargs:
+            partial = preset(name, num_envs, use_full_observation=False)
+            found.append(Case(dataclasses.replace(partial, name="tag_grid, partial")))
+        if name == "drive" and not kwargs:
+            found += _real_scene_cases(num_envs)
+    return found
+
+
+def run(chosen: Sequence[Case], repeats: int, seconds: float, progress: common.Progress) -> list[Result]:
+    """Measure all cases in turns; each sample is a fresh block of envs."""
+    variants, shares, rows = {}, {}, {}
+    for case in chosen:
+        workload = case.workload
+        key = workload.name
+        progress(f"{key}: preparing")
+        with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
+            spec = vec.spec
+        drawn = draw_actions(spec, workload.num_envs)
+        turns = max(plan(seconds, c_loop(workload, drawn, 5, 2), PolicyChoice()), 5)
+        counted = min(turns, 2 * workload.episode_turns)
+        shares[key], rows[key] = count_shares(workload, drawn, counted), workload.num_envs * spec.agents
+        variants[key] = lambda w=workload, d=drawn, n=turns: c_loop(w, d, n, min(n, w.episode_turns))
+    samples = common.interleave(variants, repeats, progress)
+    return [_result(case, rows[key], shares[key], samples[key]) for case, key in zip(chosen, variants, strict=True)]
+
+
+def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> Result:
+    return Result(
+        env=case.workload.name, num_envs=case.workload.num_envs, settings=dict(case.workload.kwargs), rows=rows,
+        step_us=common.figure(1e6 * s for s in seconds),
+        env_steps_per_s=common.figure(shares.env_steps / s for s in seconds),
+        agent_steps_per_s=common.figure(shares.agent_steps / s for s in seconds),
+        target=case.target,
+    )  # fmt: skip
+
+
+def _settings_text(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={Path(str(value)).stem if key == 'scenes' else value}" for key, value in settings.items())
+
+
+def show(results: Sequence[Result]) -> None:
+    """Print the table."""
+    word = {True: "yes", False: "NO", None: "-"}
+    cells = [
+        (
+            r.env, str(r.num_envs), str(r.rows), str(r.step_us), str(r.env_steps_per_s), str(r.agent_steps_per_s),
+            common.number(1e9 / r.agent_steps_per_s.median), common.number(r.target), word[r.met],
+        )
+        for r in results
+    ]  # fmt: skip
+    notes = [f"{r.env}: {_settings_text(r.settings)}" for r in results if r.settings]
+    common.print_table("C step in a tight loop, one thread: median ± half the distance of the quartiles", COLUMNS, cells, notes)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--envs", default="probe,tag_grid,drive", help="comma-separated, of: %(default)s")
+    flags.add_argument("--num-envs", type=int, help="envs (default: each env's own)")
+    flags.add_argument("--env-kwargs", type=json.loads, help="env settings as a JSON object; leaves out the extra cases")
+    flags.add_argument("--seconds", type=float, default=1.0, help="length of a sample, about")
+    flags.add_argument("--repeats", type=int, default=5, help="samples per case")
+    flags.add_argument(
+        "--json", type=Path, help="where to write the results (default: bench/results/<CPU>/<day>-env-step.json)"
+    )
+    options = flags.parse_args(arguments)
+    facts, progress = common.machine(), common.Progress()
+    try:
+        chosen = []
+        for case in cases(options.envs.split(","), options.num_envs, options.env_kwargs):
+            if reason := missing(case.workload):
+                print(reason, file=sys.stderr)
+            else:
+                chosen.append(case)
+        results = run(chosen, options.repeats, options.seconds, progress)
+    except PuffervecError as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    progress.clear()
+    show(results)
+    path = options.json or common.results_path("env-step", facts)
+    common.write_json(
+        path, common.report("env-step", facts, vars(options), [{**dataclasses.asdict(r), "met": r.met} for r in results])
+    )
+    print(common.machine_line(facts))
+    print(f"results: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The ways of stepping a workload that are compared, and the timed loop. Runs in the learner; each measurement starts anew.
+
+An iteration is one step of every env: one turn (`recv`, policy, `send`) with one buffer, two turns with two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bench.policies import Policy, Replay, Torch, Wait
+from bench.workloads import Workload
+from puffervec.cores import usable_cores
+from puffervec.vector import VectorEnv
+
+SHORTEST_ITERATION_S = 10e-6  # what an iteration costs at least, for planning
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Who steps the envs. workers: None for serial. cores: how many of the usable cores its workers can keep busy at once."""
+
+    name: str
+    backend: str
+    workers: int | None = None
+    num_buffers: int = 1
+    split: str = "workers"
+
+    @property
+    def cores(self) -> int:
+        return min(self.workers or 1, usable_cores())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `puffervec.make`."""
+        workers: dict[str, Any] = {} if self.workers is None else {"num_workers": self.workers}
+        return {**workers, "num_buffers": self.num_buffers, "split": self.split}
+
+
+def modes(workers: Sequence[int]) -> list[Mode]:
+    """Return all modes for these numbers of workers that step one half at the same time.
+
+    Two buffers split by workers take twice as many processes: one set per half.
+    """
+    found = [Mode("serial", "serial")]
+    for count in workers:
+        found += [
+            Mode("threading", "threading", count),
+            Mode("multiprocess", "multiprocessing", count),
+            Mode("double, split workers", "multiprocessing", 2 * count, 2, "workers"),
+            Mode("double, split envs", "multiprocessing", count, 2, "envs"),
+        ]
+    return found
+
+
+def baseline(mode: Mode, among: Sequence[Mode]) -> Mode | None:
+    """Return the single-buffer mode that a double-buffered one is compared with: as many workers on one half. None
+    for others.
+    """
+    if mode.num_buffers == 1 or mode.workers is None:
+        return None
+    count = mode.workers // 2 if mode.split == "workers" else mode.workers
+    return next((other for other in among if other.name == "multiprocess" and other.workers == count), None)
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """kind: "none", "wait" or "torch". half_s: seconds of the wait for one half. device, threads: of torch."""
+
+    kind: str = "none"
+    half_s: float = 0.0
+    device: str = "cpu"
+    threads: int = 1
+
+    def build(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> Policy:
+        """Return the policy for a vector env. A wait is proportional to rows: without a second buffer it takes twice
+        as long.
+        """
+        if self.kind == "torch":
+            return Torch(vec, self.device, self.threads)
+        replay = Replay(vec, drawn)
+        return Wait(replay, self.half_s * 2 / vec.num_buffers) if self.kind == "wait" else replay
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measurement. iteration_s: per step of all envs. policy_s: mean time of a waiting policy's call, else 0."""
+
+    iteration_s: float
+    policy_s: float
+
+
+def turn(vec: VectorEnv, policy: Policy, turns: int) -> float:
+    """Take `turns` turns and return the seconds they took. Rows are under way before and after."""
+    recv, send = vec.recv, vec.send
+    begin = perf_counter()
+    for _ in range(turns):
+        rows = recv()
+        send(policy(vec.half, rows))
+    return perf_counter() - begin
+
+
+def plan(seconds: float, limit_s: float, policy: PolicyChoice) -> int:
+    """Return how many iterations to time so that a sample takes about `seconds`.
+
+    limit_s: seconds of one iteration of the C loop.
+    """
+    expected = max(limit_s, SHORTEST_ITERATION_S) + 2 * policy.half_s
+    return max(2, round(seconds / expected))
+
+
+def measure(
+    workload: Workload, drawn: Mapping[str, np.ndarray], mode: Mode, policy: PolicyChoice, iterations: int, warmup: int
+) -> Sample:
+    """Start the workers, warm up, time `iterations` iterations, end the workers."""
+    with workload.make(mode.backend, **mode.settings) as vec:
+        chosen = policy.build(vec, drawn)
+        turn(vec, chosen, max(1, warmup) * vec.num_buffers)
+        seconds = turn(vec, chosen, iterations * vec.num_buffers)
+        return Sample(seconds / iterations, chosen.mean_s if isinstance(chosen, Wait) else 0.0)
+
+
+def measure_half(workload: Workload, drawn: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int) -> float:
+    """Return the seconds in which `workers` workers simulate one half: the slowest worker's own time, mean over turns.
+
+    The envs are those of one half, no policy runs, and the time stamps are the workers' own, so neither waking nor the
+    learner counts.
+    """
+    half = workload.halved()
+    with half.make("multiprocessing", num_workers=min(workers, half.num_envs)) as vec:
+        policy = Replay(vec, {name: batches[:, : batches.shape[1] // 2] for name, batches in drawn.items()})
+        turn(vec, policy, max(1, warmup))
+        total = 0
+        for _ in range(turns):
+            rows = vec.recv()
+            total += int(np.ptp(vec.timing(0), axis=1).max())
+            vec.send(policy(0, rows))
+        return total * 1e-9 / turns
+
+
+Variant = tuple[Mode, PolicyChoice]
+Runner = Callable[[], Any]

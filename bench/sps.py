@@ -1,0 +1,388 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Steps per second: serial, threading, multiprocess and double-buffered, side by side, with and without a policy.
+
+    python bench/sps.py                                    probe, tag_grid and drive, no policy
+    python bench/sps.py --envs tag_grid --policy-ms auto   a policy as slow as the simulation, standing in for a GPU
+    python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
+    python bench/sps.py --envs tag_grid --trace t.json --png t.png
+
+Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run with the same
+actions. Overlap is the time of a double-buffered iteration / (2 x the longer of: all cores simulating one half, policy
+on one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering, repeat by repeat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common, latency, trace
+from bench.common import Figure
+from bench.modes import Mode, PolicyChoice, Sample, baseline, measure, measure_half, modes, plan
+from bench.policies import time_policy
+from bench.workloads import PRESETS, Shares, Workload, c_loop, count_shares, draw_actions, missing, preset
+from puffervec.cores import usable_cores
+from puffervec.errors import ConfigError, PuffervecError
+
+CALIBRATIONS = 3
+COLUMNS = (
+    "env",
+    "mode",
+    "policy",
+    "workers",
+    "env-steps/s",
+    "agent-steps/s",
+    "us/iteration",
+    "us/turn",
+    "efficiency",
+    "gain",
+    "overlap",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A workload with all that is known before the timed repeats.
+
+    Attributes:
+        limit_s: seconds of one iteration of the C loop. policies: "none" and perhaps another.
+    """
+
+    workload: Workload
+    drawn: Mapping[str, np.ndarray]
+    shares: Shares
+    limit_s: float
+    policies: tuple[PolicyChoice, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the table; the figures are None where they have no meaning."""
+
+    env: str
+    num_envs: int
+    mode: str
+    policy: str
+    workers: int | None
+    num_buffers: int
+    env_steps_per_s: Figure
+    agent_steps_per_s: Figure
+    iteration_us: Figure
+    turn_us: Figure
+    efficiency: Figure | None = None
+    gain: Figure | None = None
+    overlap: Figure | None = None
+    policy_ms: Figure | None = None
+    half_ms: Figure | None = None
+
+
+# ---- before the repeats ------------------------------------------------------------------------------------
+
+
+def _spec(workload: Workload) -> Any:
+    with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
+        return vec.spec
+
+
+def _median(samples: Sequence[float]) -> float:
+    return float(np.median(samples))
+
+
+def choose_policies(
+    options: argparse.Namespace, workload: Workload, drawn: Mapping[str, np.ndarray], limit_s: float
+) -> tuple[PolicyChoice, ...]:
+    """Return the policies to run: none, and the one that was asked for, with its time for one half."""
+    found = [PolicyChoice()]
+    if options.policy == "torch":
+        choice = PolicyChoice("torch", device=options.device, threads=options.torch_threads)
+        with workload.make("serial", num_buffers=2) as vec:
+            found.append(dataclasses.replace(choice, half_s=time_policy(vec, lambda vec: choice.build(vec, drawn))))
+    if options.policy_ms == "auto":
+        turns = plan(options.seconds, limit_s / 2, PolicyChoice())
+        samples = [measure_half(workload, drawn, usable_cores(), turns, turns // 4) for _ in range(CALIBRATIONS)]
+        found.append(PolicyChoice("wait", half_s=_median(samples)))
+    elif options.policy_ms is not None:
+        found.append(PolicyChoice("wait", half_s=options.policy_ms * 1e-3))
+    return tuple(found)
+
+
+def prepare(options: argparse.Namespace, workload: Workload) -> Prepared:
+    """Draw actions, count transitions, time the C loop once, choose the policies."""
+    drawn = draw_actions(_spec(workload), workload.num_envs)
+    probe_s = c_loop(workload, drawn, 5, 2)
+    turns = plan(options.seconds, probe_s, PolicyChoice())
+    limit_s = c_loop(workload, drawn, turns, turns // 4)
+    shares = count_shares(workload, drawn, min(2 * workload.episode_turns, max(4, turns)))
+    return Prepared(workload, drawn, shares, limit_s, choose_policies(options, workload, drawn, limit_s))
+
+
+# ---- the repeats -------------------------------------------------------------------------------------------
+
+
+def _key(mode: Mode, policy: PolicyChoice) -> str:
+    return f"{mode.name}, {mode.workers} workers, policy {policy.kind}"
+
+
+def _half_key(workers: int) -> str:
+    return f"one half on {workers} workers"
+
+
+def _per_half(mode: Mode) -> int:
+    assert mode.workers is not None
+    return min(mode.workers // 2 if mode.split == "workers" else mode.workers, usable_cores())
+
+
+def run(
+    options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode], progress: common.Progress
+) -> tuple[list[Row], list[float]]:
+    """Run all variants in turns and return the table's rows and the samples of the C loop."""
+    workload, drawn, limit_s = prepared.workload, prepared.drawn, prepared.limit_s
+    turns = plan(options.seconds, limit_s, PolicyChoice())
+    variants: dict[str, Any] = {"limit": lambda: c_loop(workload, drawn, turns, turns // 4)}
+    for mode in chosen:
+        for policy in prepared.policies:
+            count = plan(options.seconds, limit_s, policy)
+            warmup = max(1, round(count * options.warmup / options.seconds))
+            variants[_key(mode, policy)] = lambda m=mode, p=policy, n=count, w=warmup: measure(workload, drawn, m, p, n, w)
+    if len(prepared.policies) > 1:
+        for workers in sorted({_per_half(mode) for mode in chosen if mode.num_buffers == 2}):
+            variants[_half_key(workers)] = lambda w=workers: measure_half(workload, drawn, w, turns, turns // 4)
+    results = common.interleave(variants, options.repeats, lambda text: progress(f"{workload.name}: {text}"))
+    rows = [_row(prepared, mode, policy, chosen, results) for policy in prepared.policies for mode in chosen]
+    return rows, results["limit"]
+
+
+def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[Mode], results: Mapping[str, list[Any]]) -> Row:
+    samples: list[Sample] = results[_key(mode, policy)]
+    seconds = [sample.iteration_s for sample in samples]
+    efficiency = gain = overlap = policy_ms = half_ms = None
+    if policy.kind == "none":
+        efficiency = common.ratio(results["limit"], [mode.cores * s for s in seconds])
+    other = baseline(mode, chosen)
+    if other is not None:
+        gain = common.ratio([sample.iteration_s for sample in results[_key(other, policy)]], seconds)
+    if policy.kind != "none":
+        policy_s = [sample.policy_s or policy.half_s for sample in samples]
+        policy_ms = common.figure(1e3 * s for s in policy_s)
+        if mode.num_buffers == 2:
+            half_s = results[_half_key(_per_half(mode))]
+            half_ms = common.figure(1e3 * s for s in half_s)
+            overlap = common.ratio(seconds, [2 * max(half, pol) for half, pol in zip(half_s, policy_s, strict=True)])
+    return Row(
+        env=prepared.workload.name, num_envs=prepared.workload.num_envs, mode=mode.name, policy=policy.kind,
+        workers=mode.workers, num_buffers=mode.num_buffers,
+        env_steps_per_s=common.figure(prepared.shares.env_steps / s for s in seconds),
+        agent_steps_per_s=common.figure(prepared.shares.agent_steps / s for s in seconds),
+        iteration_us=common.figure(1e6 * s for s in seconds),
+        turn_us=common.figure(1e6 * s / mode.num_buffers for s in seconds),
+        efficiency=efficiency, gain=gain, overlap=overlap, policy_ms=policy_ms, half_ms=half_ms,
+    )  # fmt: skip
+
+
+def limit_row(prepared: Prepared, limit: Sequence[float]) -> dict[str, Any]:
+    """Return what is known of the C loop, for the JSON."""
+    return {
+        "env": prepared.workload.name,
+        "num_envs": prepared.workload.num_envs,
+        "env_kwargs": dict(prepared.workload.kwargs),
+        "c_loop_us": common.figure(1e6 * s for s in limit),
+        "c_loop_env_steps_per_s": common.figure(prepared.shares.env_steps / s for s in limit),
+        "c_loop_agent_steps_per_s": common.figure(prepared.shares.agent_steps / s for s in limit),
+        "env_steps_per_iteration": prepared.shares.env_steps,
+        "agent_steps_per_iteration": prepared.shares.agent_steps,
+        "policies": [dataclasses.asdict(policy) for policy in prepared.policies],
+    }
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def _percent(figure: Figure | None) -> str:
+    return "-" if figure is None else f"{100 * figure.median:.0f}% ±{100 * figure.spread:.0f}%"
+
+
+def _times(figure: Figure | None) -> str:
+    return "-" if figure is None else f"{figure.median:.2f} ±{100 * figure.spread:.0f}%"
+
+
+def _policy_text(row: Row) -> str:
+    return row.policy if row.policy_ms is None else f"{row.policy} {row.policy_ms.median:.3g} ms"
+
+
+def show(prepared: Prepared, rows: Sequence[Row], limit: Sequence[float]) -> None:
+    """Print the table of one workload. limit: samples of the C loop, s per iteration."""
+    workload, shares = prepared.workload, prepared.shares
+    limit_s = common.figure(limit).median
+    cells = [
+        (row.env, row.mode, _policy_text(row), str(row.workers or "-"), str(row.env_steps_per_s), str(row.agent_steps_per_s),
+         str(row.iteration_us), str(row.turn_us), _percent(row.efficiency), _times(row.gain), _times(row.overlap))
+        for row in rows
+    ]  # fmt: skip
+    notes = [
+        f"{workload.name}: {workload.num_envs} envs, {dict(workload.kwargs)}; C loop on one thread: "
+        f"{1e6 * limit_s:.4g} us per iteration, {common.number(shares.env_steps / limit_s)} env-steps/s, "
+        f"{common.number(shares.agent_steps / limit_s)} agent-steps/s"
+    ]
+    if any(row.policy == "wait" for row in rows):
+        half = next(policy.half_s for policy in prepared.policies if policy.kind == "wait")
+        notes.append(
+            f"policy wait: a sleep of {1e3 * half:.4g} ms per half that stands in for a GPU; with one buffer twice as long"
+        )
+    common.print_table(f"{workload.name}: median ± half the distance of the quartiles", COLUMNS, cells, notes)
+
+
+def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trace.Timeline]:
+    """Record a stretch of single and of double buffering with a waiting policy."""
+    workload, drawn = prepared.workload, prepared.drawn
+    waits = [policy for policy in prepared.policies if policy.kind != "none"]
+    if waits:
+        policy = waits[0]
+    else:
+        turns = plan(options.seconds, prepared.limit_s / 2, PolicyChoice())
+        policy = PolicyChoice("wait", half_s=measure_half(workload, drawn, usable_cores(), turns, turns // 4))
+    workers = usable_cores()
+    double = workers if options.trace_split == "envs" else 2 * workers
+    timelines = []
+    for title, mode in (
+        ("One buffer", Mode("multiprocess", "multiprocessing", workers)),
+        ("Two buffers", Mode("double", "multiprocessing", double, 2, options.trace_split)),
+    ):
+        warmup = plan(options.warmup, prepared.limit_s, policy) * mode.num_buffers
+        with workload.make(mode.backend, **mode.settings) as vec:
+            timelines.append(trace.record(vec, policy.build(vec, drawn), options.trace_turns * mode.num_buffers, warmup, title))
+    return timelines
+
+
+def write_traces(options: argparse.Namespace, prepared: Prepared, facts: Mapping[str, Any]) -> None:
+    """Write --trace and --png."""
+    timelines = make_timelines(options, prepared)
+    if options.trace:
+        document = trace.trace_events(timelines)
+        common.write_json(options.trace, {**document, "otherData": {"command": common.command_line(), "cpu": facts["cpu"]}})
+        print(f"timeline: {options.trace} (open it in https://ui.perfetto.dev)")
+    if options.png:
+        workload = prepared.workload
+        caption = (
+            f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of {facts['cpu']}; measured with the "
+            "workers' time stamps; hatched: a wait that stands in for a GPU policy"
+        )
+        trace.draw(timelines, options.png, caption)
+        print(f"picture: {options.png}")
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def _counts(text: str) -> list[int]:
+    counts = [int(part) for part in text.split(",")]
+    if any(count < 1 for count in counts):
+        raise argparse.ArgumentTypeError(f"{text}: give numbers of workers from 1, as in 1,2,4")
+    return counts
+
+
+def _policy_ms(text: str) -> str | float:
+    return text if text == "auto" else float(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command's flags."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--envs", default=",".join(PRESETS), help="comma-separated, of: %(default)s")
+    flags.add_argument("--num-envs", type=int, help="envs over all halves (default: each env's own)")
+    flags.add_argument("--env-kwargs", type=json.loads, default={}, help="env settings as a JSON object")
+    flags.add_argument("--scenes", help="drive: folder or file of scenes")
+    flags.add_argument(
+        "--workers", type=_counts, default=[usable_cores()], help="workers per half, as in 1,2,4 (default: the usable cores)"
+    )
+    flags.add_argument("--modes", help="comma-separated words; only modes whose name contains one of them are run")
+    flags.add_argument(
+        "--policy-ms",
+        type=_policy_ms,
+        help="also run with a wait of X ms per half standing in for a GPU; auto: as long as the simulation",
+    )
+    flags.add_argument("--policy", choices=("none", "torch"), default="none", help="also run with a small torch policy")
+    flags.add_argument("--device", default="cpu", help="of the torch policy")
+    flags.add_argument("--torch-threads", type=int, default=1, help="of the torch policy on the CPU")
+    flags.add_argument("--seconds", type=float, default=1.0, help="length of a sample, about")
+    flags.add_argument("--warmup", type=float, default=0.3, help="seconds before it")
+    flags.add_argument("--repeats", type=int, default=5, help="samples per variant; each is a fresh start of the workers")
+    flags.add_argument(
+        "--round-trip", action="store_true", help="also measure the channel with an env that does nothing (bench/latency.py)"
+    )
+    flags.add_argument("--json", type=Path, help="where to write the results (default: bench/results/<CPU>/<day>-sps.json)")
+    flags.add_argument("--trace", type=Path, help="write a timeline of the first env for https://ui.perfetto.dev")
+    flags.add_argument("--png", type=Path, help="draw that timeline (needs matplotlib)")
+    flags.add_argument(
+        "--trace-split", choices=("workers", "envs"), default="workers", help="how the drawn double buffering splits"
+    )
+    flags.add_argument("--trace-turns", type=int, default=40, help="iterations in a timeline")
+    return flags
+
+
+def workloads(options: argparse.Namespace) -> list[Workload]:
+    """Return the workloads that were asked for and can run; says which cannot."""
+    found = []
+    for name in options.envs.split(","):
+        kwargs = dict(options.env_kwargs)
+        if name == "drive" and options.scenes:
+            kwargs["scenes"] = options.scenes
+        workload = preset(name, options.num_envs, **kwargs)
+        if reason := missing(workload):
+            print(reason, file=sys.stderr)
+        else:
+            found.append(workload)
+    if not found:
+        raise ConfigError("none of the envs can run here")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    options = parser().parse_args(arguments)
+    facts, progress = common.machine(), common.Progress()
+    try:
+        words = options.modes.split(",") if options.modes else [""]
+        chosen = [mode for mode in modes(options.workers) if any(word in mode.name for word in words)]
+        prepared_all: list[Prepared] = []
+        rows: list[Row] = []
+        limits: list[dict[str, Any]] = []
+        for workload in workloads(options):
+            progress(f"{workload.name}: preparing")
+            prepared = prepare(options, workload)
+            measured, limit = run(options, prepared, chosen, progress)
+            progress.clear()
+            show(prepared, measured, limit)
+            prepared_all.append(prepared)
+            limits.append(limit_row(prepared, limit))
+            rows += measured
+        document = {
+            "limits": limits,
+            "rows": [dataclasses.asdict(row) for row in rows],
+        }
+        if options.round_trip:
+            document["round_trip"] = latency.run_and_show(options.repeats, options.seconds, progress)
+        if options.trace or options.png:
+            write_traces(options, prepared_all[0], facts)
+    except PuffervecError as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    path = options.json or common.results_path("sps", facts)
+    common.write_json(path, common.report("sps", facts, vars(options), document))
+    print(common.machine_line(facts))
+    print(f"results: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Timelines of workers, halves and policy: recorded from the time stamps in the status lines, written for Perfetto,
+drawn as a picture.
+
+Workers stamp begin and end of every turn with the monotonic clock; the learner reads the same clock around recv, policy
+and send. So one axis holds for all processes, and nothing is drawn that was not measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.policies import Policy
+from puffervec.vector import VectorEnv
+
+HALVES = "AB"
+LEARNER, POLICY, FIRST_WORKER = 1, 2, 10  # Perfetto thread numbers
+
+
+@dataclass(frozen=True)
+class Span:
+    """One bar. track: "learner", "policy" or "worker N". half: 0 or 1. begin_ns, end_ns: CLOCK_MONOTONIC."""
+
+    track: str
+    name: str
+    half: int
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass
+class Timeline:
+    """What one way of stepping did. title: for the picture; buffers: 1 or 2; rows_per_turn: rows of a half."""
+
+    title: str
+    buffers: int
+    workers: int
+    rows_per_turn: int
+    spans: list[Span] = field(default_factory=list)
+
+    def half_name(self, half: int) -> str:
+        return HALVES[half] if self.buffers == 2 else "all"
+
+    @property
+    def tracks(self) -> list[str]:
+        return ["learner", "policy", *(f"worker {i}" for i in range(self.workers))]
+
+    def turn_s(self) -> float:
+        """Mean seconds from one policy call to the next."""
+        starts = [span.begin_ns for span in self.spans if span.track == "policy"]
+        return (starts[-1] - starts[0]) * 1e-9 / (len(starts) - 1)
+
+
+def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) -> Timeline:
+    """Take turns and return what was on when. The vector env's rows are under way before and after."""
+    timeline = Timeline(title, vec.num_buffers, vec.num_workers, vec.agents_per_batch)
+    members = [list(vec._workers[half]) for half in range(vec.num_buffers)]
+    clock = time.monotonic_ns
+    taken = []
+    for index in range(warmup + turns):
+        begin = clock()
+        rows = vec.recv()
+        received = clock()
+        half = vec.half
+        stamps = vec.timing(half)
+        start = clock()
+        actions = policy(half, rows)
+        chosen = clock()
+        vec.send(actions)
+        if index >= warmup:
+            taken.append((half, begin, received, start, chosen, clock(), stamps))
+    for half, begin, received, start, chosen, sent, stamps in taken:
+        name = timeline.half_name(half)
+        timeline.spans += [
+            Span("learner", f"recv {name}", half, begin, received),
+            Span("policy", f"policy {name}", half, start, chosen),
+            Span("learner", f"send {name}", half, chosen, sent),
+        ]
+        for worker, (stamp_begin, stamp_end) in zip(members[half], stamps.tolist(), strict=True):
+            timeline.spans.append(Span(f"worker {worker}", f"simulate {name}", half, stamp_begin, stamp_end))
+    return timeline
+
+
+# ---- Perfetto ----------------------------------------------------------------------------------------------
+
+
+def _thread(track: str) -> int:
+    return {"learner": LEARNER, "policy": POLICY}.get(track) or FIRST_WORKER + int(track.split()[1])
+
+
+def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
+    """Return the document that https://ui.perfetto.dev and chrome://tracing read; each timeline is a process that begins at 0.
+
+    Source: "Trace Event Format", complete events (ph X) with ts and dur in microseconds, metadata events (ph M) for names.
+    """
+    events: list[dict[str, Any]] = []
+    for pid, timeline in enumerate(timelines, start=1):
+        events.append({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": timeline.title}})
+        events.append({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}})
+        for order, track in enumerate(timeline.tracks):
+            tid = _thread(track)
+            events.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": track}})
+            events.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": order}})
+        origin = min(span.begin_ns for span in timeline.spans)
+        for span in sorted(timeline.spans, key=lambda span: span.begin_ns):
+            events.append(
+                {
+                    "ph": "X", "pid": pid, "tid": _thread(span.track), "name": span.name, "cat": span.track.split()[0],
+                    "ts": (span.begin_ns - origin) / 1e3, "dur": (span.end_ns - span.begin_ns) / 1e3,
+                    "args": {"half": timeline.half_name(span.half)},
+                }
+            )  # fmt: skip
+    return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+# ---- the picture -------------------------------------------------------------------------------------------
+
+_COLOURS = ("#2f6db5", "#e08a2b")  # halves A and B: blue and orange, apart in grey too
+_ALL = "#5b8f5a"  # one buffer: all envs
+_LANE = "#f1f2f4"
+_INK = "#22262b"
+
+
+def _origin(timeline: Timeline) -> int:
+    """Where the picture begins: at a policy call on the first half, a third of the way through, when all has settled."""
+    starts = [span.begin_ns for span in timeline.spans if span.track == "policy" and span.half == 0]
+    return starts[len(starts) // 3]
+
+
+def _draw(axes: Any, timeline: Timeline, width_ns: int) -> None:
+    lanes = ["policy", *(f"worker {i}" for i in range(timeline.workers))]
+    origin = _origin(timeline)
+    for row, lane in enumerate(lanes):
+        axes.barh(row, width_ns / 1e3, left=0, height=0.72, color=_LANE, zorder=0)
+        for span in timeline.spans:
+            begin, end = max(span.begin_ns, origin), min(span.end_ns, origin + width_ns)
+            if span.track != lane or begin >= end:
+                continue
+            colour = _ALL if timeline.buffers == 1 else _COLOURS[span.half]
+            left, length = (begin - origin) / 1e3, (end - begin) / 1e3
+            hatch = "////" if lane == "policy" else None
+            axes.barh(
+                row, length, left=left, height=0.72, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6, zorder=2
+            )
+            if length > width_ns / 1e3 / 28:
+                text = timeline.half_name(span.half)
+                box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"} if hatch else None
+                axes.text(
+                    left + length / 2,
+                    row,
+                    text,
+                    ha="center",
+                    va="center",
+                    color="white",
+                    fontsize=8.5,
+                    weight="bold",
+                    bbox=box,
+                    zorder=3,
+                )
+    axes.set_yticks(range(len(lanes)), lanes)
+    axes.set_ylim(len(lanes) - 0.45, -0.55)
+    axes.tick_params(length=0, colors=_INK, labelsize=9)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
+    """Draw one timeline above the other on the same time axis and write a PNG.
+
+    Args:
+        timelines: the first is the slow one; the axis shows about three of its turns.
+        caption: one line below the picture that says how it was measured.
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        from puffervec.errors import MissingExtraError
+
+        raise MissingExtraError("drawing needs matplotlib: pip install 'puffervec[plot]'") from None
+    width_ns = int(3.15e9 * timelines[0].turn_s())
+    lanes = [1 + timeline.workers for timeline in timelines]
+    figure = Canvas(figsize=(10.0, 1.5 + 0.36 * sum(lanes)), dpi=160, facecolor="white", layout="constrained")
+    grid = figure.subplots(len(timelines), 1, sharex=True, height_ratios=lanes, squeeze=False)
+    rates = [timeline.rows_per_turn / timeline.turn_s() for timeline in timelines]
+    for axes, timeline, rate in zip(grid[:, 0], timelines, rates, strict=True):
+        _draw(axes, timeline, width_ns)
+        gain = "" if rate == rates[0] else f"   ({rate / rates[0]:.2f} times as many)"
+        axes.set_title(
+            f"{timeline.title}: {rate / 1e6:.1f}M rows per second{gain}", loc="left", fontsize=11, color=_INK, weight="bold"
+        )
+        axes.set_xlim(0, width_ns / 1e3)
+    bottom = grid[-1, 0]
+    bottom.set_xlabel(f"microseconds\n{caption}", color=_INK, fontsize=8.5)
+    bottom.set_xticks(_ticks(width_ns / 1e3))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png")
+
+
+def _ticks(width_us: float) -> np.ndarray:
+    step = 10 ** np.floor(np.log10(width_us / 4))
+    step *= next(factor for factor in (1, 2, 5, 10) if width_us / (step * factor) <= 9)
+    return np.arange(0, width_us, step)

@@ -1,0 +1,196 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What is stepped: envs with fixed settings, fixed seeds and fixed actions, and the single-thread C loop that bounds them.
+
+Every way of stepping a workload starts from the same seed and takes the same actions in the same order, so all of them
+pass through the same states; only who steps, and when, differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import puffervec
+from puffervec import envs as registry
+from puffervec._ffi import ffi, lib
+from puffervec.cores import affinity
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.spec import EnvSpec, GroupSpec
+from puffervec.vector import VectorEnv
+
+SEED = 1
+ACTION_BYTES = 1 << 20  # all action batches together: they should not push the envs out of the caches
+FEWEST_BATCHES, MOST_BATCHES = 5, 64
+
+
+@dataclass(frozen=True)
+class Workload:
+    """An env with everything that fixes its work.
+
+    Attributes:
+        name: in tables and files. env, kwargs: as for `puffervec.make`. num_envs: over all halves.
+        episode_turns: turns after which the mix of states repeats, roughly: the length of an episode with its reset.
+    """
+
+    name: str
+    env: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    num_envs: int = 1
+    episode_turns: int = 100
+
+    def make(self, backend: str, **settings: Any) -> VectorEnv:
+        """Return a fresh vector env of this workload, reset with the fixed seed and with the first rows under way."""
+        vec = puffervec.make(self.env, self.kwargs, **{"num_envs": self.num_envs, "backend": backend, **settings})
+        vec.async_reset(SEED)
+        return vec
+
+    def halved(self) -> Workload:
+        """Return the workload of one of two halves."""
+        return dataclasses.replace(self, num_envs=self.num_envs // 2)
+
+
+# The defaults: a tiny env whose cost is the library's own, the discrete game of WarpDrive's throughput figures (five agents on
+# 101 x 101 cells), and driving in bundles of 256 rows.
+PRESETS = {
+    "probe": Workload("probe", "probe", {"episode_length": 100}, num_envs=4096, episode_turns=101),
+    "tag_grid": Workload("tag_grid", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=4096, episode_turns=101),
+    "drive": Workload("drive", "drive", {}, num_envs=8, episode_turns=91),
+}
+
+
+def preset(name: str, num_envs: int | None = None, **kwargs: Any) -> Workload:
+    """Return the preset of that name, with another number of envs or other env settings.
+
+    Raises:
+        ConfigError: no such preset.
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"no workload is called {name!r}: use {', '.join(PRESETS)}")
+    found = PRESETS[name]
+    return dataclasses.replace(found, num_envs=num_envs or found.num_envs, kwargs={**found.kwargs, **kwargs})
+
+
+def missing(workload: Workload) -> str:
+    """Return why this workload cannot run here (its env is not built), or ""."""
+    try:
+        registry.get(workload.env)
+    except (ImportError, PuffervecError) as error:
+        return f"{workload.name} is left out: {error}"
+    return ""
+
+
+# ---- actions -----------------------------------------------------------------------------------------------
+
+
+def _group_actions(group: GroupSpec, batches: int, rows: int, rng: np.random.Generator) -> np.ndarray:
+    if group.action_kind == "continuous":
+        low, high = np.asarray(group.action_low, np.float32), np.asarray(group.action_high, np.float32)
+        return rng.uniform(low, high, (batches, rows, group.action_dims)).astype(np.float32)
+    drawn = rng.integers(0, np.asarray(group.action_sizes), (batches, rows, group.action_dims), dtype=np.int32)
+    return drawn[:, :, 0] if group.action_kind == "discrete" else drawn
+
+
+def draw_actions(spec: EnvSpec, num_envs: int) -> dict[str, np.ndarray]:
+    """Return random actions by group: (batches, rows) or (batches, rows, D), int32 or float32, the same in every run."""
+    rng = np.random.default_rng(SEED)
+    row_bytes = 4 * sum(group.agents * group.action_dims for group in spec.groups)
+    batches = int(np.clip(ACTION_BYTES // (row_bytes * num_envs), FEWEST_BATCHES, MOST_BATCHES))
+    return {
+        group.name: np.ascontiguousarray(_group_actions(group, batches, num_envs * group.agents, rng)) for group in spec.groups
+    }
+
+
+def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[Any]]:
+    """Return, for each half, the batches as `send` takes them: arrays, or dicts of arrays where there are several groups."""
+    halves: list[list[Any]] = []
+    for half in vec.halves:
+        first = int(half.env_ids[0])
+        parts: dict[str, list[np.ndarray]] = {}
+        for group in vec.spec.groups:
+            rows = slice(first * group.agents, first * group.agents + half.groups[group.name].rows)
+            parts[group.name] = [np.ascontiguousarray(batch[rows]) for batch in drawn[group.name]]
+        if len(parts) == 1:
+            halves.append(next(iter(parts.values())))
+        else:
+            halves.append([dict(zip(parts, batch, strict=True)) for batch in zip(*parts.values(), strict=True)])
+    return halves
+
+
+# ---- how many of the rows are steps ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What one turn of all envs is worth. env_steps: transitions of envs; agent_steps: transitions of agents (valid rows)."""
+
+    env_steps: float
+    agent_steps: float
+
+
+def _by_env(vec: VectorEnv, arrays: Any, envs: int) -> np.ndarray:
+    named = arrays if isinstance(arrays, dict) else {vec.spec.groups[0].name: arrays}
+    return np.concatenate([named[group.name].reshape(envs, group.agents) for group in vec.spec.groups], axis=1)
+
+
+def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> Shares:
+    """Count the transitions of `turns` turns and return them per turn.
+
+    A row's transition into the next one is valid iff its mask is set and neither flag is; an env's iff one of its rows' is.
+    """
+    env_steps = agent_steps = 0
+    with workload.make("serial") as vec:
+        batches = half_actions(vec, drawn)[0]
+        for turn in range(turns):
+            _, _, terminals, truncations, _, _, masks = vec.recv()
+            alive, ended, cut = (_by_env(vec, arrays, workload.num_envs) for arrays in (masks, terminals, truncations))
+            valid = alive & ~ended & ~cut
+            agent_steps += int(np.count_nonzero(valid))
+            env_steps += int(np.count_nonzero(valid.any(axis=1)))
+            vec.send(batches[turn % len(batches)])
+        vec.recv()
+    return Shares(env_steps / turns, agent_steps / turns)
+
+
+# ---- the simulation limit ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keep this thread on the first core that it may use, as a pinned worker is."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {affinity()[0]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def c_loop(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int, warmup: int) -> float:
+    """Return the seconds per turn of one thread that calls the C batch step in a tight loop on all rows of the workload.
+
+    Raises:
+        ConfigError: an env with several groups or with continuous actions, which the loop does not serve.
+    """
+    with workload.make("serial") as vec, on_one_core():
+        vec.recv()
+        group = vec.spec.groups[0]
+        if len(vec.spec.groups) > 1 or group.action_kind == "continuous":
+            raise ConfigError(f"{workload.name}: the C loop takes envs with one group of discrete actions")
+        batches = drawn[group.name]
+        actions = ffi.from_buffer("int32_t[]", batches)
+        worker = vec._opened  # type: ignore[attr-defined]
+        for count in (warmup, turns):
+            seconds = lib.pv_bench_steps(worker, actions, len(batches), count)
+            if seconds < 0:
+                raise PuffervecError(f"{workload.name}: the env reported a failure within the C loop")
+    return float(seconds) / turns
