@@ -135,7 +135,7 @@ def alternate(
     a: Callable[[], float], b: Callable[[], float], pairs: int, note: Callable[[str], None]
 ) -> tuple[list[float], list[float]]:
     """Run A and B `pairs` times each, A first in even pairs and B first in odd ones."""
-    found = common.interleave({"A": a, "B": b}, pairs, note)
+    found = common.interleave({"A": a, "B": b}, pairs, note).results
     return found["A"], found["B"]
 
 

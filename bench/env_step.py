@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,10 @@ def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, A
     return found
 
 
-def run(chosen: Sequence[Case], repeats: int, seconds: float, progress: common.Progress) -> list[Result]:
-    """Measure all cases in turns; each sample is a fresh block of envs."""
+def run(
+    chosen: Sequence[Case], repeats: int, seconds: float, progress: common.Progress, attempts: int
+) -> tuple[list[Result], float]:
+    """Measure all cases in turns; each sample is a fresh block of envs. Returns the results and the share of foreign load."""
     variants, shares, rows = {}, {}, {}
     for case in chosen:
         workload = case.workload
@@ -101,18 +104,25 @@ def run(chosen: Sequence[Case], repeats: int, seconds: float, progress: common.P
         counted = min(turns, 2 * workload.episode_turns)
         shares[key], rows[key] = count_shares(workload, drawn, counted), workload.num_envs * spec.agents
         variants[key] = lambda w=workload, d=drawn, n=turns: c_loop(w, d, n, min(n, w.episode_turns))
-    samples = common.interleave(variants, repeats, progress)
-    return [_result(case, rows[key], shares[key], samples[key]) for case, key in zip(chosen, variants, strict=True)]
+    runs = common.interleave(variants, repeats, progress, attempts)
+    return [
+        _result(case, rows[key], shares[key], runs.results[key]) for case, key in zip(chosen, variants, strict=True)
+    ], runs.foreign
 
 
 def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> Result:
     return Result(
-        env=case.workload.name, num_envs=case.workload.num_envs, settings=dict(case.workload.kwargs), rows=rows,
+        env=case.workload.name, num_envs=case.workload.num_envs, settings=_shown(case.workload.kwargs), rows=rows,
         step_us=common.figure(1e6 * s for s in seconds),
         env_steps_per_s=common.figure(shares.env_steps / s for s in seconds),
         agent_steps_per_s=common.figure(shares.agent_steps / s for s in seconds),
         target=case.target,
     )  # fmt: skip
+
+
+def _shown(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return env settings with paths as seen from the project's folder."""
+    return {key: os.path.relpath(value, common.ROOT) if key == "scenes" else value for key, value in kwargs.items()}
 
 
 def _settings_text(settings: dict[str, Any]) -> str:
@@ -139,11 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--envs", default="probe,tag_grid,drive", help="comma-separated, of: %(default)s")
     flags.add_argument("--num-envs", type=int, help="envs (default: each env's own)")
     flags.add_argument("--env-kwargs", type=json.loads, help="env settings as a JSON object; leaves out the extra cases")
-    flags.add_argument("--seconds", type=float, default=1.0, help="length of a sample, about")
-    flags.add_argument("--repeats", type=int, default=5, help="samples per case")
-    flags.add_argument(
-        "--json", type=Path, help="where to write the results (default: bench/results/<CPU>/<day>-env-step.json)"
-    )
+    common.add_flags(flags, "env-step", 1.0)
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
     try:
@@ -153,19 +159,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(reason, file=sys.stderr)
             else:
                 chosen.append(case)
-        results = run(chosen, options.repeats, options.seconds, progress)
+        results, foreign = run(chosen, options.repeats, options.seconds, progress, options.attempts)
     except PuffervecError as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
     progress.clear()
     show(results)
-    path = options.json or common.results_path("env-step", facts)
-    common.write_json(
-        path, common.report("env-step", facts, vars(options), [{**dataclasses.asdict(r), "met": r.met} for r in results])
-    )
-    print(common.machine_line(facts))
-    print(f"results: {path}")
+    common.finish("env-step", options, facts, foreign, [{**dataclasses.asdict(r), "met": r.met} for r in results])
     return 0
 
 

@@ -124,25 +124,37 @@ def idle_share(workers: int, seconds: float) -> float:
     return max(100 * (b - a) / (end - begin) for a, b in zip(before, after, strict=True))
 
 
-def run(
-    repeats: int, seconds: float, pause_s: float, pauses: int, idle_s: float, progress: Callable[[str], None]
-) -> list[Cost]:
-    """Measure everything in turns."""
+@dataclass(frozen=True)
+class Settings:
+    """How long to measure. seconds: of round trips per sample; pauses of pause_s seconds per sample; idle_s: of idling."""
+
+    seconds: float
+    repeats: int
+    attempts: int = 1
+    pause_s: float = 2.0
+    pauses: int = 3
+    idle_s: float = 1.0
+
+
+def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost], float]:
+    """Measure everything in turns. Returns the table and the share of foreign load."""
+    seconds = settings.seconds
     variants: dict[str, Callable[[], Any]] = {
         "serial": lambda: round_trip(1, seconds, "serial"),
         "threading 1": lambda: round_trip(1, seconds, "threading"),
         "1": lambda: round_trip(1, seconds),
         "2": lambda: round_trip(2, seconds),
         "4": lambda: round_trip(4, seconds),
-        "pause": lambda: after_pause(2, pause_s, pauses),
-        "idle": lambda: idle_share(2, idle_s),
+        "pause": lambda: after_pause(2, settings.pause_s, settings.pauses),
+        "idle": lambda: idle_share(2, settings.idle_s),
     }
-    found = common.interleave(variants, repeats, progress)
+    runs = common.interleave(variants, settings.repeats, progress, settings.attempts)
+    found = runs.results
 
     def trips(key: str, which: str) -> Figure:
         return common.figure(sample[which] for sample in found[key])
 
-    return [
+    costs = [
         Cost("serial (no worker)", "us", trips("serial", "median"), None),
         Cost("one thread", "us", trips("threading 1", "median"), None),
         Cost("one worker", "us", trips("1", "median"), 3.0),
@@ -150,9 +162,10 @@ def run(
         Cost("two workers", "us", trips("2", "median"), 15.0),
         Cost("two workers, 99th percentile", "us", trips("2", "p99"), None),
         Cost("four workers", "us", trips("4", "median"), None),
-        Cost(f"first step after {pause_s:g} s, two workers", "us", common.figure(found["pause"]), 300.0),
+        Cost(f"first step after {settings.pause_s:g} s, two workers", "us", common.figure(found["pause"]), 300.0),
         Cost("idle worker, share of a core", "%", common.figure(found["idle"]), 2.0),
     ]
+    return costs, runs.foreign
 
 
 def show(costs: Sequence[Cost]) -> None:
@@ -173,32 +186,27 @@ def show(costs: Sequence[Cost]) -> None:
     )
 
 
-def run_and_show(
-    repeats: int, seconds: float, progress: common.Progress, pause_s: float = 2.0, pauses: int = 3, idle_s: float = 1.0
-) -> list[dict[str, Any]]:
-    """Measure, print the table and return it for JSON."""
-    costs = run(repeats, seconds, pause_s, pauses, idle_s, progress)
+def run_and_show(settings: Settings, progress: common.Progress) -> tuple[list[dict[str, Any]], float]:
+    """Measure, print the table and return it for JSON, with the share of foreign load."""
+    costs, foreign = run(settings, progress)
     progress.clear()
     show(costs)
-    return [{**asdict(cost), "met": cost.met} for cost in costs]
+    return [{**asdict(cost), "met": cost.met} for cost in costs], foreign
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--seconds", type=float, default=0.5, help="length of a sample of round trips, about")
-    flags.add_argument("--repeats", type=int, default=5, help="samples; each is a fresh start of the workers")
     flags.add_argument("--pause-s", type=float, default=2.0, help="pause before a first step")
     flags.add_argument("--pauses", type=int, default=3, help="pauses per sample")
     flags.add_argument("--idle-s", type=float, default=1.0, help="how long a worker is watched while idle")
-    flags.add_argument("--json", type=Path, help="where to write the results (default: bench/results/<CPU>/<day>-latency.json)")
+    common.add_flags(flags, "latency", 0.5)
     options = flags.parse_args(arguments)
-    facts, progress = common.machine(), common.Progress()
-    costs = run_and_show(options.repeats, options.seconds, progress, options.pause_s, options.pauses, options.idle_s)
-    path = options.json or common.results_path("latency", facts)
-    common.write_json(path, common.report("latency", facts, vars(options), costs))
-    print(common.machine_line(facts))
-    print(f"results: {path}")
+    facts = common.machine()
+    names = ("seconds", "repeats", "attempts", "pause_s", "pauses", "idle_s")
+    settings = Settings(**{name: getattr(options, name) for name in names})
+    costs, foreign = run_and_show(settings, common.Progress())
+    common.finish("latency", options, facts, foreign, costs)
     return 0
 
 

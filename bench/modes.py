@@ -122,6 +122,8 @@ def measure(
     with workload.make(mode.backend, **mode.settings) as vec:
         chosen = policy.build(vec, drawn)
         turn(vec, chosen, max(1, warmup) * vec.num_buffers)
+        if isinstance(chosen, Wait):
+            chosen.forget()
         seconds = turn(vec, chosen, iterations * vec.num_buffers)
         return Sample(seconds / iterations, chosen.mean_s if isinstance(chosen, Wait) else 0.0)
 

@@ -80,9 +80,13 @@ class Wait:
         self._waited_ns += waited
         return chosen
 
+    def forget(self) -> None:
+        """Start `mean_s` anew, after a warm-up; what was learnt about sleeping stays."""
+        self._count = self._waited_ns = 0
+
     @property
     def mean_s(self) -> float:
-        """Mean time of the calls so far, in seconds."""
+        """Mean time of the calls since the start or `forget`, in seconds."""
         return self._waited_ns * 1e-9 / max(1, self._count)
 
 

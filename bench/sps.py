@@ -18,7 +18,7 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,16 @@ class Row:
     half_ms: Figure | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The results of one workload. limit_s: the C loop beside them. foreign: highest share of the machine that others took."""
+
+    prepared: Prepared
+    rows: list[Row]
+    limit_s: Figure
+    foreign: float
+
+
 # ---- before the repeats ------------------------------------------------------------------------------------
 
 
@@ -142,10 +152,8 @@ def _per_half(mode: Mode) -> int:
     return min(mode.workers // 2 if mode.split == "workers" else mode.workers, usable_cores())
 
 
-def run(
-    options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode], progress: common.Progress
-) -> tuple[list[Row], list[float]]:
-    """Run all variants in turns and return the table's rows and the samples of the C loop."""
+def run(options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode], note: Callable[[str], None]) -> Measured:
+    """Run all variants in turns, the C loop among them."""
     workload, drawn, limit_s = prepared.workload, prepared.drawn, prepared.limit_s
     turns = plan(options.seconds, limit_s, PolicyChoice())
     variants: dict[str, Any] = {"limit": lambda: c_loop(workload, drawn, turns, turns // 4)}
@@ -157,9 +165,9 @@ def run(
     if len(prepared.policies) > 1:
         for workers in sorted({_per_half(mode) for mode in chosen if mode.num_buffers == 2}):
             variants[_half_key(workers)] = lambda w=workers: measure_half(workload, drawn, w, turns, turns // 4)
-    results = common.interleave(variants, options.repeats, lambda text: progress(f"{workload.name}: {text}"))
-    rows = [_row(prepared, mode, policy, chosen, results) for policy in prepared.policies for mode in chosen]
-    return rows, results["limit"]
+    runs = common.interleave(variants, options.repeats, lambda text: note(f"{workload.name}: {text}"), options.attempts)
+    rows = [_row(prepared, mode, policy, chosen, runs.results) for policy in prepared.policies for mode in chosen]
+    return Measured(prepared, rows, common.figure(runs.results["limit"]), runs.foreign)
 
 
 def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[Mode], results: Mapping[str, list[Any]]) -> Row:
@@ -189,15 +197,16 @@ def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[
     )  # fmt: skip
 
 
-def limit_row(prepared: Prepared, limit: Sequence[float]) -> dict[str, Any]:
+def limit_row(measured: Measured) -> dict[str, Any]:
     """Return what is known of the C loop, for the JSON."""
+    prepared, samples = measured.prepared, measured.limit_s.samples
     return {
         "env": prepared.workload.name,
         "num_envs": prepared.workload.num_envs,
         "env_kwargs": dict(prepared.workload.kwargs),
-        "c_loop_us": common.figure(1e6 * s for s in limit),
-        "c_loop_env_steps_per_s": common.figure(prepared.shares.env_steps / s for s in limit),
-        "c_loop_agent_steps_per_s": common.figure(prepared.shares.agent_steps / s for s in limit),
+        "c_loop_us": common.figure(1e6 * s for s in samples),
+        "c_loop_env_steps_per_s": common.figure(prepared.shares.env_steps / s for s in samples),
+        "c_loop_agent_steps_per_s": common.figure(prepared.shares.agent_steps / s for s in samples),
         "env_steps_per_iteration": prepared.shares.env_steps,
         "agent_steps_per_iteration": prepared.shares.agent_steps,
         "policies": [dataclasses.asdict(policy) for policy in prepared.policies],
@@ -219,10 +228,10 @@ def _policy_text(row: Row) -> str:
     return row.policy if row.policy_ms is None else f"{row.policy} {row.policy_ms.median:.3g} ms"
 
 
-def show(prepared: Prepared, rows: Sequence[Row], limit: Sequence[float]) -> None:
-    """Print the table of one workload. limit: samples of the C loop, s per iteration."""
+def show(measured: Measured) -> None:
+    """Print the table of one workload."""
+    prepared, rows, limit_s = measured.prepared, measured.rows, measured.limit_s.median
     workload, shares = prepared.workload, prepared.shares
-    limit_s = common.figure(limit).median
     cells = [
         (row.env, row.mode, _policy_text(row), str(row.workers or "-"), str(row.env_steps_per_s), str(row.agent_steps_per_s),
          str(row.iteration_us), str(row.turn_us), _percent(row.efficiency), _times(row.gain), _times(row.overlap))
@@ -297,35 +306,31 @@ def _policy_ms(text: str) -> str | float:
 def parser() -> argparse.ArgumentParser:
     """Return the command's flags."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--envs", default=",".join(PRESETS), help="comma-separated, of: %(default)s")
-    flags.add_argument("--num-envs", type=int, help="envs over all halves (default: each env's own)")
-    flags.add_argument("--env-kwargs", type=json.loads, default={}, help="env settings as a JSON object")
-    flags.add_argument("--scenes", help="drive: folder or file of scenes")
-    flags.add_argument(
-        "--workers", type=_counts, default=[usable_cores()], help="workers per half, as in 1,2,4 (default: the usable cores)"
+    add = flags.add_argument
+    add("--envs", default=",".join(PRESETS), help="comma-separated, of: %(default)s")
+    add("--num-envs", type=int, help="envs over all halves (default: each env's own)")
+    add("--env-kwargs", type=json.loads, default={}, help="env settings as a JSON object")
+    add("--scenes", help="drive: folder or file of scenes")
+    cores = usable_cores()
+    add(
+        "--workers",
+        type=_counts,
+        default=[cores],
+        help=f"workers on one half, as in 1,2,4 (default: the usable cores, {cores})",
     )
-    flags.add_argument("--modes", help="comma-separated words; only modes whose name contains one of them are run")
-    flags.add_argument(
-        "--policy-ms",
-        type=_policy_ms,
-        help="also run with a wait of X ms per half standing in for a GPU; auto: as long as the simulation",
-    )
-    flags.add_argument("--policy", choices=("none", "torch"), default="none", help="also run with a small torch policy")
-    flags.add_argument("--device", default="cpu", help="of the torch policy")
-    flags.add_argument("--torch-threads", type=int, default=1, help="of the torch policy on the CPU")
-    flags.add_argument("--seconds", type=float, default=1.0, help="length of a sample, about")
-    flags.add_argument("--warmup", type=float, default=0.3, help="seconds before it")
-    flags.add_argument("--repeats", type=int, default=5, help="samples per variant; each is a fresh start of the workers")
-    flags.add_argument(
-        "--round-trip", action="store_true", help="also measure the channel with an env that does nothing (bench/latency.py)"
-    )
-    flags.add_argument("--json", type=Path, help="where to write the results (default: bench/results/<CPU>/<day>-sps.json)")
-    flags.add_argument("--trace", type=Path, help="write a timeline of the first env for https://ui.perfetto.dev")
-    flags.add_argument("--png", type=Path, help="draw that timeline (needs matplotlib)")
-    flags.add_argument(
-        "--trace-split", choices=("workers", "envs"), default="workers", help="how the drawn double buffering splits"
-    )
-    flags.add_argument("--trace-turns", type=int, default=40, help="iterations in a timeline")
+    add("--modes", help="comma-separated words; only modes whose name contains one of them are run")
+    add("--policy-ms", type=_policy_ms, help="also run with a wait of X ms per half that stands in for a GPU; auto: as long as "
+        "all cores simulate one half")  # fmt: skip
+    add("--policy", choices=("none", "torch"), default="none", help="also run with a small torch policy")
+    add("--device", default="cpu", help="of the torch policy (default: %(default)s)")
+    add("--torch-threads", type=int, default=1, help="of the torch policy on the CPU (default: %(default)s)")
+    add("--warmup", type=float, default=0.3, help="seconds before each sample (default: %(default)s)")
+    add("--round-trip", action="store_true", help="also measure the channel with an env that does nothing (bench/latency.py)")
+    add("--trace", type=Path, help="write a timeline of the first env for https://ui.perfetto.dev")
+    add("--png", type=Path, help="draw that timeline (needs matplotlib)")
+    add("--trace-split", choices=("workers", "envs"), default="workers", help="how the drawn double buffering splits")
+    add("--trace-turns", type=int, default=40, help="iterations in a timeline (default: %(default)s)")
+    common.add_flags(flags, "sps", 1.0)
     return flags
 
 
@@ -350,37 +355,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
     options = parser().parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
+    words = options.modes.split(",") if options.modes else [""]
+    chosen = [mode for mode in modes(options.workers) if any(word in mode.name for word in words)]
+    found: list[Measured] = []
+    document: dict[str, Any] = {}
     try:
-        words = options.modes.split(",") if options.modes else [""]
-        chosen = [mode for mode in modes(options.workers) if any(word in mode.name for word in words)]
-        prepared_all: list[Prepared] = []
-        rows: list[Row] = []
-        limits: list[dict[str, Any]] = []
         for workload in workloads(options):
             progress(f"{workload.name}: preparing")
-            prepared = prepare(options, workload)
-            measured, limit = run(options, prepared, chosen, progress)
+            found.append(run(options, prepare(options, workload), chosen, progress))
             progress.clear()
-            show(prepared, measured, limit)
-            prepared_all.append(prepared)
-            limits.append(limit_row(prepared, limit))
-            rows += measured
-        document = {
-            "limits": limits,
-            "rows": [dataclasses.asdict(row) for row in rows],
-        }
+            show(found[-1])
         if options.round_trip:
-            document["round_trip"] = latency.run_and_show(options.repeats, options.seconds, progress)
+            settings = latency.Settings(options.seconds, options.repeats, options.attempts)
+            document["round_trip"], _ = latency.run_and_show(settings, progress)
         if options.trace or options.png:
-            write_traces(options, prepared_all[0], facts)
+            write_traces(options, found[0].prepared, facts)
     except PuffervecError as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    path = options.json or common.results_path("sps", facts)
-    common.write_json(path, common.report("sps", facts, vars(options), document))
-    print(common.machine_line(facts))
-    print(f"results: {path}")
+    document["limits"] = [limit_row(measured) for measured in found]
+    document["rows"] = [dataclasses.asdict(row) for measured in found for row in measured.rows]
+    common.finish("sps", options, facts, max(measured.foreign for measured in found), document)
     return 0
 
 

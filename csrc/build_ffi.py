@@ -32,6 +32,7 @@ HEADERS = [
     "action.h",
     "worker.h",
     "advantage.h",
+    "set_encoder.h",
     "bench.h",
     "drive/config.h",
     "drive/scene.h",
@@ -57,7 +58,7 @@ def sources() -> list[str]:
 
 def compile_arguments() -> list[str]:
     """Return the compiler's flags for the chosen build."""
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-pthread"]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-pthread", "-Wno-psabi"]
     sanitizers = os.environ.get("PUFFERVEC_SANITIZE", "")
     if sanitizers:
         flags += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]

@@ -59,7 +59,7 @@ typedef struct pv_line {
     uint8_t seeded;
     uint16_t unused;
     uint32_t first, count;     // arguments of a command
-    uint64_t begin_ns, end_ns; // status: CLOCK_MONOTONIC around the last command
+    uint64_t begin_ns, end_ns; // status: CLOCK_MONOTONIC around the last step or reset
     pv_bell bell;
     uint8_t pad[PV_LINE_BYTES - 40];
 } pv_line;

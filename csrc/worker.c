@@ -190,8 +190,10 @@ static int serve(pv_worker* worker, uint32_t half) {
         slot->code = (uint32_t)code;
         slot->turn = turn;
     }
-    status->begin_ns = begin_ns;
-    status->end_ns = pv_now_ns();
+    if (command->semaphore == PV_STEP || command->semaphore == PV_RESET) { // a save or peek is no turn to be timed
+        status->begin_ns = begin_ns;
+        status->end_ns = pv_now_ns();
+    }
     worker->seen[half] = turn;
     int close = command->semaphore == PV_CLOSE;
     pv_publish(status, &status->bell, code ? PV_FAILED : PV_DONE, turn, &worker->waiter);

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Drivers to compare a policy with: `random`, `stop`, `lane-follow` and `log`. Each fills the same table (drive_env.evaluate).
 
-Runs in the learner. `lane-follow` sees what a policy sees and nothing else: it keeps to its lane, holds a speed and brakes for the
-car ahead, and has no idea of its route. `log` lets the env move the cars by their logs, so the env judges the data itself.
+Runs in the learner. `lane-follow` sees what a policy sees and nothing else: it keeps to its lane, holds a speed and brakes
+for the car ahead, and has no idea of its route. `log` lets the env move the cars by their logs, so the env judges the data
+itself.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Actor(Protocol):
         """Called before the first `act` of each batch of envs, after they were reset."""
 
     def act(self, obs: Any, vec: VectorEnv) -> NDArray[Any]:
-        """Actions (rows,) for observations (rows, F) float32, rows as in vec. The observations may be a view: they are not kept."""
+        """Actions (rows,) for observations (rows, F) float32, rows as in vec. Views must not be kept."""
 
 
 class RandomActor:
@@ -78,7 +79,7 @@ class StopActor:
 
 
 class LaneFollowActor:
-    """Keeps to the nearest lane along its heading by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
+    """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
 
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
@@ -97,15 +98,15 @@ class LaneFollowActor:
         wheelbase = WHEELBASE_FACTOR * ego["length"]
         target = np.minimum(TARGET_MPS, np.sqrt(LATERAL_MPS2 / np.maximum(np.abs(curvature), 1e-3)))
         wanted = (target - ego["speed"]) / 0.5
-        wanted = np.minimum(wanted, following_acceleration(ego, seen["partners"]))
+        wanted = np.minimum(wanted, following_acceleration(ego, seen["partners"], curvature.astype(np.float32)))
         return action_of(wanted.astype(np.float32), np.arctan(curvature * wheelbase).astype(np.float32))
 
 
 def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Single]:
     """The point of the lanes ahead to steer for, in the car's frame: (N,) x and y; straight ahead where there is no lane.
 
-    Of points along the observed segments that run roughly with the car, the one about `reach_m` away that is least to the side and
-    turns least is taken.
+    Of points along the observed segments that run roughly with the car, the one about `reach_m` away that is least to the
+    side and turns least is taken.
     """
     along = np.linspace(-1.0, 1.0, 9, dtype=np.float32)
     px = lanes["x"][..., None] + along * (lanes["half_length"] * lanes["cos"])[..., None]
@@ -124,15 +125,16 @@ def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Sin
     return x.astype(np.float32), y.astype(np.float32)
 
 
-def following_acceleration(ego: Mapping[str, Single], partners: Mapping[str, Single]) -> Single:
+def following_acceleration(ego: Mapping[str, Single], partners: Mapping[str, Single], curvature: Single) -> Single:
     """Acceleration that keeps a gap to the nearest car in front, (N,) m/s^2; large where there is none.
 
-    The intelligent driver model's interaction with the desired gap 2 m + 1 s * v (Treiber, Hennecke and Helbing 2000), for partners
-    whose box reaches into the corridor straight ahead.
+    The intelligent driver model's interaction with the desired gap 2 m + 1 s * v (Treiber, Hennecke and Helbing 2000), for
+    partners whose box reaches into the corridor along the arc that the car steers.
     """
     reach = (partners["length"] * np.abs(partners["cos"]) + partners["width"] * np.abs(partners["sin"])) / 2
     side = (partners["length"] * np.abs(partners["sin"]) + partners["width"] * np.abs(partners["cos"])) / 2
-    in_way = (np.abs(partners["y"]) < side + ego["width"][:, None] / 2 + 0.2) & (partners["x"] > 0)
+    aside = partners["y"] - curvature[:, None] * partners["x"] ** 2 / 2
+    in_way = (np.abs(aside) < side + ego["width"][:, None] / 2 + 0.2) & (partners["x"] > 0)
     gap = partners["x"] - reach - ego["length"][:, None] / 2
     gap = np.where(in_way & partners["there"].astype(bool), np.maximum(gap, 0.1), np.inf)
     rows = np.arange(len(gap))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Where compiled scenes are kept between runs, and how files get there whole or not at all.
 
-Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries are never out of date and never
-changed, and several processes may write the same one at once (the last rename wins, with equal bytes).
+Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries are never out of date and
+never changed, and several processes may write the same one at once (the last rename wins, with equal bytes).
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise SceneError(
-            f"{path}: cannot be written: {error.strerror}; set {CACHE_VARIABLE} to a folder that can"
-        ) from error
+        raise SceneError(f"{path}: cannot be written: {error.strerror}; set {CACHE_VARIABLE} to a folder that can") from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Packs one checked scene into the bytes that the C env reads (csrc/drive/scene.h).
 
-Runs in the learner, once per scene and settings; `sceneset` puts the results into one file. Coordinates become float32 relative to
-the mean of the scene's points; lanes, lines and edges become short straight segments with a cell index; logs keep only the frames
-from the first to the last in which the object is there.
+Runs in the learner, once per scene and settings; `sceneset` puts the results into one file. Coordinates become float32
+relative to the mean of the scene's points; lanes, lines and edges become short straight segments with a cell index; logs keep
+only the frames from the first to the last in which the object is there.
 """
 
 from __future__ import annotations
@@ -122,9 +122,7 @@ def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[A
         row["goal_x_m"], row["goal_y_m"] = item.goal_m[:2] - origin
         row["frames_index"], row["frame_first"], row["frame_count"] = total, first, count
         row["type"], row["id"] = item.type, item.id
-        row["flags"] = (
-            packed.EXPERT * item.expert + packed.VALID_AT_START * item.valid_at_start + packed.MOVES * item.moves
-        )
+        row["flags"] = packed.EXPERT * item.expert + packed.VALID_AT_START * item.valid_at_start + packed.MOVES * item.moves
         total += count
     return objects, np.concatenate(frames) if frames else np.zeros(0, dtype=packed.FRAME)
 

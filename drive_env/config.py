@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Settings of the driving env.
 
-Runs in the learner. `DriveConfig` mirrors the C struct `pv_drive_config` (csrc/drive/config.h) member by member; puffervec compares
-names, order and kinds of both when the env is loaded. The sentence under each field is its help text on the command line.
+Runs in the learner. `DriveConfig` mirrors the C struct `pv_drive_config` (csrc/drive/config.h) member by member; puffervec
+compares names, order and kinds of both when the env is loaded. The sentence under each field is its help text on the command
+line.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class DriveConfig:
     replay_log: int = 0
     """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated" for the 200 scenes that come with the project, "held-out" for 100 others, a folder of JSON scenes, or one file."""
+    """"generated": the 200 scenes that come with the project; "held-out": 100 others; or a folder of JSON scenes, or a file."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
     """How far a simplified lane, line or edge may be from the original, at most."""
 

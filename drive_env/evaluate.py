@@ -87,7 +87,7 @@ class Evaluation:
         """A rich table: one row per scene (unless per_scene is False) and a total row."""
         from rich.table import Table
 
-        table = Table(title=title or None, caption="rates of agents with 95 % intervals; the total's respects scenes as clusters")
+        table = Table(title=title or None, caption="rates of agents, 95 % intervals; scenes are clusters in the total's")
         table.add_column("scene", overflow="fold")
         for name in ("agents", "score", "goal", "collision", "off-road", "return", "length"):
             table.add_column(name, justify="right")
@@ -108,9 +108,7 @@ def _cells(results: Results) -> list[str]:
     return [results.name, str(results.agents), *rates, f"{results.mean_return:.2f}", f"{results.mean_length:.0f}"]
 
 
-def evaluate(
-    actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial"
-) -> Evaluation:
+def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial") -> Evaluation:
     """Drive every scene of `config.scenes` and count.
 
     Args:
@@ -211,9 +209,9 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
     found = []
     for index, name in enumerate(names):
         runs = records.get(index, [])
-        values = np.array([run[2] for run in runs]).reshape(len(runs), -1)
-        agents = int(values[:, agents_at].sum()) if runs else 0
-        counts = {rate: int(values[:, columns.index(_RECORDED[rate])].sum()) if runs else 0 for rate in RATES}
+        sums = np.sum([run[2] for run in runs], axis=0) if runs else np.zeros(len(columns))
+        agents = int(sums[agents_at])
+        counts = {rate: int(sums[columns.index(_RECORDED[rate])]) for rate in RATES}
         found.append(
             Results(
                 name=name,
@@ -221,7 +219,7 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
                 agents=agents,
                 counts=counts,
                 intervals={rate: wilson(counts[rate], agents) for rate in RATES},
-                mean_return=sum(run[1] * run[2][agents_at] for run in runs) / agents if agents else float("nan"),
+                mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents if agents else float("nan"),
                 mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
             )
         )
@@ -239,7 +237,9 @@ def _total(scenes: list[Results]) -> Results:
         episodes=episodes,
         agents=agents,
         counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},
-        intervals={rate: clustered(np.array([scene.counts[rate] for scene in scenes], dtype=np.float64), counts) for rate in RATES},
+        intervals={
+            rate: clustered(np.array([scene.counts[rate] for scene in scenes], dtype=np.float64), counts) for rate in RATES
+        },
         mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents if agents else float("nan"),
         mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes if episodes else float("nan"),
     )

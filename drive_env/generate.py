@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Generates driving scenes from a seed: the 200 that come with the project, the 100 held-out ones, and as many more as wanted.
 
-Runs in the learner on first use (the compiled result is cached), or as `python -m drive_env.generate --out DIR --count N --seed S`,
-which writes JSON of the current schema. Scene i of a seed depends on (seed, i, wide) alone, not on how many are generated.
+Runs in the learner on first use (the compiled result is cached), or as `python -m drive_env.generate --out DIR --count N
+--seed S`, which writes JSON of the current schema. Scene i of a seed depends on (seed, i, wide) alone, not on how many are
+generated.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from drive_env.schema import INVALID, Floats, Scene
 from drive_env.traffic import PARKED, Car, plan_cars
 from puffervec.errors import PuffervecError, SceneError
 
-GENERATOR_VERSION = 1  # raised when the same seed would give other scenes; part of the cache key
+GENERATOR_VERSION = 2  # raised when the same seed would give other scenes; part of the cache key
 DEFAULT_COUNT, DEFAULT_SEED = 200, 1
 HELD_OUT_COUNT, HELD_OUT_SEED = 100, 1_000_003
 MIN_CARS = 4
-FAMILIES = {"straight": 0.17, "curve": 0.24, "tee": 0.29, "cross": 0.30}  # and how likely each is
+ATTEMPTS = 100
+FAMILIES = {"straight": 0.12, "curve": 0.20, "tee": 0.32, "cross": 0.36}  # and how likely each is
 NARROW = Ranges()
 WIDE = Ranges(
     lane_width_m=(3.2, 4.0),
@@ -41,7 +43,7 @@ WIDE = Ranges(
     arm_m=(65.0, 110.0),
     road_m=(130.0, 230.0),
     speed_mps=(5.5, 15.0),
-    cars=(5, 14),
+    cars=(5, 16),
 )
 
 
@@ -73,15 +75,22 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
     if seed < 0 or index < 0:
         raise SceneError(f"seed {seed} and index {index} must be 0 or more")
     ranges = WIDE if wide else NARROW
-    for attempt in range(100):
-        rng = np.random.Generator(np.random.PCG64([GENERATOR_VERSION, seed, index, int(wide), attempt]))
-        names = tuple(FAMILIES)
-        layout = draw_layout(rng, names[int(rng.choice(len(names), p=tuple(FAMILIES.values())))], ranges)
+    key = [GENERATOR_VERSION, seed, index, int(wide)]
+    family = draw_family(np.random.Generator(np.random.PCG64(key)))
+    for attempt in range(ATTEMPTS):
+        rng = np.random.Generator(np.random.PCG64([*key, attempt]))
+        layout = draw_layout(rng, family, ranges)
         cars = plan_cars(rng, layout, ranges)
         if sum(car.turn != PARKED and car.first == 0 and not car.expert for car in cars) >= MIN_CARS:
             kind = "held" if wide else "gen"
             return scene_tree(rng, layout, cars, f"{kind}-{layout.family}-{seed}-{index:04d}.json")
-    raise AssertionError(f"no scene with {MIN_CARS} cars in 100 attempts (seed {seed}, index {index})")
+    raise AssertionError(f"no scene with {MIN_CARS} cars in {ATTEMPTS} attempts (seed {seed}, index {index})")
+
+
+def draw_family(rng: np.random.Generator) -> str:
+    """Draw the kind of road. It is drawn once per scene: kinds on which few cars find room must not become rare by retries."""
+    names = tuple(FAMILIES)
+    return names[int(rng.choice(len(names), p=tuple(FAMILIES.values())))]
 
 
 def scene_tree(rng: np.random.Generator, layout: Layout, cars: list[Car], name: str) -> dict[str, Any]:

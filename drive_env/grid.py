@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Chooses the grid of a scene and has C build the cell index: for each cell the segments that can be among the k nearest.
 
-Runs in the learner while a scene is compiled. Cells where no car is expected are left out; the env scans all segments there, which
-is slower and gives the same answer. So the choice of cells trades bytes for speed and never changes what an agent sees.
+Runs in the learner while a scene is compiled. Cells where no car is expected are left out; the env scans all segments there,
+which is slower and gives the same answer. So the choice of cells trades bytes for speed and never changes what an agent sees.
 """
 
 from __future__ import annotations

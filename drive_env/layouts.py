@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Road layouts for generated scenes: straight and curved roads, T and four-way crossings, and the trips that cars can make on them.
+"""Road layouts for generated scenes: straight and curved roads, crossings, and the trips that cars can make on them.
 
-Runs in the learner (drive_env.generate). Traffic keeps right. A layout is drawn from a numpy Generator in its own frame, with the
-middle of the road or crossing at the origin; generate.py turns and moves it. Headings are counter-clockwise from +x, metres
-throughout. Left of a direction (dx, dy) is (-dy, dx).
+Runs in the learner (drive_env.generate). Traffic keeps right. A layout is drawn from a numpy Generator in its own frame, with
+the middle of the road or crossing at the origin; generate.py turns and moves it. Headings are counter-clockwise from +x,
+metres throughout. Left of a direction (dx, dy) is (-dy, dx).
 
         arm 1 (side road)         D_i: where an arm ends and the crossing begins.
             |  ' |                Incoming lanes lie left of the arm's outward direction,
@@ -44,7 +44,7 @@ class Ranges:
     arm_m: tuple[float, float] = (75.0, 100.0)
     road_m: tuple[float, float] = (150.0, 210.0)
     speed_mps: tuple[float, float] = (7.0, 13.0)  # that drivers would like
-    cars: tuple[int, int] = (5, 12)
+    cars: tuple[int, int] = (5, 13)
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,11 @@ def draw_layout(rng: np.random.Generator, family: str, ranges: Ranges) -> Layout
     return draw_crossing(rng, ranges, arms=3 if family == "tee" else 4)
 
 
+def draw_lanes(rng: np.random.Generator, ranges: Ranges) -> int:
+    """Draw the number of lanes each way: one on a third of the roads, so that lanes are often changed on the others."""
+    return 1 if rng.random() < 1 / 3 else int(rng.integers(2, ranges.max_lanes + 1))
+
+
 def draw_profile(rng: np.random.Generator, ranges: Ranges, lanes: int) -> Profile:
     """Draw a cross-section with the given number of lanes each way."""
     median_m = rng.uniform(*ranges.median_m) if lanes > 1 and rng.random() < 0.25 else 0.0
@@ -121,7 +126,7 @@ def draw_profile(rng: np.random.Generator, ranges: Ranges, lanes: int) -> Profil
 def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
     """A two-way road without crossings, straight or with one or two bends."""
     layout = Layout("curve" if curved else "straight")
-    profile = draw_profile(rng, ranges, int(rng.integers(1, ranges.max_lanes + 1)))
+    profile = draw_profile(rng, ranges, draw_lanes(rng, ranges))
     length_m = rng.uniform(*ranges.road_m)
     middle = bent_line(rng, length_m, max(ranges.radius_m[0], profile.edge_m + 8.0), ranges.radius_m[1]) if curved else None
     if middle is None:
@@ -140,20 +145,31 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
     """A crossing of a major road (arms 0 and 2) with a side road (arm 1, or arms 1 and 3)."""
     layout = Layout("tee" if arms == 3 else "cross")
     angles = np.arange(arms) * (np.pi / 2) + rng.uniform(-ranges.skew_rad, ranges.skew_rad, arms)
-    major = draw_profile(rng, ranges, int(rng.integers(1, ranges.max_lanes + 1)))
-    side = draw_profile(rng, ranges, 1 if rng.random() < 0.6 else int(rng.integers(1, ranges.max_lanes + 1)))
+    major = draw_profile(rng, ranges, draw_lanes(rng, ranges))
+    side = draw_profile(rng, ranges, 1 if rng.random() < 0.5 else draw_lanes(rng, ranges))
     profiles = [major if index % 2 == 0 else side for index in range(arms)]
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     lengths = rng.uniform(*ranges.arm_m, arms)
     corners = [
-        corner_of(directions[i], directions[(i + 1) % arms], profiles[i], profiles[(i + 1) % arms], rng.uniform(*ranges.corner_m))
+        corner_of(
+            directions[i], directions[(i + 1) % arms], profiles[i], profiles[(i + 1) % arms], rng.uniform(*ranges.corner_m)
+        )
         for i in range(arms)
     ]
     # An arm begins where both of its kerbs have become straight; a side without a corner asks for nothing.
     mouths = [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(arms)]
     for i in range(arms):
         j = (i + 1) % arms
-        add_kerb(layout, directions[i], directions[j], profiles[i], profiles[j], corners[i], (lengths[i], lengths[j]), (mouths[i], mouths[j]))
+        add_kerb(
+            layout,
+            directions[i],
+            directions[j],
+            profiles[i],
+            profiles[j],
+            corners[i],
+            (lengths[i], lengths[j]),
+            (mouths[i], mouths[j]),
+        )
         add_arm(layout, directions[i], profiles[i], mouths[i], lengths[i], rng)
         if i % 2 == 1:
             sign = directions[i] * (mouths[i] + 1.0) + left_of(directions[i]) * (profiles[i].edge_m + 0.5)
@@ -197,7 +213,9 @@ def add_markings(layout: Layout, middle: Floats, profile: Profile, rng: np.rando
                 layout.parking.append((float(strip[index, 0]), float(strip[index, 1]), float(heading[index])))
 
 
-def add_arm(layout: Layout, direction: Floats, profile: Profile, mouth_m: float, length_m: float, rng: np.random.Generator) -> None:
+def add_arm(
+    layout: Layout, direction: Floats, profile: Profile, mouth_m: float, length_m: float, rng: np.random.Generator
+) -> None:
     """Lanes, lines and crosswalk of one arm, from the mouth of the crossing outwards (edges come with the kerbs)."""
     middle = line(direction * mouth_m, direction * length_m)
     for lane in range(profile.lanes):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Reads observation rows by name and in SI units, from the column list that C publishes (csrc/drive/observe.h).
 
-Runs in the learner, for baselines, summaries and tests; policies take the rows as they are. There is no second list of columns here.
+Runs in the learner, for baselines, summaries and tests; policies take the rows as they are. There is no second list of
+columns here.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ class ObservationReader:
         result: dict[str, Block] = {}
         for name, first, shape, listed in self._blocks:
             values = rows[:, first : first + int(np.prod(shape))].reshape(len(rows), *shape)
-            block: dict[str, NDArray[Any]] = {column.name: values[..., at] * np.float32(column.scale) for at, column in enumerate(listed)}
+            block: dict[str, NDArray[Any]] = {
+                column.name: values[..., at] * np.float32(column.scale) for at, column in enumerate(listed)
+            }
             if name != "ego":
                 block["there"] = block["cos"] ** 2 + block["sin"] ** 2 > 0.5
             result[name] = block

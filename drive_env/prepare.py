@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """From `config.scenes` to a compiled scene set on disk, by way of the cache.
 
-Runs in the learner before workers start. A set in the cache is named by a hash of the scenes' contents and the settings it depends
-on, and verified before use; a damaged one is compiled anew. A small JSON file beside it says which files were left out.
+Runs in the learner before workers start. A set in the cache is named by a hash of the scenes' contents and the settings it
+depends on, and verified before use; a damaged one is compiled anew. A small JSON file beside it says which files were left
+out.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from drive_env.cache import cache_folder, key_of, write_atomically
 from drive_env.compile import CompileSettings, compile_scene
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
 from drive_env.scenes import LeftOut, read_folder, read_scene
-from drive_env.schema import Scene
 from drive_env.sceneset import SceneSet, write_scene_set
+from drive_env.schema import Scene
 from puffervec.errors import ConfigError, SceneError
 
 COMPILE_VERSION = 1  # raised when the same scene and settings would give other bytes

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Drives one scene once and notes what happened, frame by frame, for a picture.
 
-Runs in the learner with one env in process. Poses come from the env's readable state (`vec.peek`); objects that are not driven come
-from the compiled log at the env's clock. Everything is a copy, in the scene's local frame.
+Runs in the learner with one env in process. Poses come from the env's readable state (`vec.peek`); objects that are not
+driven come from the compiled log at the env's clock. Everything is a copy, in the scene's local frame.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Draws a scene and how it was driven as a PNG: road, cars, paths, goals, collisions and off-road marks.
 
-Runs in the learner, after an episode was recorded (drive_env.recording). matplotlib is imported only here and only when a picture is
-asked for. Positions are metres in the compiled scene's local frame, straight from the env: what is drawn is what the env judged.
+Runs in the learner, after an episode was recorded (drive_env.recording). matplotlib is imported only here and only when a
+picture is asked for. Positions are metres in the compiled scene's local frame, straight from the env: what is drawn is what
+the env judged.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ COLOURS = ("#2f6fd6", "#17936b", "#8a4fc7", "#0f93b0", "#c2569c", "#5c7f1f", "#3
 YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))
 BROKEN_KINDS = frozenset((6, 9, 10))
 LANE_WIDTH_M = 4.6  # of the road surface drawn under each lane
+SHOULDER_WIDTH_M = 7.2  # of a lighter one under that, which fills crossings and reaches to most edges
+SHOULDER = "#ebecec"
 WIDTH_IN, HEAD_IN, DPI = 10.0, 0.7, 150
 MARGIN_M = 14.0  # around what the agents do
 
@@ -126,11 +129,11 @@ def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Track
 
 
 def picture_bounds(tracks: Tracks) -> tuple[Floats, Floats]:
-    """Corners of the picture: all that the agents do and aim at, and some room around; from 9:4 to 1:1."""
+    """Corners of the picture: all that the agents do and aim at, and some room around; from 3:1 to 1:1."""
     points = interesting_points(tracks)
     low, high = points.min(axis=0) - MARGIN_M, points.max(axis=0) + MARGIN_M
     width, height = high - low
-    least = np.array([height, width * 4 / 9])
+    least = np.array([height, width / 3])
     grow = np.maximum(0.0, least - (high - low)) / 2
     return low - grow, high + grow
 
@@ -145,12 +148,14 @@ def draw_roads(axes: Axes, roads: Roads, points_per_m: float) -> None:
             LineCollection(lines, colors=colour, linewidths=width, linestyles=style, zorder=order, capstyle=cap)
         )
 
+    add(roads.lanes, SHOULDER, SHOULDER_WIDTH_M, 0, cap="butt")
     add(roads.lanes, ASPHALT, LANE_WIDTH_M, 1, cap="butt")
     add(roads.lanes, LANE, 0.12, 2, (0, (1.2, 3.5)), "butt")
     for kind in sorted({kind for kind, _ in roads.lines}):
         lines = [points for number, points in roads.lines if number == kind]
         dash = 2.0 / 0.25  # dashes of 2 m, in units of the line's width
-        add(lines, YELLOW_PAINT if kind in YELLOW_KINDS else WHITE_PAINT, 0.25, 3, (0, (dash, dash)) if kind in BROKEN_KINDS else "solid", "butt")
+        colour = YELLOW_PAINT if kind in YELLOW_KINDS else WHITE_PAINT
+        add(lines, colour, 0.25, 3, (0, (dash, dash)) if kind in BROKEN_KINDS else "solid", "butt")
     add([points for _, points in roads.edges], EDGE, 0.35, 4)
 
 
@@ -188,9 +193,7 @@ def draw_objects(axes: Axes, tracks: Tracks, points_per_m: float) -> None:
                   mec="white", mew=1.2, zorder=12)  # fmt: skip
 
 
-def draw_box(
-    axes: Axes, tracks: Tracks, index: int, frame: int, face: str, edge: str, alpha: float, order: int
-) -> None:
+def draw_box(axes: Axes, tracks: Tracks, index: int, frame: int, face: str, edge: str, alpha: float, order: int) -> None:
     """One object as a box with a lighter windscreen near its front."""
     from matplotlib.patches import Polygon
 
@@ -199,9 +202,9 @@ def draw_box(
     turn = np.array([[np.cos(heading), np.sin(heading)], [-np.sin(heading), np.cos(heading)]])
     centre = np.array([tracks.x_m[frame, index], tracks.y_m[frame, index]])
     bevel = 0.22 * width
-    l, w = length / 2, width / 2
-    body = np.array([[l - bevel, w], [-l, w], [-l, -w], [l - bevel, -w], [l, bevel - w], [l, w - bevel]])
-    screen = np.array([[0.55 * l, 0.72 * w], [0.25 * l, 0.72 * w], [0.25 * l, -0.72 * w], [0.55 * l, -0.72 * w]])
+    a, b = length / 2, width / 2
+    body = np.array([[a - bevel, b], [-a, b], [-a, -b], [a - bevel, -b], [a, bevel - b], [a, b - bevel]])
+    screen = np.array([[0.55 * a, 0.72 * b], [0.25 * a, 0.72 * b], [0.25 * a, -0.72 * b], [0.55 * a, -0.72 * b]])
     axes.add_patch(Polygon(body @ turn + centre, facecolor=face, edgecolor=edge, lw=0.7, alpha=alpha, zorder=order))
     axes.add_patch(Polygon(screen @ turn + centre, facecolor="white", lw=0, alpha=0.65 * alpha, zorder=order + 0.1))
 
@@ -214,7 +217,8 @@ def draw_head(figure: Any, title: str, tracks: Tracks, head: float) -> None:
     clean = tracks.reached & ~(tracks.collided.any(axis=0) | tracks.offroad.any(axis=0))
     touched = int((tracks.collided.any(axis=0) & tracks.agent).sum())
     off = int((tracks.offroad.any(axis=0) & tracks.agent).sum())
-    text = f"{agents} agents: {int((tracks.reached & tracks.agent).sum())} at the goal ({int((clean & tracks.agent).sum())} clean), {touched} collided, {off} off-road"
+    there, flawless = int((tracks.reached & tracks.agent).sum()), int((clean & tracks.agent).sum())
+    text = f"{agents} agents: {there} at the goal ({flawless} of them without contact), {touched} collided, {off} off-road"
     figure.text(0.02, 1 - 0.32 * head, title, color=INK, fontsize=12, weight="bold", va="center")
     figure.text(0.02, 1 - 0.72 * head, text, color=EDGE, fontsize=10, va="center")
     handles = [

@@ -3,8 +3,8 @@
 """Reads driving scenes from JSON of the current schema and says exactly what is wrong with a bad one.
 
 Runs in the learner. The format has no version number, and three generations of it are in circulation; they are told apart by
-content: A (no ids, no height, headings in degrees), B (z and height, still degrees), C (ids, mark_as_expert, metadata, radians).
-Only C is read. Values are checked here, once; what leaves this file is finite, in range and of equal length.
+content: A (no ids, no height, headings in degrees), B (z and height, still degrees), C (ids, mark_as_expert, metadata,
+radians). Only C is read. Values are checked here, once; what leaves this file is finite, in range and of equal length.
 """
 
 from __future__ import annotations
@@ -171,7 +171,9 @@ def _read_object(check: _Checker, item: dict[str, Any], key: str, frame_count: i
     expert = check.get(item, "mark_as_expert", key)
     if not isinstance(expert, bool):
         check.fail(f"{key}.mark_as_expert", "true or false", expert)
-    sizes = [check.size(check.get(item, name, key), f"{key}.{name}", bool(valid.any())) for name in ("width", "length", "height")]
+    sizes = [
+        check.size(check.get(item, name, key), f"{key}.{name}", bool(valid.any())) for name in ("width", "length", "height")
+    ]
     return SceneObject(
         type=OBJECT_TYPES.index(kind) if kind in OBJECT_TYPES else OBJECT_TYPES.index("other"),
         id=check.integer(item.get("id", -1), f"{key}.id"),

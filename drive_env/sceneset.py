@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """One file of compiled scenes: writes it, verifies it, and shows what is in it.
 
-Runs in the learner; workers map the same file read-only (csrc/drive/scene.h has the picture of its bytes). Whoever uses a set from
-the cache verifies it first: magic, version, sizes, checksum. What fails is compiled anew.
+Runs in the learner; workers map the same file read-only (csrc/drive/scene.h has the picture of its bytes). Whoever uses a set
+from the cache verifies it first: magic, version, sizes, checksum. What fails is compiled anew.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
 Runs in the learner. Data sets sample lanes and edges every 0.5 m; the env needs segments, and its cost grows with their number.
 Source of the method: Douglas and Peucker 1973, written as a loop.
 
-Bound: no input point is farther than `tolerance_m` from the segment that replaces its stretch. The converse holds as well: a stretch
-runs from one end of its segment to the other without leaving that tube, so every point of the segment is as near to the input.
+Bound: no input point is farther than `tolerance_m` from the segment that replaces its stretch. The converse holds as well: a
+stretch runs from one end of its segment to the other without leaving that tube, so every point of the segment is as near to
+the input.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
         tolerance_m: bound on the distance, 0 or more; 0 keeps all but points exactly on a straight stretch.
 
     Returns:
-        (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) where the
-        polyline has no extent.
+        (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) where
+        the polyline has no extent.
     """
     points = _distinct(points_m)
     if len(points) <= 2:

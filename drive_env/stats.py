@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Confidence intervals of rates: per scene, and for a total over scenes whose agents are not independent of each other.
 
-Runs in the learner, after an evaluation. Cars of one scene meet each other and the same road, so they succeed or fail together; an
-interval that took all cars for independent draws would be too narrow.
+Runs in the learner, after an evaluation. Cars of one scene meet each other and the same road, so they succeed or fail
+together; an interval that took all cars for independent draws would be too narrow.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def clustered(hits: Floats, counts: Floats) -> tuple[float, float]:
     """95 % interval of sum(hits) / sum(counts) where each scene is a cluster.
 
     Wilson's interval with the sample size divided by the design effect: the variance of the ratio estimator over clusters
-    (Cochran, Sampling Techniques, 6.3, with the factor K / (K - 1)) over that of independent draws, never below 1. One scene alone
-    shows nothing of the spread between scenes: its interval is Wilson's.
+    (Cochran, Sampling Techniques, 6.3, with the factor K / (K - 1)) over that of independent draws, never below 1. One scene
+    alone shows nothing of the spread between scenes: its interval is Wilson's.
 
     Args:
         hits, counts: (scenes,) successes and trials per scene.

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Cars for generated scenes: each follows a trip of the layout and gives way to the cars planned before it.
 
-Runs in the learner (drive_env.generate). Cars are planned one after another, those with priority first. For a new car, `blocked`
-says for each moment at which arc lengths of its path it would touch a car already planned; of some hundred ways to drive (cruise,
-brake and go on, stop and wait) the one that loses least time without touching is taken, so yielding and following come about by
-themselves. If none is free, the car is not there.
+Runs in the learner (drive_env.generate). Cars are planned one after another, those with priority first. For a new car,
+`blocked` says for each moment at which arc lengths of its path it would touch a car already planned; of some hundred ways to
+drive (cruise, brake and go on, stop and wait) the one that loses least time without touching is taken, so yielding and
+following come about by themselves. If none is free, the car is not there.
 
-A path has continuous curvature k, and the heading stands off its tangent by the slip angle asin(k * wheelbase / 2), so that the log
-is what the env's bicycle model (csrc/drive/dynamics.c) does when the car's centre follows the path.
+A path has continuous curvature k, and the heading stands off its tangent by the slip angle asin(k * wheelbase / 2), so that
+the log is what the env's bicycle model (csrc/drive/dynamics.c) does when the car's centre follows the path.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from drive_env.schema import FRAME_S, Floats
 from drive_env.simplify import simplify
 
 FRAMES = 91
-LAST_FRAMES = (52, 76)  # in which a car reaches its goal
+LAST_FRAMES = (40, 64)  # in which a car reaches its goal
 WHEELBASE_FACTOR = 0.6  # the env's default
 LATERAL_MPS2 = 2.4  # comfortable in bends
 BRAKE_MPS2 = 2.5  # before bends
+PICK_UP_MPS2 = 1.8  # when going on
 SMOOTH_M = 1.5  # standard deviation of the filter that makes curvature continuous
 EDGE_MARGIN_M = 0.3  # of logs to road edges; above the bound of simplification
 CAR_MARGIN_M = 0.15  # of logs to other cars
@@ -84,7 +85,7 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
     edges = edge_segments(layout)
     cars = parked_cars(rng, layout)
     wanted = int(rng.integers(ranges.cars[0], ranges.cars[1] + 1))
-    tries = [draw_trip(rng, layout) for _ in range(2 * wanted + 4)]
+    tries = [draw_trip(rng, layout) for _ in range(3 * wanted + 4)]
     tries.sort(key=lambda trip: (not trip.major, trip.turn == "left"))
     # Dense traffic with priority would leave no room for the rest: a share of the tries keeps a random place in the order.
     for index in np.flatnonzero(rng.random(len(tries)) < 0.4):
@@ -103,7 +104,7 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
 def draw_trip(rng: np.random.Generator, layout: Layout) -> Trip:
     """Pick a trip; turns are as likely as going straight on."""
     turns = sorted({trip.turn for trip in layout.trips})
-    weights = np.array([{"straight": 0.36, "left": 0.34, "right": 0.30}[turn] for turn in turns])
+    weights = np.array([{"straight": 0.28, "left": 0.37, "right": 0.35}[turn] for turn in turns])
     turn = turns[int(rng.choice(len(turns), p=weights / weights.sum()))]
     choices = [trip for trip in layout.trips if trip.turn == turn]
     return choices[int(rng.integers(len(choices)))]
@@ -122,9 +123,7 @@ def parked_cars(rng: np.random.Generator, layout: Layout) -> list[Car]:
     return cars
 
 
-def plan_car(
-    rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple[Floats, Floats], ranges: Ranges
-) -> Car | None:
+def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple[Floats, Floats], ranges: Ranges) -> Car | None:
     """Plan one moving car, or None if it finds no free way or would hardly move."""
     length_m, width_m, height_m = draw_size(rng)
     cruise_mps = rng.uniform(*ranges.speed_mps) * (1.0 if trip.major else 0.85)
@@ -150,7 +149,7 @@ def plan_car(
         return None
     car = car_on_path(path, s_m, (length_m, width_m, height_m), first, bool(rng.random() < 0.06), trip.turn)
     passed = s_m[-1] + path.offset_m >= trip.pass_m
-    if car.displacement_m < 9.0 or (not passed and rng.random() < 0.6) or touches(car, cars):
+    if car.displacement_m < 9.0 or (not passed and rng.random() < 0.8) or touches(car, cars):
         return None
     return car
 
@@ -166,7 +165,7 @@ def make_path(rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: 
     """The trip from a starting point on, perhaps with a lane change, resampled and smoothed; None if too little is left."""
     points = trip.path_m
     where = arc_length(points)
-    if trip.shifts_m and trip.shift_spans_m and rng.random() < 0.45:
+    if trip.shifts_m and trip.shift_spans_m and rng.random() < 0.7:
         points = change_lane(rng, trip, points, where, start_m, cruise_mps)
         where = arc_length(points)
     # The filter shortens the line at both ends by its reach, so it gets some more in front.
@@ -234,7 +233,7 @@ def speed_limit(path: Path, cruise_mps: float) -> Floats:
 
 
 def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDArray[np.bool_]:
-    """Where and when the path is taken: (frames / SAMPLE_FRAMES, samples) True where a car there would touch one of the cars."""
+    """Where and when the path is taken, (frames / SAMPLE_FRAMES, samples): True where a car would touch one of the cars."""
     stride = round(SAMPLE_M / STEP_M)
     points, heading = path.points_m[::stride], body_heading(path, length_m)[::stride]
     times = np.arange(0, FRAMES, SAMPLE_FRAMES)
@@ -300,22 +299,21 @@ def choose_profile(
     table = profiles(cruise_mps)
     before, begin, low, resume, after, brake = table.T
     limit = speed_limit(path, cruise_mps)
-    s = np.zeros(len(table))
-    v = np.full(len(table), speed_mps)
-    free = np.ones(len(table), dtype=np.bool_)
-    track = np.zeros((frames + 1, len(table)))
+    t = FRAME_S * np.arange(frames + 1)[:, None]
+    wanted = np.where(t < begin, before, np.where(t < resume, low, after))
+    samples = STEP_M * np.arange(len(limit))
     furthest = path.length_m - 1.0
-    for frame in range(frames + 1):
-        track[frame] = s
-        at = first + frame
-        if at % SAMPLE_FRAMES == 0:
-            column = np.minimum(np.rint(s / SAMPLE_M).astype(int), taken.shape[1] - 1)
-            free &= ~taken[min(at // SAMPLE_FRAMES, len(taken) - 1), column]
-        t = frame * FRAME_S
-        goal = np.where(t < begin, before, np.where(t < resume, low, after))
-        v = np.clip(goal, v - brake * FRAME_S, v + 1.8 * FRAME_S)
-        v = np.minimum(v, path.at(s + v * FRAME_S, limit))
+    s, v = np.zeros(len(table)), np.full(len(table), speed_mps)
+    track = np.zeros((frames + 1, len(table)))
+    slower, faster = brake * FRAME_S, PICK_UP_MPS2 * FRAME_S
+    for frame in range(frames):
+        v = np.minimum(np.maximum(wanted[frame], v - slower), v + faster)
+        v = np.minimum(v, np.interp(s + v * FRAME_S, samples, limit))
         s = np.minimum(s + v * FRAME_S, furthest)
+        track[frame + 1] = s
+    looked = np.flatnonzero((first + np.arange(frames + 1)) % SAMPLE_FRAMES == 0)
+    column = np.minimum(np.rint(track[looked] / SAMPLE_M).astype(int), taken.shape[1] - 1)
+    free = ~taken[((first + looked) // SAMPLE_FRAMES)[:, None], column].any(axis=0)
     if not free.any():
         return None
     cost = -track[-1] + 0.4 * brake + np.where(free, 0.0, np.inf)
@@ -325,9 +323,7 @@ def choose_profile(
     return best[: arrived[0]] if len(arrived) else best
 
 
-def car_on_path(
-    path: Path, s_m: Floats, size_m: tuple[float, float, float], first: int, expert: bool, turn: str
-) -> Car:
+def car_on_path(path: Path, s_m: Floats, size_m: tuple[float, float, float], first: int, expert: bool, turn: str) -> Car:
     """The log of a car that is at s_m[i] in frame first + i."""
     last = first + len(s_m) - 1
     all_s = np.interp(np.arange(FRAMES), np.arange(first, last + 1), s_m)

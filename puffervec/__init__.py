@@ -6,7 +6,7 @@
 >>> with puffervec.make("tag_grid", num_envs=4, backend="serial") as vec:
 ...     observations, infos = vec.reset(seed=0)
 ...     observations.shape
-(20, 21)
+(44, 45)
 
 Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by `puffervec.train`.
 """

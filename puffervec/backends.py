@@ -43,11 +43,10 @@ class Serial(_InProcess):
     def _start(self) -> None:
         self._open_workers()
 
+    def _sent_one(self, worker: int, half: int) -> None:
+        lib.pv_worker_serve(self._opened + worker, half)
+
     def _sent(self, half: int) -> None:
-        if half < 0:
-            worker = -1 - half
-            lib.pv_worker_serve(self._opened + worker, lib.pv_worker_home(self._slab, worker))
-            return
         for worker in self._workers[half]:
             lib.pv_worker_serve(self._opened + worker, half)
 

@@ -64,6 +64,10 @@ class NativeEnv:
         """
         if isinstance(settings, self.config):
             return settings
+        if settings is not None and not isinstance(settings, Mapping):
+            raise ConfigError(
+                f"settings of {self.name} are {settings!r}, a {type(settings).__name__}: give a mapping, or a {self.config.__name__}"
+            )
         known = {f.name: f for f in dataclasses.fields(self.config)}
         given = dict(settings or {})
         for name, value in given.items():
@@ -134,7 +138,7 @@ def pack_config(config: Any) -> bytes:
     letters = "".join(_LETTER[_KIND[_type_name(f)]] for f in fields)
     try:
         return struct.pack("<" + letters, *(getattr(config, f.name) for f in fields))
-    except struct.error as error:
+    except (struct.error, OverflowError) as error:
         raise ConfigError(f"a setting of {type(config).__name__} does not fit its C type: {error}") from None
 
 
@@ -145,6 +149,11 @@ def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
     entries, chunks = [], []
     for name, given in params.items():
         array = np.ascontiguousarray(given)
+        if array.dtype not in DTYPE_CODE or array.ndim > lib.PV_MAX_NDIM or len(name.encode()) >= lib.PV_NAME_BYTES:
+            raise ConfigError(
+                f"params {name!r} has type {array.dtype} and {array.ndim} axes: use one of {', '.join(DTYPES)}, "
+                f"at most {lib.PV_MAX_NDIM} axes, and a name under {lib.PV_NAME_BYTES} bytes"
+            )
         at = -(-at // 64) * 64
         item = ffi.new("pv_param*")
         item.name = name.encode()

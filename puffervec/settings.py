@@ -11,9 +11,12 @@ import numpy as np
 
 from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError
+from puffervec.processes import START_METHODS
 from puffervec.slab import SPLITS
 
 MOST_ENVS = 2**31 - 1
+MOST_WORKERS = 4096
+MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
         if halves_by_workers:
             return 2 * max(1, min(usable_cores(), per_half))
         return max(1, min(usable_cores(), per_half))
-    workers = whole("num_workers", value, 1)
+    workers = whole("num_workers", value, 1, MOST_WORKERS)
     if halves_by_workers and workers % 2:
         raise ConfigError(f"num_workers is {workers}: two buffers need an even number, half for each; or use split='envs'")
     share = workers // 2 if halves_by_workers else workers
@@ -84,11 +87,32 @@ def check_settings(
         raise ConfigError(f"split is {split!r}: use 'workers' or 'envs'")
     if envs % buffers:
         raise ConfigError(f"num_envs is {envs}: two buffers need an even number, half of the envs each")
-    if not isinstance(timeout_s, (int, float)) or not timeout_s > 0:
+    for name, value in (("strict", strict), ("copy", copy)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise ConfigError(f"{name} is {value!r}: use True or False")
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not timeout_s > 0:
         raise ConfigError(f"timeout_s is {timeout_s!r}: give seconds greater than 0")
+    if start_method not in START_METHODS:
+        raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join(START_METHODS)}")
+    if seed is not None:
+        check_seed(seed, envs)
     workers = _workers(num_workers, envs, buffers, split, in_process)
     cores = (None,) * workers if in_process else _pins(pin, workers)
     return VectorSettings(envs, workers, buffers, split, seed, cores, strict, copy, float(timeout_s), start_method)
+
+
+def check_seed(seed: Any, num_envs: int) -> None:
+    """Raise ConfigError unless `seed` is a whole number, or a sequence of one per env."""
+    if isinstance(seed, (list, tuple, np.ndarray)):
+        if len(seed) != num_envs:
+            raise ConfigError(f"seed has {len(seed)} entries for {num_envs} envs: give one per env, or one number")
+        for entry in seed:
+            whole("an entry of seed", entry, 0, MOST_SEED)
+    elif isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        if not 0 <= int(seed) <= MOST_SEED:
+            raise ConfigError(f"seed is {seed}: use 0 to 2**63 - 1")
+    else:
+        raise ConfigError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
 
 
 def env_seeds(seed: Any, num_envs: int) -> np.ndarray:
@@ -97,12 +121,7 @@ def env_seeds(seed: Any, num_envs: int) -> np.ndarray:
     Raises:
         ConfigError: a negative or non-integer seed, or a sequence of another length.
     """
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-        if not 0 <= int(seed) < 2**63:
-            raise ConfigError(f"seed is {seed}: use 0 to 2**63 - 1")
+    check_seed(seed, num_envs)
+    if isinstance(seed, (int, np.integer)):
         return np.uint64(seed) + np.arange(num_envs, dtype=np.uint64)
-    if isinstance(seed, (list, tuple, np.ndarray)):
-        if len(seed) != num_envs:
-            raise ConfigError(f"seed has {len(seed)} entries for {num_envs} envs: give one per env, or one number")
-        return np.array([whole("a seed", entry, 0, 2**63 - 1) for entry in seed], dtype=np.uint64)
-    raise ConfigError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
+    return np.array([int(entry) for entry in seed], dtype=np.uint64)

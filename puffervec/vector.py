@@ -117,7 +117,10 @@ class VectorEnv:
         raise NotImplementedError
 
     def _sent(self, half: int) -> None:
-        """Called after a command was published to the workers of `half` (-1 - worker: to one worker)."""
+        """Called after a command was published to the workers of `half`."""
+
+    def _sent_one(self, worker: int, half: int) -> None:
+        """Called after a command was published to one worker of `half`."""
 
     def _check_workers(self, workers: Sequence[int]) -> None:
         """Raise if one of the workers has died."""
@@ -351,10 +354,11 @@ class VectorEnv:
             ConfigError: an env or a task that is not there.
         """
         self._require_open()
-        ids = np.asarray(env_ids, np.int64)
+        ids, wanted = _whole_numbers("env ids", env_ids), _whole_numbers("tasks", tasks)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_envs):
             raise ConfigError(f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to {self.num_envs - 1}")
-        wanted = np.broadcast_to(np.asarray(tasks, np.int64), ids.shape)
+        if wanted.ndim and wanted.shape != ids.shape:
+            raise ConfigError(f"set_tasks: {wanted.size} tasks for {ids.size} envs: give one per env, or one number")
         if wanted.size and wanted.min() < -1:
             raise ConfigError(f"set_tasks: task {wanted.min()}: tasks are 0 and up, or -1 for the env's own choice")
         self._tasks[ids] = wanted
@@ -375,8 +379,8 @@ class VectorEnv:
 
     def peek(self, env: int) -> dict[str, np.ndarray]:
         """Return a copy of the readable state of one env, by field name. Its half must not be under way."""
-        worker = self._worker_of(env, "peek")
-        self._command_one(worker, lib.PV_PEEK, env, 1)
+        worker, half = self._worker_of(env, "peek")
+        self._command_one(worker, half, lib.PV_PEEK, env, 1)
         row = np.frombuffer(self._transfer(worker), self._state_dtype, 1)[0]
         return {field.name: np.array(row[field.name]) for field in self.spec.state_fields}
 
@@ -385,8 +389,8 @@ class VectorEnv:
         self._require_open()
         saved: list[bytes] = []
         size = self._saved_bytes
-        for worker, first, count in self._transfers("save"):
-            self._command_one(worker, lib.PV_SAVE, first, count)
+        for worker, half, first, count in self._transfers("save"):
+            self._command_one(worker, half, lib.PV_SAVE, first, count)
             region = self._transfer(worker)
             for i in range(count):
                 saved.append(self._tasks[first + i].tobytes() + bytes(region[i * size : (i + 1) * size]))
@@ -406,12 +410,12 @@ class VectorEnv:
         if wrong:
             found = wrong.pop()
             raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
-        for worker, first, count in self._transfers("load"):
+        for worker, half, first, count in self._transfers("load"):
             region = self._transfer(worker)
             for i in range(count):
                 self._tasks[first + i] = np.frombuffer(states[first + i], np.int64, 1)[0]
                 region[i * size : (i + 1) * size] = states[first + i][8:]
-            self._command_one(worker, lib.PV_LOAD, first, count)
+            self._command_one(worker, half, lib.PV_LOAD, first, count)
         self._state = [READY] * self.num_buffers
         self._recv_half = self._send_half = 0
         self._seeded = True
@@ -420,51 +424,55 @@ class VectorEnv:
     def _saved_bytes(self) -> int:
         return int(self.spec.save_bytes + self._slab.env_row_bytes)
 
-    def _worker_of(self, env: int, verb: str) -> int:
+    def _worker_of(self, env: int, verb: str) -> tuple[int, int]:
+        """Return the worker and the half of an env whose half is not under way."""
         self._require_open()
         index = whole(f"{verb}: env", env, 0, self.num_envs - 1)
         for half in range(self.num_buffers):
             for worker in self._workers[half]:
                 if index in _span(lib.pv_slab_span(self._slab, worker, half)):
-                    if self._state[half] in (PENDING, IDLE):
-                        raise CallOrderError(f"{verb}: half {half}, with env {index}, is {self._state[half]}: call recv first")
-                    return worker
+                    self._require_rows(half, verb)
+                    return worker, half
         raise AssertionError("every env has a worker")
 
-    def _transfers(self, verb: str) -> list[tuple[int, int, int]]:
-        """Return (worker, first env, count) in env order, cut so that each fits the transfer region."""
+    def _require_rows(self, half: int, verb: str) -> None:
+        if self._state[half] in (PENDING, IDLE):
+            expected = "recv" if self._state[half] is PENDING else "async_reset and recv"
+            raise CallOrderError(f"{verb}: half {half} is {self._state[half]}: call {expected} first")
+
+    def _transfers(self, verb: str) -> list[tuple[int, int, int, int]]:
+        """Return (worker, half, first env, count) in env order, cut so that each fits the transfer region."""
         for half, state in enumerate(self._state):
-            if state is PENDING:
-                raise CallOrderError(f"{verb}: half {half} is {state}: call recv first")
+            if verb != "load" or state is PENDING:  # a vec env that was never reset may be loaded into
+                self._require_rows(half, verb)
         cut = []
         for half in range(self.num_buffers):
             for worker in self._workers[half]:
                 envs = _span(lib.pv_slab_span(self._slab, worker, half))
                 for first in range(envs.start, envs.stop, self._slab.transfer_envs):
-                    cut.append((worker, first, min(self._slab.transfer_envs, envs.stop - first)))
+                    cut.append((worker, half, first, min(self._slab.transfer_envs, envs.stop - first)))
         return cut
 
     def _transfer(self, worker: int) -> memoryview:
         offset = self._slab.transfers_offset + worker * self._slab.transfer_bytes
         return self._buffer[offset : offset + self._slab.transfer_bytes]
 
-    def _command_one(self, worker: int, semaphore: int, first: int, count: int) -> None:
-        """Send a command to one worker on its home line, and wait for it."""
-        home = lib.pv_worker_home(self._slab, worker)
-        lib.pv_turn_send_one(self._slab, worker, home, semaphore, first, count, self._waiter)
-        self._sent(-1 - worker)
-        self._await_one(worker, home, self.settings.timeout_s)
+    def _command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
+        """Send a command to one worker, and wait for it. On the line of `half`, which must have no turn under way; the other may."""
+        lib.pv_turn_send_one(self._slab, worker, half, semaphore, first, count, self._waiter)
+        self._sent_one(worker, half)
+        self._await_one(worker, half, self.settings.timeout_s)
 
-    def _await_one(self, worker: int, home: int, timeout_s: float) -> None:
+    def _await_one(self, worker: int, half: int, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         result, resume = -1, 0
         while result < 0:
-            result = lib.pv_turn_recv_one(self._slab, worker, home, self._waiter, SLICE_NS, resume)
+            result = lib.pv_turn_recv_one(self._slab, worker, half, self._waiter, SLICE_NS, resume)
             if result < 0:
                 self._look_around([worker], worker, deadline)
             resume = 1
         if result & lib.PV_TURN_FAILED:
-            self._raise_failure(home)
+            self._raise_failure(half)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 
@@ -493,6 +501,19 @@ class VectorEnv:
 
 _RECV_ARRAYS = ("observations", "rewards", "terminals", "truncations", "agent_ids", "masks")
 _AGENT_IDS = _RECV_ARRAYS.index("agent_ids")
+
+
+def _whole_numbers(name: str, given: Any) -> np.ndarray:
+    """Return `given` as an int64 array, or raise ConfigError."""
+    try:
+        array = np.asarray(given)
+        if array.size and array.dtype.kind in "iu" and array.max() <= np.iinfo(np.int64).max:
+            return array.astype(np.int64)
+        if array.size == 0:
+            return np.zeros(array.shape, np.int64)
+    except (ValueError, OverflowError):
+        pass
+    raise ConfigError(f"set_tasks: {name} are {given!r}: give whole numbers below 2**63")
 
 
 def _span(span: Any) -> range:

@@ -25,13 +25,23 @@ class ManyInOne(Serial):
     """Serial with any number of workers, so that the share of each can be looked at without processes."""
 
 
+class Lazy(ManyInOne):
+    """ManyInOne whose workers run only single commands (peek, save, load) while `asleep` is set; turns stay pending."""
+
+    asleep = False
+
+    def _sent(self, half: int) -> None:
+        if not self.asleep:
+            super()._sent(half)
+
+
 class OneAtATime(ManyInOne):
     """ManyInOne that lets only worker `serve_only` run while it is set; the others' turns stay pending."""
 
     serve_only: int | None = None
 
     def _sent(self, half: int) -> None:
-        if half >= 0 and self.serve_only is not None:
+        if self.serve_only is not None:
             lib.pv_worker_serve(self._opened + self.serve_only, half)
         else:
             super()._sent(half)

@@ -139,9 +139,10 @@ def test_an_env_type_may_be_given_instead_of_a_name() -> None:
 def test_params_are_laid_out_as_the_header_says() -> None:
     arrays: dict[str, np.ndarray] = {
         "floats": np.arange(6, dtype=np.float32).reshape(2, 3),
-        "one": np.array(7, np.int64),
+        "one": np.array([7], np.int64),
         "bytes": np.array([1, 2, 3], np.uint8),
         "strided": np.arange(10, dtype=np.int32)[::2],
+        "cube": np.arange(8, dtype=np.int16).reshape(2, 2, 2),
         "none": np.zeros((0, 4), np.int16),
     }
     blob = native.pack_params(arrays)
@@ -149,8 +150,8 @@ def test_params_are_laid_out_as_the_header_says() -> None:
     ffi.memmove(held, blob, len(blob))
     head = ffi.cast("pv_params*", held)
     entries = ffi.cast("pv_param*", head + 1)
-    assert (head.bytes, head.count) == (len(blob), 5)
-    end = ffi.sizeof("pv_params") + 5 * ffi.sizeof("pv_param")
+    assert (head.bytes, head.count) == (len(blob), 6)
+    end = ffi.sizeof("pv_params") + 6 * ffi.sizeof("pv_param")
     for i, (name, array) in enumerate(arrays.items()):
         entry = entries[i]
         assert ffi.string(entry.name).decode() == name

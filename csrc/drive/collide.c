@@ -63,25 +63,30 @@ static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
     }
 }
 
-// Leaves in `near` the bodies whose circle touches that of agent i and whose pair with i was not seen from the other side.
-PV_CLONES static uint32_t bodies_near(const drive_bodies* bodies, uint32_t i, uint32_t* near) {
+// Sets touch[j] to 1 for the bodies whose circle touches that of body i, 0 for others, up to a multiple of 16.
+PV_CLONES static void circles_touch(const drive_bodies* bodies, uint32_t i, uint8_t* restrict touch) {
     float x = bodies->x[i], y = bodies->y[i], radius = bodies->radius[i];
-    uint32_t count = 0;
-    for (uint32_t base = 0; base < bodies->count; base += LANES) {
-        int32_t touch[LANES], any = 0;
-        for (uint32_t j = 0; j < LANES; j++) { // the arrays are readable up to a multiple of 16
-            float dx = bodies->x[base + j] - x, dy = bodies->y[base + j] - y, reach = radius + bodies->radius[base + j];
-            touch[j] = dx * dx + dy * dy <= reach * reach;
-            any |= touch[j];
-        }
-        if (!any) continue;
-        uint32_t end = base + LANES < bodies->count ? base + LANES : bodies->count;
+    uint32_t end = (bodies->count + LANES - 1) / LANES * LANES; // the arrays are readable up to there
+    for (uint32_t j = 0; j < end; j++) {
+        float dx = bodies->x[j] - x, dy = bodies->y[j] - y, reach = radius + bodies->radius[j];
+        touch[j] = dx * dx + dy * dy <= reach * reach;
+    }
+}
+
+// Checks agent i with every body that it was not yet checked with from the other side.
+static void check_agent(drive_turn* turn, uint32_t i, int moved) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    uint8_t* touch = turn->scratch.touch;
+    circles_touch(bodies, i, touch);
+    for (uint32_t base = 0; base < bodies->count; base += 8) {
+        uint64_t eight;
+        memcpy(&eight, touch + base, sizeof eight);
+        if (!eight) continue;
+        uint32_t end = base + 8 < bodies->count ? base + 8 : bodies->count;
         for (uint32_t j = base; j < end; j++) {
-            near[count] = j;
-            count += (uint32_t)(touch[j - base] && (bodies->row[j] < 0 || j > i));
+            if (touch[j] && j != i && (bodies->row[j] < 0 || j > i)) check_pair(turn, i, j, moved);
         }
     }
-    return count;
 }
 
 void drive_collisions(drive_turn* turn, int moved) {
@@ -90,9 +95,7 @@ void drive_collisions(drive_turn* turn, int moved) {
     for (uint32_t row = first; row < first + turn->slot->count; row++) turn->agents.flags[row] &= ~DRIVE_COLLIDED;
     memset(turn->scratch.new_contacts + first, 0, turn->slot->count * sizeof(uint32_t));
     for (uint32_t i = 0; i < bodies->count; i++) {
-        if (bodies->row[i] < 0) continue;
-        uint32_t count = bodies_near(bodies, i, turn->scratch.index);
-        for (uint32_t n = 0; n < count; n++) check_pair(turn, i, turn->scratch.index[n], moved);
+        if (bodies->row[i] >= 0) check_agent(turn, i, moved);
     }
 }
 

@@ -68,11 +68,6 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->goal_step[row] = 0;
 }
 
-static void find_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
-    drive_nearest_segments(&turn->scene, PV_EDGE, turn->agents.x[row], turn->agents.y[row], (uint32_t)turn->config->edges,
-                           turn->config->range_m, &turn->scratch, edges);
-}
-
 void drive_slot_start(drive_turn* turn) {
     drive_slot* slot = turn->slot;
     slot->clock = 0;
@@ -87,9 +82,9 @@ void drive_slot_start(drive_turn* turn) {
     drive_collisions(turn, 0); // what touches at the start is no event
     for (row = slot->row; row < end; row++) {
         drive_near edges;
-        find_edges(turn, row, &edges);
+        drive_observe_edges(turn, row, &edges);
         if (drive_touches_edge(turn, row, &edges, 0)) turn->agents.flags[row] |= DRIVE_OFFROAD;
-        drive_observe(turn, row, &edges);
+        drive_observe(turn, row);
         write_flags(turn, row, 0.0f, 0, 0, 1);
     }
     turn->block->counters[DRIVE_COUNTER_ACTIVE] += slot->count;
@@ -198,9 +193,9 @@ void drive_slot_advance(drive_turn* turn) {
         }
         drive_near edges;
         int terminal;
-        find_edges(turn, row, &edges);
+        drive_observe_edges(turn, row, &edges);
         float reward = judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &terminal);
-        drive_observe(turn, row, &edges);
+        drive_observe(turn, row);
         write_flags(turn, row, reward, terminal, out_of_time && !terminal, 1);
         left -= (uint32_t)terminal;
     }

@@ -38,7 +38,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 11 * (uint64_t)layout->bodies + 5 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
+    return 12 * (uint64_t)layout->bodies + 5 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
 }
 
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
@@ -77,13 +77,14 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     TAKE(old_y, agents);
     TAKE(old_cosine, agents);
     TAKE(old_sine, agents);
-    TAKE(distance, near);
+    TAKE(square, near);
 #undef TAKE
     uint32_t* integers = (uint32_t*)(void*)at;
     out->bodies.object = integers;
     out->bodies.row = (int32_t*)(void*)(integers + bodies);
     out->new_contacts = integers + 2 * bodies;
     out->index = integers + 2 * bodies + agents;
+    out->touch = (uint8_t*)(out->index + near);
     out->bodies.count = 0;
 }
 

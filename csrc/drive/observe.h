@@ -68,3 +68,6 @@ enum { DRIVE_EGO_COLUMNS(COLUMN) DRIVE_EGO };
 enum { DRIVE_PARTNER_COLUMNS(COLUMN) DRIVE_PARTNER };
 enum { DRIVE_SEGMENT_COLUMNS(COLUMN) DRIVE_SEGMENT };
 #undef COLUMN
+#define SCALE(block, name, unit, scale) static const float DRIVE_SCALE_##block##_##name __attribute__((unused)) = scale;
+DRIVE_COLUMNS(SCALE)
+#undef SCALE

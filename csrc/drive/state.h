@@ -148,16 +148,23 @@ typedef struct drive_scratch {
     drive_bodies bodies;
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
     uint32_t* new_contacts;                       // (A,) of this step
-    float* distance;                              // (max(segments, bodies),) squared distances
+    float* square;                                // (max(segments, bodies),) squared distances
     uint32_t* index;                              // (max(segments, bodies),)
+    uint8_t* touch;                               // (bodies,)
 } drive_scratch;
 
 // The nearest found: sorted by distance, ties by index.
 typedef struct drive_near {
     uint32_t count;
-    uint32_t index[DRIVE_MAX_K + 16];
-    float square[DRIVE_MAX_K + 16]; // squared distances, m^2
+    uint32_t index[DRIVE_MAX_K];
+    float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
+
+// Where an agent looks from.
+typedef struct drive_pose {
+    float x, y, cosine, sine;
+    float bound; // of the values that it writes
+} drive_pose;
 
 // What most functions of a turn need, resolved once per slot.
 typedef struct drive_turn {
@@ -199,18 +206,21 @@ void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t
 void drive_collisions(drive_turn* turn, int moved); // sets DRIVE_COLLIDED and scratch.new_contacts of the slot's rows
 int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* edges, int moved);
 
-// nearest.c
-void drive_nearest_segments(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
-                            const drive_scratch* scratch, drive_near* out);
-void drive_nearest_bodies(const drive_bodies* bodies, float x, float y, int32_t row, uint32_t k, float range_m,
-                          const drive_scratch* scratch, drive_near* out);
+// segments.c: the k nearest segments of a type; writes k entries to out
+void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
+                          const drive_scratch* scratch, float* out, drive_near* near);
 uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m, uint32_t* index); // all of them
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
+
+// partners.c: the k nearest bodies, not that of `row`; writes k entries to out
+void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k, float range_m,
+                          const drive_scratch* scratch, float* out, drive_near* near);
 uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
 
 // observe.c
 void drive_describe_observation(const pv_drive_config* config, pv_group_spec* group);
-void drive_observe(const drive_turn* turn, uint32_t row, const drive_near* edges); // writes the row's observation
+void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges);   // writes the row's edges, hands them to the judge
+void drive_observe(const drive_turn* turn, uint32_t row);                            // writes the rest of the row
 
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows

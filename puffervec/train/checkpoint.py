@@ -58,7 +58,8 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     final = _free_name(parent, checkpoint.manifest["counters"]["agent_steps"])
     partial = parent / f"{_HIDDEN}{os.getpid()}"
-    shutil.rmtree(partial, ignore_errors=True)
+    for rest in parent.glob(f"{_HIDDEN}*"):  # Of a run that was killed; the run's lock keeps others out.
+        shutil.rmtree(rest, ignore_errors=True)
     partial.mkdir()
     try:
         hashes = {}

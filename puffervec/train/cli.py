@@ -114,9 +114,10 @@ def run_train(args: list[str]) -> int:
         return 0
     config, checkpoint = parse_train(args)
     from puffervec.train.loop import Trainer
-    from puffervec.train.report import print_summary
+    from puffervec.train.report import print_scenes, print_summary
 
     with Trainer(config, checkpoint=checkpoint) as trainer:
+        print_scenes(config)
         print(trainer.describe())
         print(f"run folder: {trainer.folder}", flush=True)
         with stop_on_signals(trainer) as received:

@@ -69,10 +69,10 @@ Result = TypeVar("Result")
 class ThreadTeam:
     """Threads that each run whole pieces of work with single-threaded torch kernels.
 
-    torch's own way is to split every kernel over its threads and to wait for all of them after each; on a CPU shared with env workers
-    (or anything else) each such wait can last a whole time slice. Pieces of some milliseconds cost one wait per minibatch:
-    measured on 2 cores, 1.3 times as fast alone and 8 times as fast beside another busy process. And since pieces do not
-    depend on the number of threads, neither do the results.
+    torch's own way is to split every kernel over its threads and to wait for all of them after each; on a CPU shared with env
+    workers (or anything else) each such wait can last a whole time slice. Pieces of some milliseconds cost one wait per
+    minibatch: on 2 cores, 1.2 times as fast alone, several times as fast beside another busy process. And since the pieces
+    do not depend on the number of threads, neither do the results.
     """
 
     def __init__(self, count: int) -> None:

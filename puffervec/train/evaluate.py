@@ -77,7 +77,11 @@ class PolicyActor:
         reset = self._reset.get(key, torch.ones(count, dtype=torch.bool, device=self.device))
         idle = ~rows.masks | rows.terminals | rows.truncations
         # Without memory only the rows that act need the policy: most rows of an evaluation are done before the last one is.
-        picked = slice(None) if state else np.flatnonzero(~idle)
+        picked = np.arange(count) if state else np.flatnonzero(~idle)
+        if not len(picked):
+            return np.zeros(
+                count if group.action_kind == "discrete" else (count, ActionSpec.of(group).dims), group.action_dtype
+            )
         given = {k: self._tensor(v[picked]) for k, v in obs.items()} if isinstance(obs, dict) else self._tensor(obs[picked])
         allowed = None if rows.action_masks is None else self._tensor(rows.action_masks[picked])
         heads, value, self._states[key] = policy(given, state, reset, allowed)
@@ -124,6 +128,22 @@ def evaluation_hook(target: str) -> Callable[..., Any] | None:
         return None
     module, _, function = where.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def companion(target: str, module: str, name: str) -> Callable[..., Any] | None:
+    """Return a function that lies beside the env's own evaluation (`evaluate:draw`, `baselines:baseline`,
+    `describe:describe_scenes`), or None where the env has no evaluation of its own or no such function."""
+    where = puffervec.envs.get(target).evaluate
+    if where is None:
+        return None
+    package = where.partition(":")[0].rpartition(".")[0]
+    try:
+        found: Callable[..., Any] | None = getattr(importlib.import_module(f"{package}.{module}"), name, None)
+    except ModuleNotFoundError as error:
+        if error.name != f"{package}.{module}":
+            raise
+        return None
     return found
 
 

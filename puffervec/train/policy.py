@@ -64,7 +64,7 @@ class MLPPolicy(nn.Module):
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: the rows it acts for; section: `hidden` gives the widths."""
         super().__init__()
-        self.field_names = tuple(field.name for field in group.fields)
+        self.fields = tuple((field.name, field.shape or (1,)) for field in group.fields)
         features = sum(math.prod(field.shape) for field in group.fields)
         self.trunk = mlp((features, *section.hidden))
         self.output = ActorCritic(section.hidden[-1], ActionSpec.of(group))
@@ -78,8 +78,8 @@ class MLPPolicy(nn.Module):
     ) -> tuple[Heads, Tensor, State]:
         """See the head of this file."""
         if isinstance(obs, dict):
-            lead = obs[self.field_names[0]].shape[: -1 if obs[self.field_names[0]].dim() > 1 else None]
-            obs = torch.cat([obs[name].float().reshape(*lead, -1) for name in self.field_names], dim=-1)
+            parts = [obs[name].float().flatten(obs[name].dim() - len(shape)) for name, shape in self.fields]
+            obs = torch.cat(parts, dim=-1)
         heads, value = self.output(self.trunk(obs.to(torch.get_default_dtype())))
         return masked(heads, action_mask), value, state
 

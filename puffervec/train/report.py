@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import puffervec.envs
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import evaluate as ev
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import TIME_PARTS, clock
@@ -32,6 +32,13 @@ class EvalRequest:
     deterministic: bool
 
 
+def print_scenes(config: TrainConfig) -> None:
+    """Say what the env trains on, where it can tell: number of scenes, what was left out, how far agents see."""
+    describe = ev.companion(config.target, "describe", "describe_scenes")
+    if describe is not None:
+        print(describe(config.env).text())
+
+
 def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float], final_eval: bool) -> None:
     """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next."""
     if metrics:
@@ -49,9 +56,17 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
     scenes = " --png scene.png" if hasattr(config.env, "scenes") else ""
     print("\nTry next:")
     print(f"  puffer-train eval {folder}{scenes}")
-    print(f"  puffer-train {config.target} --resume {folder} --total-timesteps {2 * config.train.total_timesteps}")
+    print(f"  puffer-train {config.target} --resume {folder} {_longer(config, metrics)}")
     if hasattr(config.env, "scenes"):
         print(f"  puffer-train {config.target} --scenes FOLDER")
+
+
+def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> str:
+    """Flags for a run twice as long, by the budget that ended this one."""
+    section = config.train
+    if section.time_limit_s > 0 and metrics.get("step", 0) < section.total_timesteps:
+        return f"--time-limit-s {2 * section.time_limit_s:g}"
+    return f"--total-timesteps {2 * section.total_timesteps}"
 
 
 def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
@@ -78,15 +93,47 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
         config, policies = ev.load_policies(path, device)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
-    if evaluation := ev.evaluation_hook(config.target):
-        return _own_evaluation(evaluation, config, actor, label, request, per_scene)
+    if ev.evaluation_hook(config.target) is not None:
+        return _own_evaluation(config, actor, label, request, per_scene)
     return _generic_evaluation(config, actor, label, request)
 
 
-def _own_evaluation(
-    evaluation: Any, config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest, per_scene: bool
-) -> int:
-    raise NotImplementedError
+def _own_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest, per_scene: bool) -> int:
+    """Rates per scene, as the env's own evaluation counts them; optionally a picture of one scene."""
+    from rich.console import Console
+
+    evaluate, draw = ev.companion(config.target, "evaluate", "evaluate"), ev.companion(config.target, "evaluate", "draw")
+    assert evaluate is not None and draw is not None
+    if request.png is not None:
+        _check_picture(request.png)
+    env = config.env
+    if hasattr(env, "scenes"):
+        env = dataclasses.replace(env, scenes=request.scenes or ("held-out" if env.scenes == "generated" else env.scenes))
+    if actor is None or request.baseline is not None:
+        baseline = ev.companion(config.target, "baselines", "baseline")
+        assert baseline is not None and request.baseline is not None
+        actor, label = baseline(request.baseline), request.baseline
+    found = evaluate(actor, env, episodes=request.episodes or 1, seed=request.seed)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    title = f"{config.target}: {label} on {getattr(env, 'scenes', 'its scenes')}"
+    shown = found if per_scene else dataclasses.replace(found, scenes=())
+    console.print(shown.table(title))
+    if request.png is not None:
+        scene = draw(request.png, actor, env, seed=request.seed)
+        print(f"{request.png}: {scene}, driven by {label}")
+    return 0
+
+
+def _check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before the time for the evaluation is spent."""
+    if path.suffix.lower() != ".png":
+        raise ConfigError(f"--png {path}: the name must end in .png")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"--png {path}: there is no folder {path.absolute().parent}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("--png needs matplotlib: pip install 'puffervec[plot]'")
 
 
 def _generic_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest) -> int:

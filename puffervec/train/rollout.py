@@ -34,7 +34,7 @@ _TORCH_DTYPES = {
 }
 
 
-PIECE_ROWS = 512  # Rows that a thread takes at once: what the caches hold of a small policy, and some milliseconds of work.
+PIECE_ROWS = 256  # Rows that a thread takes at once: what the caches hold of a small policy, and some milliseconds of work.
 
 
 class Storage:

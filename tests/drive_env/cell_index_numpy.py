@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slow, obvious cell index: which segments can be among the k nearest of some point of a cell. Twin of csrc/drive/index.c."""
+"""The slow, obvious cell index: segments that can be among the k nearest of a point of a cell. Twin of csrc/drive/index.c."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from drive_env.grid import Grid, Segments
 from drive_env.packed import CELL, CELL_EMPTY
 
 
-def build_index(
-    segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float
-) -> tuple[np.ndarray, np.ndarray]:
+def build_index(segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float) -> tuple[np.ndarray, np.ndarray]:
     """Cells (ny * nx,) CELL and candidates (n,) uint16, as drive_env.grid.build_index."""
     cells = np.zeros(grid.nx * grid.ny, dtype=CELL)
     cells["first"] = CELL_EMPTY
@@ -40,9 +38,7 @@ def kth(values: np.ndarray, k: int) -> float:
     return float(np.partition(values, k - 1)[k - 1]) if 0 < k <= len(values) else float("inf")
 
 
-def box_distances(
-    start: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def box_distances(start: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Least and greatest distance of each segment (n, 2) from the points of a box."""
     corners = np.array([[low[0], low[1]], [high[0], low[1]], [high[0], high[1]], [low[0], high[1]]])
     to_corner = np.stack([point_distance(corner, start, end) for corner in corners])

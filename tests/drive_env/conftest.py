@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the tests of drive_env share: a tiny scene, a private cache, the real scenes where they are, the slow twin of the index."""
+"""What the tests of drive_env share: a tiny scene, a private cache, the real scenes, the slow twin of the index."""
 
 from __future__ import annotations
 

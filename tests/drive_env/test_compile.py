@@ -15,8 +15,8 @@ import pytest
 from drive_env import packed
 from drive_env.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes import LeftOut, read_folder, scene_from_tree
-from drive_env.schema import Scene
 from drive_env.sceneset import SceneSet, write_scene_set
+from drive_env.schema import Scene
 from drive_env.simplify import segment_distance
 from puffervec.errors import SceneError
 
@@ -79,7 +79,7 @@ def ends(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_segments(scene: Scene, head: Any, arrays: dict[str, np.ndarray], bound_m: float) -> None:
-    """Every point of every lane, line and edge lies within the bound of its own polyline's segments, and they are well formed."""
+    """All points of lanes, lines and edges lie within the bound of their own polyline's segments, which are well formed."""
     start, end = ends(arrays)
     origin = np.array([head["origin_x"], head["origin_y"]])
     assert arrays["half"].min(initial=1.0) > 0 and arrays["half"].max(initial=0.0) <= 7.5 + 1e-4
@@ -111,7 +111,9 @@ def test_segments_of_the_tiny_scene(tiny_tree: MakeTree, tmp_path: Path, index_t
     check_segments(scene, head, arrays, 0.1)
 
 
-def test_roads_without_extent_and_other_elements_make_no_segments(tiny_tree: MakeTree, index_twin: ModuleType, tmp_path: Path) -> None:
+def test_roads_without_extent_and_other_elements_make_no_segments(
+    tiny_tree: MakeTree, index_twin: ModuleType, tmp_path: Path
+) -> None:
     tree = tiny_tree()
     point = {"x": 1.0, "y": 2.0, "z": 0.0}
     tree["roads"] = [

@@ -34,7 +34,9 @@ def folder(tiny_tree: MakeTree, tmp_path: Path) -> Path:
 def test_a_folder_is_compiled_once(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepare_scenes(DriveConfig(scenes=str(folder)))
     assert first.scenes.names == ["a.json", "b.json"]
-    assert [(item.path.name, item.reason.split(",")[0]) for item in first.left_out] == [("c.json", "the scene has a single frame")]
+    assert [(item.path.name, item.reason.split(",")[0]) for item in first.left_out] == [
+        ("c.json", "the scene has a single frame")
+    ]
     assert first.path.parent == cache / "scenes"
     content = first.path.read_bytes()
 
@@ -51,7 +53,13 @@ def test_what_the_bytes_depend_on_is_in_the_key(folder: Path, cache: Path, tiny_
     base = {"scenes": str(folder)}
     paths = [
         prepare_scenes(DriveConfig(**settings)).path
-        for settings in (base, {**base, "lanes": 20}, {**base, "edges": 20}, {**base, "range_m": 60.0}, {**base, "simplify_m": 0.2})
+        for settings in (
+            base,
+            {**base, "lanes": 20},
+            {**base, "edges": 20},
+            {**base, "range_m": 60.0},
+            {**base, "simplify_m": 0.2},
+        )
     ]
     (folder / "a.json").write_text(json.dumps(tiny_tree(cars=1)))
     paths.append(prepare_scenes(DriveConfig(**base)).path)

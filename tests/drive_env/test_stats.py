@@ -12,7 +12,8 @@ from drive_env.stats import clustered, wilson
 
 def test_wilson_against_published_values() -> None:
     # Newcombe 1998, Statistics in Medicine 17, table I, method 3.
-    for hits, count, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)):
+    table = ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718))
+    for hits, count, low, high in table:
         found = wilson(hits, count)
         assert found[0] == pytest.approx(low, abs=1e-4) and found[1] == pytest.approx(high, abs=1e-4)
 

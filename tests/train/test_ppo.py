@@ -91,7 +91,8 @@ def filled_storage(rows: int = 6, horizon: int = 5, invalid: float = 0.3) -> Sto
 def updater(storage: Storage, minibatches: int = 2, **section: Any) -> Updater:
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,)))
-    return Updater(policy, storage, TrainSection(**section), minibatches, False, torch.Generator().manual_seed(2), ThreadTeam(1))
+    generator = torch.Generator().manual_seed(2)
+    return Updater(policy, storage, TrainSection(**section), minibatches, False, generator, ThreadTeam(1))
 
 
 def weights(u: Updater) -> torch.Tensor:
@@ -168,7 +169,7 @@ def test_bandit_is_learned(small: Small) -> None:
     config = small(
         env={"num_agents": 4, "episode_length": 8},
         vec={"num_envs": 8},
-        train={"horizon": 16, "lr": 0.02, "total_timesteps": 15_000, "gamma": 0.0, "entropy_coef": 0.0, "anneal_lr": False},
+        train={"horizon": 16, "lr": 0.02, "total_timesteps": 40_000, "gamma": 0.0, "entropy_coef": 0.0, "anneal_lr": False},
         policy={"hidden": (16,)},
     )
     with Trainer(config, policies={"default": Unseeing()}) as trainer:

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Ranking by counting, shared by the two searches (segments.c, partners.c): the k smallest of up to RANKED squared distances, sorted,
+// ties to the smaller index. For each entry one counts how many come before it: n^2 comparisons, but without a branch and 16 at a
+// time, which for n < 64 beats any sorting. Larger sets are narrowed first, by bisection on the distance.
+#pragma once
+
+#include "kernels.h"
+#include "state.h"
+
+#define RANKED 64           // most entries that are ranked
+#define FAR_BITS 0x7F800000 // +infinity as bits: beyond the range
+
+// Floats >= 0 have the order of their bits.
+DRIVE_INLINE int32_t bits_of(float v) {
+    int32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+// later[i][lane] is 1 for the lanes behind lane i.
+static const drive_i16 later[LANES] = {
+    {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0},
+};
+
+// order[r] = position of the r-th smallest of `padded` keys (a multiple of 16, at most RANKED), equal ones by position: an entry
+// before precedes key j if it is at most key_j, which is less than key_j + 1; one behind if it is less than key_j.
+DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t padded, uint32_t* order) {
+    for (uint32_t j = 0; j < padded; j += LANES) {
+        drive_i16 key, even = {0}, odd = {0};
+        int32_t ranks[LANES];
+        memcpy(&key, keys + j, sizeof key);
+        drive_i16 or_equal = key + 1;
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < j; i += 2) {
+            even -= keys[i] < or_equal;
+            odd -= keys[i + 1] < or_equal;
+        }
+#pragma GCC unroll 8
+        for (uint32_t i = 0; i < LANES; i += 2) {
+            even -= keys[j + i] < key + later[i];
+            odd -= keys[j + i + 1] < key + later[i + 1];
+        }
+#pragma GCC unroll 4
+        for (uint32_t i = j + LANES; i < padded; i += 2) {
+            even -= keys[i] < key;
+            odd -= keys[i + 1] < key;
+        }
+        even += odd;
+        memcpy(ranks, &even, sizeof even);
+#pragma GCC unroll 16
+        for (uint32_t i = 0; i < LANES; i++) order[ranks[i]] = j + i;
+    }
+}
+
+// Number of the n values whose bits are at most `limit`.
+DRIVE_INLINE uint32_t count_within(const float* square, uint32_t n, int32_t limit) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) count += (uint32_t)(bits_of(square[i]) <= limit);
+    return count;
+}
+
+// Keeps at most RANKED of n entries, in order of index, among them the k nearest (k <= RANKED): finds by bisection a limit that at
+// least k of them keep. Returns how many.
+DRIVE_INLINE uint32_t narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
+    int32_t low = -1, high = FAR_BITS - 1; // count_within(low) < k
+    uint32_t kept = n;
+    while (kept > RANKED && high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        uint32_t count = count_within(square, n, middle);
+        if (count >= k) high = middle, kept = count;
+        else low = middle;
+    }
+    // Should more than RANKED remain, all but k - 1 of them are equal, and the first in order of index win.
+    uint32_t room = kept > RANKED ? k - count_within(square, n, high - 1) : n;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t bits = bits_of(square[i]);
+        if (bits > high || (bits == high && !room)) continue;
+        room -= (uint32_t)(bits == high);
+        square[count] = square[i];
+        index[count++] = index[i];
+    }
+    return count;
+}

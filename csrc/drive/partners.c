@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation entries.
+// Path stop: between the state of a step and its observation.
+#include "nearest.h"
+#include "observe.h"
+
+// Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at least
+// the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as its least.
+DRIVE_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int32_t row, uint32_t k, float range_square,
+                             float* restrict square) {
+    int32_t least[LANES], keys[LANES];
+    for (uint32_t i = 0; i < LANES; i++) least[i] = FAR_BITS;
+    for (uint32_t base = 0; base < bodies->count; base += LANES) { // the arrays are readable up to a multiple of 16
+        float value[LANES];
+        for (uint32_t i = 0; i < LANES; i++) {
+            float dx = bodies->x[base + i] - at->x, dy = bodies->y[base + i] - at->y;
+            value[i] = dx * dx + dy * dy;
+        }
+        for (uint32_t i = 0; i < LANES; i++) {
+            int far = (value[i] > range_square) | (bodies->row[base + i] == row);
+            keys[i] = far ? FAR_BITS : bits_of(value[i]);
+        }
+        for (uint32_t i = 0; i < LANES; i++) least[i] = keys[i] < least[i] ? keys[i] : least[i];
+        memcpy(square + base, keys, sizeof keys);
+    }
+    uint32_t order[LANES];
+    if (k > LANES || bodies->count <= LANES) return FAR_BITS - 1;
+    rank_keys(least, LANES, order);
+    int32_t limit = least[order[k - 1]];
+    return limit < FAR_BITS ? limit : FAR_BITS - 1;
+}
+
+// Columns of 16 candidates, v[column][candidate].
+DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*restrict raw)[RANKED], uint32_t base,
+                                  const drive_pose* at, float speed) {
+    for (uint32_t i = base; i < base + LANES; i++) {
+        float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y;
+        float cosine = raw[2][i] * at->cosine + raw[3][i] * at->sine, sine = raw[3][i] * at->cosine - raw[2][i] * at->sine;
+#define PUT(column, value) v[DRIVE_partners_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_partners_##column), -at->bound, at->bound)
+        PUT(x, dx * at->cosine + dy * at->sine);
+        PUT(y, dy * at->cosine - dx * at->sine);
+        PUT(cos, cosine);
+        PUT(sin, sine);
+        PUT(velocity_x, raw[4][i] * cosine - speed);
+        PUT(velocity_y, raw[4][i] * sine);
+        PUT(width, 2.0f * raw[5][i]);
+        PUT(length, 2.0f * raw[6][i]);
+#undef PUT
+    }
+}
+
+PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k,
+                                    float range_m, const drive_scratch* scratch, float* out, drive_near* near) {
+    _Alignas(64) float raw[7][RANKED], v[DRIVE_PARTNER][RANKED];
+    _Alignas(64) int32_t keys[RANKED];
+    uint32_t order[RANKED];
+    float* square = scratch->square;
+    uint32_t* index = scratch->index;
+    near->count = 0;
+    if (!k) return;
+    int32_t limit = measure(bodies, at, row, k, range_m * range_m, square);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < bodies->count; i++) {
+        float value = square[i];
+        square[n] = value;
+        index[n] = i;
+        n += (uint32_t)(bits_of(value) <= limit);
+    }
+    if (n > RANKED) n = narrow(square, n, index, k);
+    uint32_t padded = (n + LANES - 1) / LANES * LANES;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t b = index[i];
+        raw[0][i] = bodies->x[b];
+        raw[1][i] = bodies->y[b];
+        raw[2][i] = bodies->cosine[b];
+        raw[3][i] = bodies->sine[b];
+        raw[4][i] = bodies->speed[b];
+        raw[5][i] = bodies->half_width[b];
+        raw[6][i] = bodies->half_length[b];
+        keys[i] = bits_of(square[i]);
+    }
+    for (uint32_t i = n; i < padded; i++) {
+        keys[i] = FAR_BITS;
+        for (int f = 0; f < 7; f++) raw[f][i] = 0.0f;
+    }
+    for (uint32_t base = 0; base < padded; base += LANES) compute_columns(v, (const float(*)[RANKED])raw, base, at, speed);
+    rank_keys(keys, padded, order);
+    uint32_t count = k < n ? k : n;
+    for (uint32_t r = 0; r < count; r++) {
+        uint32_t i = order[r];
+        near->index[r] = index[i];
+        near->square[r] = square[i];
+        for (uint32_t f = 0; f < DRIVE_PARTNER; f++) out[r * DRIVE_PARTNER + f] = v[f][i];
+    }
+    near->count = count;
+    memset(out + count * DRIVE_PARTNER, 0, (k - count) * DRIVE_PARTNER * sizeof(float));
+}
+
+PV_CLONES uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < bodies->count; i++) {
+        float dx = bodies->x[i] - x, dy = bodies->y[i] - y;
+        count += (uint32_t)(dx * dx + dy * dy <= radius_m * radius_m);
+    }
+    return count;
+}

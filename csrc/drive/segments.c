@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The exact k nearest road segments of a type (by distance to the segment, ties to the smaller index) and their observation entries.
+// A third of the env's time is spent here. Path stop: between the state of a step and its observation.
+//
+// Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned. What is left
+// is gathered once: distances and all columns are computed for every candidate, 16 at a time, and the winners' columns are copied.
+#include "nearest.h"
+#include "observe.h"
+
+typedef struct candidates {
+    uint32_t count;
+    uint32_t index[RANKED + LANES];
+} candidates;
+
+// Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
+DRIVE_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
+    float dx = x - px, dy = y - py;
+    float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
+    float across = dx * uy - dy * ux;
+    return over * over + across * across;
+}
+
+DRIVE_INLINE float square_of(const drive_scene* scene, uint32_t s, float x, float y) {
+    return segment_square(scene->x[s], scene->y[s], scene->ux[s], scene->uy[s], scene->half[s], x, y);
+}
+
+// Candidates of the point's cell, or NULL where the index does not answer.
+DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
+                                       uint32_t* count) {
+    const pv_scene* head = scene->head;
+    float column = (x - head->grid_x0_m) * scene->cells_per_m, line = (y - head->grid_y0_m) * scene->cells_per_m;
+    int inside = column >= 0.0f && line >= 0.0f && column < (float)head->grid_nx && line < (float)head->grid_ny;
+    if (!inside || k > scene->index_k[type] || range_m > scene->index_range_m) return NULL;
+    const pv_cell* cell = &scene->cells[(uint64_t)(uint32_t)line * head->grid_nx + (uint32_t)column];
+    if (cell->first == PV_CELL_EMPTY) return NULL;
+    uint32_t first = cell->first;
+    for (int t = 0; t < type; t++) first += cell->count[t];
+    *count = cell->count[type];
+    return &scene->candidates[first];
+}
+
+// Leaves the segments of [first, end) within the range in square and index. Returns how many.
+DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y, float range_square,
+                                    float* square, uint32_t* index) {
+    uint32_t kept = 0;
+    float values[4 * LANES];
+    for (uint32_t base = first; base < end; base += 4 * LANES) {
+        uint32_t n = end - base < 4 * LANES ? end - base : 4 * LANES;
+        uint32_t hits = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            values[i] = square_of(scene, base + i, x, y);
+            hits += (uint32_t)(values[i] <= range_square);
+        }
+        if (!hits) continue;
+        for (uint32_t i = 0; i < n; i++) {
+            square[kept] = values[i];
+            index[kept] = base + i;
+            kept += (uint32_t)(values[i] <= range_square);
+        }
+    }
+    return kept;
+}
+
+// At most RANKED segments, among them the k nearest within the range.
+DRIVE_INLINE void find_candidates(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
+                                  const drive_scratch* scratch, candidates* out) {
+    uint32_t n = 0;
+    const uint16_t* list = cell_list(scene, type, x, y, k, range_m, &n);
+    if (list && n <= RANKED) {
+        for (uint32_t i = 0; i < n; i++) out->index[i] = list[i];
+        out->count = n;
+        return;
+    }
+    if (list) {
+        for (uint32_t i = 0; i < n; i++) {
+            scratch->index[i] = list[i];
+            scratch->square[i] = square_of(scene, list[i], x, y);
+        }
+    } else {
+        n = scan_segments(scene, scene->first[type], scene->first[type + 1], x, y, range_m * range_m, scratch->square,
+                          scratch->index);
+    }
+    if (n > RANKED) n = narrow(scratch->square, n, scratch->index, k);
+    memcpy(out->index, scratch->index, n * sizeof(uint32_t));
+    out->count = n;
+}
+
+// Columns of 16 candidates, v[column][candidate], and their squared distances (+infinity beyond the range).
+DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict square, const float (*restrict raw)[RANKED],
+                                  uint32_t base, const drive_pose* at, float range_square) {
+    for (uint32_t i = base; i < base + LANES; i++) {
+        float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y, ux = raw[2][i], uy = raw[3][i], half = raw[4][i];
+        float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
+        float across = dx * uy - dy * ux;
+        float value = over * over + across * across; // as in segment_square
+        square[i] = value <= range_square ? value : __builtin_inff();
+#define PUT(column, value) v[DRIVE_segments_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_segments_##column), -at->bound, at->bound)
+        PUT(x, dx * at->cosine + dy * at->sine);
+        PUT(y, dy * at->cosine - dx * at->sine);
+        PUT(half_length, half);
+        PUT(cos, ux * at->cosine + uy * at->sine);
+        PUT(sin, uy * at->cosine - ux * at->sine);
+        PUT(distance, drive_sqrt(value));
+        PUT(lateral, across);
+#undef PUT
+    }
+}
+
+PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
+                                    const drive_scratch* scratch, float* out, drive_near* near) {
+    candidates found;
+    _Alignas(64) float raw[5][RANKED], v[DRIVE_SEGMENT][RANKED], square[RANKED];
+    _Alignas(64) int32_t keys[RANKED];
+    uint32_t order[RANKED];
+    near->count = 0;
+    if (!k) return;
+    find_candidates(scene, type, at->x, at->y, k, range_m, scratch, &found);
+    uint32_t n = found.count, padded = (n + LANES - 1) / LANES * LANES;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = found.index[i];
+        raw[0][i] = scene->x[s];
+        raw[1][i] = scene->y[s];
+        raw[2][i] = scene->ux[s];
+        raw[3][i] = scene->uy[s];
+        raw[4][i] = scene->half[s];
+    }
+    for (uint32_t i = n; i < padded; i++) { // out of range: a point far ahead
+        raw[0][i] = 1e9f;
+        raw[2][i] = 1.0f;
+        raw[1][i] = raw[3][i] = raw[4][i] = 0.0f;
+    }
+    for (uint32_t base = 0; base < padded; base += LANES) compute_columns(v, square, (const float(*)[RANKED])raw, base, at, range_m * range_m);
+    memcpy(keys, square, padded * sizeof(float));
+    rank_keys(keys, padded, order);
+    uint32_t count = 0;
+    for (uint32_t most = k < n ? k : n; count < most; count++) {
+        uint32_t i = order[count];
+        if (keys[i] == FAR_BITS) break;
+        near->index[count] = found.index[i];
+        near->square[count] = square[i];
+        for (uint32_t f = 0; f < DRIVE_SEGMENT; f++) out[count * DRIVE_SEGMENT + f] = v[f][i];
+    }
+    near->count = count;
+    memset(out + count * DRIVE_SEGMENT, 0, (k - count) * DRIVE_SEGMENT * sizeof(float));
+}
+
+PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m, uint32_t* index) {
+    uint32_t kept = 0;
+    for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
+        index[kept] = s;
+        kept += (uint32_t)(square_of(scene, s, x, y) <= radius_m * radius_m);
+    }
+    return kept;
+}
+
+PV_CLONES uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m) {
+    uint32_t count = 0;
+    for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
+        count += (uint32_t)(square_of(scene, s, x, y) <= radius_m * radius_m);
+    }
+    return count;
+}

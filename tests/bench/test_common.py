@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Statistics, turn-taking, facts and files of the benchmarks."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import common
+
+
+def test_doctests_hold() -> None:
+    assert doctest.testmod(common).failed == 0
+
+
+def test_a_figure_is_median_and_half_the_distance_of_the_quartiles() -> None:
+    found = common.figure([4.0, 1.0, 2.0, 3.0, 10.0])
+    assert found.median == 3.0
+    assert found.spread == pytest.approx((4.0 - 2.0) / 2 / 3.0)
+    assert found.samples == (4.0, 1.0, 2.0, 3.0, 10.0)
+    assert common.figure([5.0]) == common.Figure(5.0, 0.0, (5.0,))
+
+
+def test_a_ratio_compares_the_samples_of_one_repeat() -> None:
+    """The second repeat is ten times slower for both, and the ratio does not see it."""
+    found = common.ratio([2.0, 20.0, 2.2], [1.0, 10.0, 1.1])
+    assert found.median == pytest.approx(2.0) and found.spread == pytest.approx(0.0)
+    with pytest.raises(ValueError):
+        common.ratio([1.0], [1.0, 2.0])
+
+
+def test_variants_take_turns_in_alternating_order() -> None:
+    order: list[str] = []
+
+    def run(name: str) -> int:
+        order.append(name)
+        return len(order)
+
+    runs = common.interleave({"a": lambda: run("a"), "b": lambda: run("b")}, 3)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert runs.results == {"a": [1, 4, 5], "b": [2, 3, 6]}
+
+
+def test_a_disturbed_sample_is_taken_again_and_the_calmest_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = iter([0.5, 0.2, 0.3, 0.01])
+    monkeypatch.setattr(common, "foreign_load", lambda run: (run(), next(loads)))
+    calls = iter(range(10))
+    runs = common.interleave({"a": lambda: next(calls)}, 2, attempts=3)
+    assert runs.results == {"a": [1, 3]}, "three attempts, the second is the calmest; then one calm attempt"
+    assert runs.foreign == 0.2
+    assert "NOT QUIET" in common.foreign_note(runs.foreign) and "quiet enough" in common.foreign_note(0.01)
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="counts the machine's CPU time with /proc/stat")
+def test_our_own_work_is_no_foreign_load_and_the_result_comes_back() -> None:
+    """Ended children are ours too: a second of work in one leaves less foreign load than it would as somebody else's."""
+    code = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    before = common._own_s()
+    result, share = common.foreign_load(lambda: subprocess.run([sys.executable, "-c", code], check=True).returncode)
+    assert result == 0 and 0.0 <= share <= 1.0
+    assert common._own_s() - before >= 0.5
+
+
+def test_facts_of_the_machine_name_all_that_a_figure_depends_on() -> None:
+    facts = common.machine()
+    wanted = {"cpu", "cores", "usable_cores", "affinity", "governor", "load", "commit", "build_flags", "versions", "date"}
+    assert wanted <= set(facts)
+    assert facts["cpu"] and facts["affinity"] == sorted(os.sched_getaffinity(0))
+    assert "-ffp-contract=off" in facts["build_flags"], "as csrc/build_ffi.py says"
+    assert facts["versions"]["numpy"] and facts["versions"]["python"] == sys.version.split()[0]
+    line = common.machine_line(facts)
+    assert facts["cpu"] in line and "cores" in line and facts["governor"] in line
+
+
+def test_results_are_filed_by_cpu_and_day(tmp_path: Path) -> None:
+    facts = {"cpu": "AMD EPYC 9B14", "usable_cores": 2, "date": "2026-03-04T05:06:07Z"}
+    assert common.results_path("sps", facts, tmp_path) == tmp_path / "amd-epyc-9b14-2" / "2026-03-04-sps.json"
+
+
+def test_a_report_is_written_whole_with_figures_and_paths(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "r.json"
+    document = common.report("sps", {"cpu": "x"}, {"json": path, "repeats": 2}, [{"rate": common.figure([1.0, 3.0])}])
+    common.write_json(path, document)
+    read = json.loads(path.read_text())
+    assert read["schema_version"] == common.SCHEMA_VERSION and read["benchmark"] == "sps"
+    assert read["settings"] == {"json": str(path), "repeats": 2}
+    assert read["results"] == [{"rate": {"median": 2.0, "spread": 0.25, "samples": [1.0, 3.0]}}]
+    assert read["command"].startswith("python ")
+    assert [entry.name for entry in path.parent.iterdir()] == ["r.json"], "no temporary file is left"
+    with pytest.raises(TypeError):
+        common.write_json(path, {"x": object()})
+    assert json.loads(path.read_text()) == read, "a document that cannot be written leaves the old file"

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The policies of the benchmarks: replay, wait, torch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bench.policies import Replay, Torch, Wait, time_policy
+from bench.workloads import Workload, draw_actions
+from puffervec.errors import ConfigError
+from puffervec.vector import VectorEnv
+
+PROBE = Workload("probe", "probe", {"num_agents": 2}, num_envs=4)
+
+
+@pytest.fixture
+def vec() -> Iterator[VectorEnv]:
+    with PROBE.make("serial", num_buffers=2) as made:
+        yield made
+
+
+@pytest.fixture
+def torch_threads() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_replay_goes_round_the_batches_of_each_half(vec: VectorEnv) -> None:
+    drawn = draw_actions(vec.spec, 4)
+    replay, count = Replay(vec, drawn), len(drawn["agents"])
+    first = [replay(0, ()) for _ in range(count + 1)]
+    assert np.array_equal(first[0], drawn["agents"][0][:4]) and first[count] is first[0]
+    assert np.array_equal(replay(1, ()), drawn["agents"][0][4:])
+
+
+def test_a_wait_takes_its_time_but_no_cpu(vec: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a clock that only moves when asked to sleep, each sleep being 20 us too long as on a real machine."""
+    now = [1_000_000]
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + round(seconds * 1e9) + 25_000))
+    wait = Wait(Replay(vec, draw_actions(vec.spec, 4)), 500e-6)
+    for _ in range(200):
+        assert wait(0, ()).shape == (4,)
+    assert wait.mean_s == pytest.approx(500e-6, rel=0.01), "the lead has learnt how late sleepers wake"
+    monkeypatch.undo()
+    begin, worked = time.monotonic(), time.process_time()
+    Wait(Replay(vec, draw_actions(vec.spec, 4)), 0.2)(0, ())
+    assert time.monotonic() - begin >= 0.19 and time.process_time() - worked < 0.1
+
+
+@pytest.mark.parametrize("seconds", [-0.001, float("nan"), float("inf"), 100.0])
+def test_a_wait_of_an_impossible_time_is_refused(vec: VectorEnv, seconds: float) -> None:
+    with pytest.raises(ConfigError, match="policy"):
+        Wait(Replay(vec, draw_actions(vec.spec, 4)), seconds)
+
+
+@pytest.mark.parametrize("env, kwargs, shape", [("probe", {"num_agents": 2}, (4,)), ("tag_grid", {"num_taggers": 1}, (4,))])
+def test_torch_chooses_actions_that_send_accepts(
+    env: str, kwargs: dict[str, int], shape: tuple[int], torch_threads: None
+) -> None:
+    with Workload(env, env, kwargs, num_envs=4).make("serial", num_buffers=2) as vec:
+        policy = Torch(vec, "cpu")
+        rows = vec.recv()
+        actions = policy(vec.half, rows)
+        assert actions.shape == shape and actions.dtype == np.int64
+        vec.send(actions)
+        assert vec.counters()["invalid_actions"] == 0
+
+
+def test_torch_refuses_rows_and_devices_that_it_has_not(torch_threads: None) -> None:
+    import torch
+
+    with Workload("probe", "probe", {"mode": 1}, num_envs=2).make("serial") as vec, pytest.raises(ConfigError, match="rows"):
+        Torch(vec, "cpu")
+    if not torch.cuda.is_available():
+        with PROBE.make("serial") as vec, pytest.raises(ConfigError, match="--device cpu"):
+            Torch(vec, "cuda")
+
+
+def test_a_policy_is_timed_on_one_half(vec: VectorEnv) -> None:
+    assert time_policy(vec, lambda vec: Replay(vec, draw_actions(vec.spec, 4)), calls=3) > 0

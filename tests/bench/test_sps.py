@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""bench/sps.py in short: tables, keys, arithmetic. No figure is judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import common, sps
+from bench.modes import Mode, PolicyChoice, Sample
+from bench.workloads import Shares, preset
+
+SHORT = ["--num-envs", "8", "--seconds", "0.01", "--warmup", "0.005", "--repeats", "2"]
+
+
+def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    path = tmp_path / "out.json"
+    assert sps.main([*SHORT, "--json", str(path), *arguments]) == 0
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_every_mode_is_in_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], no_leaks: None) -> None:
+    document = _run(tmp_path, "--envs", "probe,tag_grid", "--workers", "1")
+    rows = document["results"]["rows"]
+    wanted = ["serial", "threading", "multiprocess", "double, split workers", "double, split envs"]
+    assert [(row["env"], row["mode"]) for row in rows] == [(env, mode) for env in ("probe", "tag_grid") for mode in wanted]
+    for row in rows:
+        assert row["policy"] == "none" and len(row["env_steps_per_s"]["samples"]) == 2
+        assert row["efficiency"]["median"] > 0 and (row["gain"] is None) == (row["num_buffers"] == 1)
+        agents = 5 if row["env"] == "tag_grid" else 1
+        assert row["agent_steps_per_s"]["median"] == pytest.approx(agents * row["env_steps_per_s"]["median"])
+    text = capsys.readouterr().out
+    for word in ("env-steps/s", "agent-steps/s", "us/iteration", "efficiency", "C loop on one thread", "commit", *wanted):
+        assert word in text
+    assert document["machine"]["usable_cores"] and document["settings"]["repeats"] == 2
+    assert [limit["env"] for limit in document["results"]["limits"]] == ["probe", "tag_grid"]
+
+
+def test_a_wait_gives_gain_and_overlap_and_a_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    trace, png = tmp_path / "t.json", tmp_path / "t.png"
+    more = ["--trace", str(trace), "--png", str(png), "--trace-turns", "6", "--trace-split", "envs"]
+    document = _run(tmp_path, "--envs", "probe", "--workers", "1", "--modes", "multi,envs", "--policy-ms", "auto", *more)
+    rows = {(row["mode"], row["policy"]): row for row in document["results"]["rows"]}
+    assert set(rows) == {(mode, policy) for mode in ("multiprocess", "double, split envs") for policy in ("none", "wait")}
+    double = rows["double, split envs", "wait"]
+    assert double["overlap"]["median"] > 0 and double["gain"]["median"] > 0 and double["half_ms"]["median"] > 0
+    assert rows["multiprocess", "wait"]["efficiency"] is None, "a policy's time is no part of the simulation limit"
+    text = capsys.readouterr().out
+    assert "stands in for a GPU" in text and str(png) in text
+    assert json.loads(trace.read_text())["traceEvents"] and png.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_torch_policy_can_stand_between(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    try:
+        document = _run(tmp_path, "--envs", "probe", "--modes", "serial", "--policy", "torch")
+    finally:
+        torch.set_num_threads(threads)
+    assert [row["policy"] for row in document["results"]["rows"]] == ["none", "torch"]
+
+
+def _prepared() -> sps.Prepared:
+    return sps.Prepared(preset("probe", 8), {}, Shares(8.0, 16.0), 1e-3, (PolicyChoice(), PolicyChoice("wait", half_s=3e-3)))
+
+
+def test_efficiency_is_throughput_over_cores_times_the_c_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cores step all envs in 0.625 ms where one thread takes 1 ms: 1 / (2 x 0.625) = 80 %."""
+    monkeypatch.setattr("bench.modes.usable_cores", lambda: 2)
+    mode, none = Mode("multiprocess", "multiprocessing", 2), PolicyChoice()
+    results: dict[str, list[Any]] = {sps._key(mode, none): [Sample(0.625e-3, 0.0), Sample(1.25e-3, 0.0)], "limit": [1e-3, 2e-3]}
+    row = sps._row(_prepared(), mode, none, [mode], results)
+    assert row.efficiency is not None and row.efficiency.samples == pytest.approx((0.8, 0.8))
+    assert row.env_steps_per_s.samples == pytest.approx((8 / 0.625e-3, 8 / 1.25e-3))
+    assert row.agent_steps_per_s.median == pytest.approx(2 * row.env_steps_per_s.median)
+    assert row.iteration_us.samples == row.turn_us.samples == pytest.approx((625.0, 1250.0))
+
+
+def test_overlap_and_gain_follow_the_definitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A double-buffered iteration of 6.6 ms, policy 3 ms per half, simulation 2 ms per half: 6.6 / (2 x 3) = 1.1."""
+    monkeypatch.setattr("bench.modes.usable_cores", lambda: 2)
+    monkeypatch.setattr("bench.sps.usable_cores", lambda: 2)
+    single, double = Mode("multiprocess", "multiprocessing", 2), Mode("double, split workers", "multiprocessing", 4, 2)
+    wait = PolicyChoice("wait", half_s=3e-3)
+    results: dict[str, list[Any]] = {
+        sps._key(single, wait): [Sample(9.9e-3, 6e-3)],
+        sps._key(double, wait): [Sample(6.6e-3, 3e-3)],
+        sps._half_key(2): [2e-3],
+        "limit": [4e-3],
+    }
+    row = sps._row(_prepared(), double, wait, [single, double], results)
+    assert row.overlap is not None and row.overlap.median == pytest.approx(1.1)
+    assert row.gain is not None and row.gain.median == pytest.approx(1.5)
+    assert row.turn_us.median == pytest.approx(3300.0) and row.efficiency is None
+    results[sps._half_key(2)] = [4e-3]
+    slower = sps._row(_prepared(), double, wait, [single, double], results)
+    assert slower.overlap is not None and slower.overlap.median == pytest.approx(6.6 / 8), "the simulation is the longer one"
+
+
+@pytest.mark.parametrize(
+    "arguments, message", [(["--envs", "nothing"], "nothing"), (["--envs", "probe", "--policy-ms", "-1"], "policy")]
+)
+def test_bad_input_is_one_line_and_status_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sps.main([*SHORT, *arguments]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert error[-1].startswith("error: ") and message in error[-1]
+
+
+@pytest.mark.parametrize("flag", [["--workers", "0"], ["--policy-ms", "soon"], ["--unknown"]])
+def test_flags_that_cannot_be_read_end_with_status_2(flag: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        sps.main(flag)
+    assert ended.value.code == 2
+
+
+def test_the_default_place_of_results_is_by_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(common, "results_path", lambda name, facts: tmp_path / f"{name}.json")
+    assert sps.main([*SHORT, "--envs", "probe", "--modes", "serial"]) == 0
+    assert json.loads((tmp_path / "sps.json").read_text())["benchmark"] == "sps"

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The envs and settings that tests over all envs run through. `drive` is among them where the core has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import puffervec
+
+
+@dataclass(frozen=True)
+class Case:
+    """An env with settings. random: another seed shows other bytes although the actions are the same."""
+
+    name: str
+    env: str
+    kwargs: dict[str, Any]
+    random: bool = True
+    needs: Callable[[], str] = lambda: ""
+    """Returns why the case cannot run here, or ""."""
+
+
+def _without_drive() -> str:
+    try:
+        puffervec.make("drive", DRIVE, backend="serial", num_envs=1).close()
+    except Exception as error:  # whatever is not there yet: the C type, the scenes, a dependency
+        return f"drive cannot be made here: {type(error).__name__}: {error}"
+    return ""
+
+
+DRIVE: dict[str, Any] = {"num_agents": 24}
+
+CASES = [
+    Case("probe", "probe", {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}),
+    Case("probe, two groups", "probe", {"mode": 1, "num_agents": 3, "leave": 1, "end_kind": 2, "episode_length": 4}),
+    Case("tag, full", "tag_grid", {"num_taggers": 4, "grid_length": 4, "episode_length": 20}, random=False),
+    Case(
+        "tag, partial, random starts",
+        "tag_grid",
+        {"num_taggers": 2, "grid_length": 5, "episode_length": 30, "use_full_observation": False, "random_starts": True},
+    ),
+    Case("drive", "drive", DRIVE, needs=_without_drive),
+]
+
+
+def params(cases: list[Case] = CASES) -> list[Any]:
+    """Return the cases for `pytest.mark.parametrize`."""
+    return [pytest.param(case, id=case.name) for case in cases]
+
+
+def require(case: Case) -> None:
+    """Skip, with the reason, where the case cannot run."""
+    reason = case.needs()
+    if reason:
+        pytest.skip(reason)

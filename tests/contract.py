@@ -1,0 +1,353 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The contract of csrc/env.h as tests that any C env can inherit.
+
+A test module makes one class per env and settings, and gets all tests below:
+
+    class TestMyEnv(EnvContract):
+        env = "my_env"
+        settings = {"agents": 3}
+
+Set `random = False` where the env draws nothing, so that another seed shows the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec import envs
+from puffervec._ffi import ffi, lib
+from puffervec.spec import Field, GroupSpec
+from puffervec.vector import VectorEnv
+from tests.helpers import WRITTEN, ManyInOne, OneAtATime, Recorder, action_table, actions_of, raw_rows, run
+
+FLAGS = ("terminals", "truncations", "masks")
+
+
+class EnvContract:
+    """Inherit, set `env` and `settings`. Tests run in this process; backends are compared elsewhere."""
+
+    env: ClassVar[str]
+    settings: ClassVar[dict[str, Any]] = {}
+    random: ClassVar[bool] = True
+    num_envs: ClassVar[int] = 4
+    steps: ClassVar[int] = 10_000
+    """Env-steps of the longest test, over all envs."""
+
+    def make(self, backend: Any = "serial", **changes: Any) -> VectorEnv:
+        """Make the env under test."""
+        settings = {"backend": backend, "num_envs": self.num_envs, **changes}
+        return puffervec.make(self.env, self.settings, **settings)
+
+    @pytest.fixture
+    def vec(self) -> Iterator[VectorEnv]:
+        with self.make() as made:
+            yield made
+
+    # ---- what the spec says --------------------------------------------------------------------------------------------------------
+
+    def test_fields_lie_in_the_row_and_apart(self, vec: VectorEnv) -> None:
+        assert len({group.name for group in vec.spec.groups}) == len(vec.spec.groups)
+        layouts = [(group.fields, group.observation_bytes) for group in vec.spec.groups]
+        for fields, size in [*layouts, (vec.spec.state_fields, vec.spec.state_bytes)]:
+            assert len({field.name for field in fields}) == len(fields)
+            used = np.zeros(size, int)
+            for field in fields:
+                assert field.name.isidentifier()
+                assert field.offset % field.dtype.itemsize == 0
+                end = field.offset + field.size * field.dtype.itemsize
+                assert end <= size
+                used[field.offset : end] += 1
+                assert np.isfinite([field.low, field.high, field.scale]).all()
+                assert field.low <= field.high
+                assert field.scale > 0
+            assert used.max(initial=0) <= 1
+
+    def test_rows_can_be_aligned_for_every_field(self, vec: VectorEnv) -> None:
+        for group in vec.spec.groups:
+            assert all(group.observation_bytes % field.dtype.itemsize == 0 for field in group.fields)
+
+    def test_actions_are_declared_whole(self, vec: VectorEnv) -> None:
+        for group in vec.spec.groups:
+            assert group.agents >= 1
+            assert group.action_dims >= 1
+            if group.action_kind == "continuous":
+                assert (np.array(group.action_low) < np.array(group.action_high)).all()
+                assert np.isfinite([group.action_low, group.action_high]).all()
+                assert all(low <= 0 <= high for low, high in zip(group.action_low, group.action_high, strict=True))  # 0 is the no-op
+            else:
+                assert min(group.action_sizes) >= 1
+            if group.action_kind == "discrete":
+                assert group.action_dims == 1
+            assert group.action_mask_size in (0, sum(group.action_sizes))
+
+    def test_names_of_records_and_counters_are_unique(self, vec: VectorEnv) -> None:
+        for names in (vec.spec.record_names, vec.spec.counter_names):
+            assert len(set(names)) == len(names)
+            assert all(name.isidentifier() for name in names)
+
+    def test_the_python_defaults_make_an_env(self) -> None:
+        env = envs.get(self.env)
+        assert env.configure(None) == env.config()
+
+    # ---- what the rows hold --------------------------------------------------------------------------------------------------------
+
+    def test_random_steps_stay_in_bounds(self, vec: VectorEnv) -> None:
+        """Wild actions too; NaN is out of all bounds."""
+        table = action_table(vec, 200, invalid=0.05)
+        vec.reset(seed=1)
+        for step in range(self.steps // self.num_envs):
+            for group in vec.spec.groups:
+                check_bounds(vec, group)
+            vec.step(actions_of(vec, table, step, 0))
+        assert vec.counters()["invalid_actions"] > 0
+
+    def test_rows_keep_their_rules(self, vec: VectorEnv) -> None:
+        """Masks, flags, rewards and reset rows; see "Rows" in csrc/env.h."""
+        table = action_table(vec, 500, seed=3)
+        vec.reset(seed=2)
+        rules = {group.name: RowRules(vec, group) for group in vec.spec.groups}
+        for step in range(self.steps // self.num_envs // 2):
+            vec.step(actions_of(vec, table, step, 0))
+            for rule in rules.values():
+                rule.check()
+        assert any(rule.ended for rule in rules.values()), "no episode ended: let the test run longer, or make episodes shorter"
+
+    def test_records_name_an_env_and_are_finite(self, vec: VectorEnv) -> None:
+        table = action_table(vec, 300, seed=4)
+        vec.set_tasks([0], [0])
+        vec.reset(seed=3)
+        found = []
+        for step in range(self.steps // self.num_envs // 2):
+            found += [record.copy() for record in vec.step(actions_of(vec, table, step, 0))[4].get("episodes", [])]
+        assert found
+        used = len(vec.spec.record_names)
+        for record in found:
+            assert 0 <= record["env"] < self.num_envs
+            assert record["length"] >= 1
+            assert record["task"] >= -1
+            assert np.isfinite(record["return"])
+            assert np.isfinite(record["values"]).all()
+            assert not record["values"][used:].any()
+        assert [int(record["task"]) for record in found if record["env"] == 0][0] == 0
+
+    # ---- seeds and state -----------------------------------------------------------------------------------------------------------
+
+    def test_same_seed_same_bytes(self) -> None:
+        shown = []
+        for _ in range(2):
+            with self.make() as vec:
+                shown.append(run(vec, 200, action_table(vec, 200), seed=11, every=20))
+        assert shown[0] == shown[1]
+
+    def test_a_second_reset_equals_the_first(self, vec: VectorEnv) -> None:
+        """Nothing of the episodes before shows after a seeded reset, but for counters."""
+        table = action_table(vec, 150)
+        first, second = (run(vec, 150, table, seed=11, every=10) for _ in range(2))
+        assert first["digests"] == second["digests"]
+        assert first["episodes"] == second["episodes"]
+
+    def test_another_seed_shows_other_bytes(self) -> None:
+        shown = []
+        for seed in (11, 1_000_011):
+            with self.make() as vec:
+                shown.append(run(vec, 50, action_table(vec, 50), seed=seed, every=50)["digests"])
+        assert (shown[0] != shown[1]) == self.random
+
+    def test_an_env_knows_nothing_of_its_place(self) -> None:
+        """Env 3 of seed 10 equals a single env with seed 13, whatever the others do."""
+        with self.make() as many, self.make(num_envs=1) as one:
+            table = action_table(many, 120, seed=9)
+            many.reset(seed=10)
+            one.reset(seed=13)
+            for step in range(120):
+                for group in many.spec.groups:
+                    mine = slice(3 * group.agents, 4 * group.agents)
+                    for array in WRITTEN:
+                        if (group.name, array) in many.halves[0].offsets:
+                            a, b = raw_rows(many, 0, array, group.name, mine), raw_rows(one, 0, array, group.name)
+                            assert (a == b).all(), f"{group.name}.{array} at step {step}"
+                many.step(actions_of(many, table, step, 0))
+                own = {g.name: table[g.name][:, 3 * g.agents : 4 * g.agents] for g in many.spec.groups}
+                one.step(actions_of(one, own, step, 0))
+
+    @pytest.mark.parametrize("when", [0, 1, 50, 133])
+    def test_save_and_load_equal_never_saved(self, when: int) -> None:
+        with self.make() as first, self.make(ManyInOne, num_workers=3) as second:
+            table = action_table(first, when + 100, seed=6)
+            first.reset(seed=21)
+            for step in range(when):
+                first.step(actions_of(first, table, step, 0))
+            second.load(first.save())
+            second.recv()
+            recorders = [Recorder(vec, every=1) for vec in (first, second)]
+            for step in range(when, when + 100):
+                for vec, recorder in zip((first, second), recorders, strict=True):
+                    recorder.add(vec.step(actions_of(vec, table, step, 0))[4])
+            digests = [recorder.result() for recorder in recorders]
+            for at, (a, b) in enumerate(zip(digests[0]["digests"], digests[1]["digests"], strict=True)):
+                assert a == b, f"{at} steps after the load"
+            assert digests[0]["episodes"] == digests[1]["episodes"]
+
+    def test_peek_shows_the_declared_state_and_changes_nothing(self, vec: VectorEnv) -> None:
+        table = action_table(vec, 40)
+        vec.reset(seed=5)
+        for step in range(40):
+            before, saved = vec.halves[0].block.copy(), vec.save()
+            state = vec.peek(step % self.num_envs)
+            assert set(state) == {field.name for field in vec.spec.state_fields}
+            for field in vec.spec.state_fields:
+                value = state[field.name]
+                assert (value.shape, value.dtype) == (field.shape, field.dtype)
+                assert np.isfinite(value).all()
+            assert (vec.halves[0].block == before).all()
+            assert vec.save() == saved
+            vec.step(actions_of(vec, table, step, 0))
+
+    # ---- whose memory --------------------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("buffers", [1, 2])
+    def test_a_worker_writes_only_what_is_its_own(self, buffers: int) -> None:
+        """Every other byte of the slab is a guard: it must be the same after reset, step, peek and save of one worker."""
+        with self.make(OneAtATime, num_workers=2, num_buffers=buffers) as vec:
+            table = action_table(vec, 60, seed=8)
+            worker = buffers - 1  # of one half's two workers the first, of two halves' the second
+            vec.async_reset(31)
+            for _ in range(buffers):
+                vec.recv()
+            slab = np.frombuffer(vec._buffer, np.uint8)
+            allowed = np.zeros(len(slab), bool)
+            for begin, end in own_ranges(vec, worker):
+                allowed[begin:end] = True
+            fill_guards(vec, slab, allowed)
+            vec.serve_only = worker
+            for step in range(60):
+                for half in range(buffers):
+                    vec.send(actions_of(vec, table, step, half))
+                    mine = half == buffers - 1
+                    if mine:
+                        # Sending writes actions and command lines; put the worker's turn between two looks.
+                        rewind(vec, worker, half)
+                        before = slab.copy()
+                        lib.pv_worker_serve(vec._opened + worker, half)
+                        assert_only_allowed(slab, before, allowed)
+                    vec._state[half] = "received"
+                    vec._send_half = (half + 1) % buffers
+
+    def test_zero_padding_between_fields_is_not_needed(self) -> None:
+        """Rows of a fresh slab filled with ones show the same as rows of one filled with zeros: all bytes of a row are written."""
+        shown = []
+        for fill in (0, 0xFF):
+            with self.make() as vec:
+                for half in vec.halves:
+                    half.block[:] = fill
+                shown.append(run(vec, 60, action_table(vec, 60), seed=1, every=10))
+        assert shown[0] == shown[1]
+
+
+class RowRules:
+    """The rules that tie a row to the one before it."""
+
+    def __init__(self, vec: VectorEnv, group: GroupSpec) -> None:
+        self.vec, self.group = vec, group
+        self.rows = vec.halves[0].groups[group.name]
+        self.ended = 0
+        self.before = {name: getattr(self.rows, name).copy() for name in FLAGS}
+        self.check_row_alone()
+        assert not self.rows.terminals.any() and not self.rows.truncations.any() and not self.rows.rewards.any()
+
+    def check_row_alone(self) -> None:
+        rows, name = self.rows, self.group.name
+        for flag in FLAGS:
+            assert raw_rows(self.vec, 0, flag, name).max() <= 1, f"{flag} are 0 or 1"
+        empty = ~rows.masks
+        assert not (rows.terminals & rows.truncations).any(), "an end is a terminal or a truncation"
+        assert not ((rows.terminals | rows.truncations) & empty).any(), "an empty row ends nothing"
+        assert not rows.rewards[empty].any(), "an empty row has no reward"
+        assert np.isfinite(rows.rewards).all()
+        if rows.action_masks is not None:
+            assert raw_rows(self.vec, 0, "action_masks", name).max() <= 1
+            for dim in np.split(rows.action_masks, np.cumsum(self.group.action_sizes)[:-1], axis=1):
+                assert dim[rows.masks].any(axis=1).all(), "a live row has a choice"
+
+    def check(self) -> None:
+        self.check_row_alone()
+        rows, before = self.rows, self.before
+        done = before["terminals"] | before["truncations"]
+        goes_on = before["masks"] & ~done
+        assert rows.masks[goes_on].all(), "the successor of a valid transition is live"
+        begins = rows.masks & ~goes_on  # after an end, or after an empty row
+        assert not rows.rewards[begins].any(), "a reset row has no reward"
+        assert not (rows.terminals | rows.truncations)[begins].any(), "a reset row ends nothing"
+        self.ended += int(done.sum())
+        self.before = {name: getattr(rows, name).copy() for name in FLAGS}
+
+
+def check_bounds(vec: VectorEnv, group: GroupSpec) -> None:
+    """All fields of all rows lie within what the spec declares."""
+    raw = raw_rows(vec, 0, "observations", group.name)
+    for field in group.fields:
+        values = values_of(raw, field)
+        if field.dtype.kind == "f":
+            assert np.isfinite(values).all(), f"{group.name}.{field.name} is not finite"
+        low, high = values.min(), values.max()
+        assert low >= field.low and high <= field.high, f"{group.name}.{field.name}: {low} to {high} of {field.low} to {field.high}"
+
+
+def values_of(raw: np.ndarray, field: Field) -> np.ndarray:
+    """Return (rows, elements) of a field from raw rows."""
+    return np.ascontiguousarray(raw[:, field.offset : field.offset + field.size * field.dtype.itemsize]).view(field.dtype)
+
+
+def own_ranges(vec: VectorEnv, worker: int) -> list[tuple[int, int]]:
+    """Return the byte ranges of the slab that a worker may write in a turn of its last half."""
+    slab, half = vec._slab, vec.num_buffers - 1
+    span = lib.pv_slab_span(slab, worker, half)
+    first = span.first_env - slab.halves[half].first_env
+    ranges = []
+    for g, group in enumerate(vec.spec.groups):
+        at = slab.halves[half].groups[g]
+        for array in WRITTEN:
+            if (group.name, array) not in vec.halves[half].offsets:
+                continue
+            width = raw_rows(vec, half, array, group.name).shape[1] * group.agents
+            begin = getattr(at, array) + first * width
+            ranges.append((begin, begin + span.env_count * width))
+    lane = worker * lib.PV_MAX_BUFFERS + half
+    base = int(ffi.cast("uintptr_t", slab))
+    status = int(ffi.cast("uintptr_t", lib.pv_status_line(slab, worker, half))) - base
+    ranges.append((status, status + lib.PV_LINE_BYTES))
+    counters = slab.counters_offset + lane * lib.PV_COUNTERS * 8
+    ranges.append((counters, counters + lib.PV_COUNTERS * 8))
+    records = slab.records_offset + lane * slab.record_area_bytes
+    ranges.append((records, records + slab.record_area_bytes))
+    transfer = slab.transfers_offset + worker * slab.transfer_bytes
+    ranges.append((transfer, transfer + slab.transfer_bytes))
+    return ranges
+
+
+def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
+    """Fill what no command needs with a pattern: other rows, and the gaps between arrays."""
+    for half in vec.halves:
+        begin = vec._slab.halves[half.index].offset
+        block = slice(begin, begin + len(half.block))
+        gaps = ~allowed[block]
+        for group in vec.spec.groups:
+            at = half.offsets[group.name, "actions"]
+            gaps[at : at + raw_rows(vec, half.index, "actions", group.name).size] = False
+        slab[block][gaps] = 0xA5
+
+
+def rewind(vec: VectorEnv, worker: int, half: int) -> None:
+    """Take back that `send` let the worker run: its turn is served again, by the caller."""
+    vec._opened[worker].seen[half] = (lib.pv_command_line(vec._slab, worker, half).turn - 1) % 2**32
+
+
+def assert_only_allowed(slab: np.ndarray, before: np.ndarray, allowed: np.ndarray) -> None:
+    changed = np.flatnonzero((slab != before) & ~allowed)
+    assert changed.size == 0, f"{changed.size} byte(s) outside were written, the first at {changed[0]}"

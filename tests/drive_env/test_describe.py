@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The summary of scenes says what is there: counts, what was left out, padding, and how far agents see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.describe import describe_scenes
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
+    """Three scenes with 2, 3 and 0 agents, and one that is left out."""
+    path = tmp_path / "scenes"
+    path.mkdir()
+    trees = {"a": tiny_tree(), "b": tiny_tree(cars=3), "c": tiny_tree(speed_mps=0.0), "d": tiny_tree(frames=1)}
+    for name, tree in trees.items():
+        (path / f"{name}.json").write_text(json.dumps(tree))
+    return path
+
+
+def test_counts_padding_and_reach(folder: Path) -> None:
+    found = describe_scenes(DriveConfig(scenes=str(folder), num_agents=6))
+    assert (found.scenes, found.agents, found.most_agents, found.without_agents) == (3, 5, 3, 1)
+    assert [item.path.name for item in found.left_out] == ["d.json"]
+    assert 0 < found.mean_kb <= found.largest_kb < 300
+    assert found.padding == 0.0
+    assert found.reach["partners"].median_seen == 2 and found.reach["partners"].full == 0.0
+    assert found.reach["lanes"].size == 16
+    assert 0 < found.reach["edges"].median_reach_m <= 50.0
+
+
+def test_padding_where_scenes_do_not_fill_the_rows(folder: Path) -> None:
+    (folder / "b.json").unlink()
+    found = describe_scenes(DriveConfig(scenes=str(folder), num_agents=5))
+    assert found.padding == pytest.approx(0.2)
+
+
+def test_the_text_names_everything(folder: Path) -> None:
+    text = describe_scenes(DriveConfig(scenes=str(folder), num_agents=6)).text()
+    assert text.startswith(f"scenes: 3 ({folder}), 5 agents, at most 3 in one; ")
+    assert "padding rows 0.0%" in text
+    assert "1 of them have no vehicle to control" in text
+    assert "left out d.json: the scene has a single frame" in text
+    assert "observation: 389 floats: partners 12 (median 2, reach " in text
+
+
+def test_padding_on_the_real_scenes(real_scenes: Path, cache: Path) -> None:
+    found = describe_scenes(DriveConfig(scenes=str(real_scenes)))
+    assert found.scenes == 7 and len(found.left_out) == 3
+    assert found.padding < 0.02
+    assert found.largest_kb < 300

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The env as the registry knows it: built from a config, the same in every backend, refusing bad scenes at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+import puffervec.envs
+from drive_env.config import DriveConfig
+from drive_env.env import ENV, build
+from puffervec.errors import ConfigError, SceneError
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def scenes(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> str:
+    """A folder with one scene of three cars."""
+    path = tmp_path / "scenes"
+    path.mkdir()
+    (path / "a.json").write_text(json.dumps(tiny_tree(cars=3)))
+    return str(path)
+
+
+def test_the_registry_knows_it() -> None:
+    assert puffervec.envs.get("drive") is ENV
+    assert ENV.evaluate == "drive_env.evaluate:evaluate"
+
+
+def test_build_gives_a_file(scenes: str, cache: Path) -> None:
+    data = build(DriveConfig(scenes=scenes, num_agents=6))
+    assert data.data is not None and data.data.is_file() and data.data.is_relative_to(cache)
+    assert not data.params
+
+
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
+def test_backends_give_the_same_bytes(scenes: str, backend: str) -> None:
+    def run(**settings: Any) -> list[bytes]:
+        rng = np.random.default_rng(1)
+        found = []
+        with puffervec.make("drive", {"scenes": scenes, "num_agents": 6}, num_envs=4, seed=3, **settings) as vec:
+            vec.reset(3)
+            for _ in range(60):
+                obs, rewards, terminals, truncations, _ = vec.step(rng.integers(0, 91, vec.num_agents))
+                found.append(b"".join(np.ascontiguousarray(item).tobytes() for item in (obs, rewards, terminals, truncations)))
+        return found
+
+    assert run(backend=backend, num_workers=2) == run(backend="serial", num_workers=1)
+
+
+def test_bad_scenes_are_refused_before_anything_starts(tmp_path: Path, cache: Path) -> None:
+    for settings, error in (
+        ({"scenes": "/nowhere"}, SceneError),
+        ({"scenes": str(tmp_path)}, SceneError),
+        ({"lanes": 99}, ConfigError),
+    ):
+        with pytest.raises(error):
+            puffervec.make("drive", settings, num_envs=2, num_workers=2)
+    assert not cache.exists()

@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Evaluations count what the records say, run every scene as often as asked, and draw."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env import evaluate as module
+from drive_env.baselines import action_of, baseline
+from drive_env.config import DriveConfig
+from drive_env.evaluate import RATES, draw, evaluate, summarise
+from drive_env.stats import clustered, wilson
+from puffervec.errors import ConfigError, SceneError
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+class Straight:
+    """Drives straight on at the speed it has."""
+
+    def reset(self, vec: Any) -> None:
+        self.resets = getattr(self, "resets", 0) + 1
+
+    def act(self, obs: Any, vec: Any) -> np.ndarray:
+        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
+
+
+@pytest.fixture
+def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
+    """Scenes with a known outcome for `Straight`.
+
+    a: two cars reach their goals. b: one reaches its goal, one's goal is on the other lane. c: a standing car is in the way
+    of one. d: nobody to control. e: one car drives into the edge.
+    """
+    path = tmp_path / "scenes"
+    path.mkdir()
+    trees = {name: tiny_tree(frames=40, cars=2) for name in "abc"}
+    trees["b"]["objects"][1]["goalPosition"]["y"] = -1.75
+    standing = trees["c"]["objects"][1]
+    standing["position"] = [{"x": 15.0, "y": -1.75, "z": 0.0}] * 40
+    standing["goalPosition"] = {"x": 15.0, "y": -1.75, "z": 0.0}
+    trees["d"] = tiny_tree(speed_mps=0.0)
+    trees["e"] = tiny_tree(frames=40, cars=1)
+    trees["e"]["objects"][0]["heading"] = [-0.5] * 40
+    for name, tree in trees.items():
+        (path / f"{name}.json").write_text(json.dumps(tree))
+    return path
+
+
+def test_known_outcomes(folder: Path) -> None:
+    result = evaluate(Straight(), DriveConfig(scenes=str(folder)))
+    found = {scene.name: (scene.agents, *(scene.counts[rate] for rate in RATES)) for scene in result.scenes}
+    assert found == {  # agents, score, goal, collision, off-road
+        "a.json": (2, 2, 2, 0, 0),
+        "b.json": (2, 1, 1, 0, 0),
+        "c.json": (1, 0, 1, 1, 0),
+        "d.json": (0, 0, 0, 0, 0),
+        "e.json": (1, 0, 0, 0, 1),
+    }
+    total = result.total
+    assert (total.agents, total.episodes, total.counts["score"]) == (6, 4, 3)
+    assert result.scenes[0].mean_return == pytest.approx(1.0)  # shaping is off
+    assert result.scenes[2].mean_return == pytest.approx(0.5)
+    assert result.scenes[4].mean_return == pytest.approx(-0.5)
+    assert result.scenes[1].mean_length == 39 and result.scenes[0].mean_length < 39
+    assert total.intervals["score"] == clustered(np.array([2.0, 1, 0, 0, 0]), np.array([2.0, 2, 1, 0, 1]))
+
+
+def test_every_scene_runs_as_often_as_asked(folder: Path) -> None:
+    once = evaluate(Straight(), DriveConfig(scenes=str(folder)))
+    thrice = evaluate(Straight(), DriveConfig(scenes=str(folder)), episodes=3)
+    assert [scene.episodes for scene in thrice.scenes] == [3, 3, 3, 0, 3]
+    assert thrice.total.agents == 3 * once.total.agents
+    assert thrice.total.counts == {name: 3 * count for name, count in once.total.counts.items()}
+
+
+def test_batches_give_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = evaluate(Straight(), DriveConfig(scenes=str(folder)))
+    monkeypatch.setattr(module, "BATCH_ROWS", 6)
+    actor = Straight()
+    assert evaluate(actor, DriveConfig(scenes=str(folder))).to_json() == whole.to_json()
+    assert actor.resets == 2  # three scenes of two rows, then one
+
+
+def test_backends_agree(folder: Path) -> None:
+    config = DriveConfig(scenes=str(folder))
+    assert evaluate(Straight(), config, backend="threading").to_json() == evaluate(Straight(), config).to_json()
+
+
+def test_shaping_does_not_matter(folder: Path) -> None:
+    plain = evaluate(Straight(), DriveConfig(scenes=str(folder), reward_progress=0.0, reward_step=0.0))
+    shaped = evaluate(Straight(), DriveConfig(scenes=str(folder), reward_progress=5.0, reward_step=-1.0, num_agents=64))
+    assert plain.to_json() == shaped.to_json()
+
+
+def test_an_actor_may_ask_for_settings(folder: Path) -> None:
+    class Logged(Straight):
+        overrides = {"replay_log": 1}
+
+    assert (
+        evaluate(Logged(), DriveConfig(scenes=str(folder))).to_json()
+        == evaluate(baseline("log"), DriveConfig(scenes=str(folder))).to_json()
+    )
+
+
+def test_json_has_numbers_or_null(folder: Path) -> None:
+    data = evaluate(Straight(), DriveConfig(scenes=str(folder))).to_json()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert data["schema_version"] == 1 and len(data["scenes"]) == 5
+    assert data["scenes"][3]["score"] is None and data["scenes"][0]["score"] == 1.0
+    assert data["scenes"][1]["score_95"] == list(wilson(1, 2))
+
+
+def test_the_table_lists_every_scene_and_a_total(folder: Path) -> None:
+    from rich.console import Console
+
+    result = evaluate(Straight(), DriveConfig(scenes=str(folder)))
+    out = io.StringIO()
+    Console(file=out, width=140).print(result.table("rates"))
+    text = out.getvalue()
+    assert all(f"{name}.json" in text for name in "abcde") and "total of 4 scenes" in text
+    assert "0.50 [0.09, 0.91]" in text
+    out = io.StringIO()
+    Console(file=out, width=140).print(result.table(per_scene=False))
+    assert "a.json" not in out.getvalue() and "total of 4 scenes" in out.getvalue()
+
+
+def test_no_records_no_rates() -> None:
+    result = summarise(["x"], {}, ("agents", "goals", "collisions", "offroads", "score"))
+    assert result.total.agents == 0 and math.isnan(result.total.rate("score")) and math.isnan(result.total.mean_return)
+    assert result.total.intervals["score"] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("episodes", [0, -1, 1.5, True])
+def test_bad_numbers_of_episodes(folder: Path, episodes: Any) -> None:
+    with pytest.raises(ConfigError, match="episodes is .*; it must be a whole number of at least 1"):
+        evaluate(Straight(), DriveConfig(scenes=str(folder)), episodes=episodes)
+
+
+def test_drawing_a_scene(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    config = DriveConfig(scenes=str(folder))
+    assert draw(tmp_path / "e.png", Straight(), config, scene="e.json") == "e.json"
+    assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
+    assert draw(tmp_path / "most.png", Straight(), config) == "a.json"
+    with pytest.raises(SceneError, match="there is no scene 'z.json'; there are 0 to 4: a.json"):
+        draw(tmp_path / "z.png", Straight(), config, scene="z.json")
+    with pytest.raises(SceneError, match="d.json has no vehicle to control"):
+        draw(tmp_path / "d.png", Straight(), config, scene=3)
+    assert not (tmp_path / "z.png").exists()
+
+
+def test_the_config_is_not_changed(folder: Path) -> None:
+    config = DriveConfig(scenes=str(folder))
+    before = dataclasses.asdict(config)
+    evaluate(Straight(), config)
+    assert dataclasses.asdict(config) == before

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Observation rows read by name agree with the scene, worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+from drive_env.config import DriveConfig
+from drive_env.env import ENV
+from drive_env.observation import ObservationReader, columns
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any], int]:
+    """Blocks, values by name and floats per row of the first observation of one scene."""
+    (folder / "one.json").write_text(json.dumps(tree))
+    config = DriveConfig(scenes=str(folder / "one.json"), num_agents=2, **settings)
+    with puffervec.make(ENV, config, backend="serial", num_envs=1, seed=0) as vec:
+        obs, _ = vec.reset(0)
+        reader = ObservationReader(vec.spec.groups[0])
+        return reader.blocks, reader.read(obs), obs.shape[1]
+
+
+@pytest.fixture
+def values(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> dict[str, Any]:
+    """Values of the tiny scene: cars at (0, -1.75) and (12, 1.75), both driving along +x at 5 m/s, goals 14.5 m ahead."""
+    return first_rows(tiny_tree(), tmp_path)[1]
+
+
+def test_ego(values: dict[str, Any]) -> None:
+    ego = values["ego"]
+    np.testing.assert_allclose(ego["speed"], [5.0, 5.0], atol=1e-3)
+    np.testing.assert_allclose(ego["length"], [4.5, 4.5], atol=1e-5)
+    np.testing.assert_allclose(ego["width"], [2.0, 2.0], atol=1e-5)
+    np.testing.assert_allclose(ego["goal_x"], [14.5, 14.5], atol=1e-3)
+    np.testing.assert_allclose(ego["goal_y"], [0.0, 0.0], atol=1e-3)
+
+
+def test_partners(values: dict[str, Any]) -> None:
+    partners = values["partners"]
+    np.testing.assert_array_equal(partners["there"].sum(axis=1), [1, 1])
+    np.testing.assert_allclose(partners["x"][:, 0], [12.0, -12.0], atol=1e-3)
+    np.testing.assert_allclose(partners["y"][:, 0], [3.5, -3.5], atol=1e-3)
+    np.testing.assert_allclose(partners["velocity_x"][:, 0], [0.0, 0.0], atol=1e-3)
+
+
+def test_segments(values: dict[str, Any]) -> None:
+    lanes, edges = values["lanes"], values["edges"]
+    np.testing.assert_allclose(lanes["distance"][:, 0], [0.0, 0.0], atol=1e-3)
+    np.testing.assert_allclose(np.sort(np.unique(np.round(edges["distance"][0, :2], 3))), [2.75, 6.25])
+    assert lanes["there"].any() and (np.diff(lanes["distance"][0][lanes["there"][0].astype(bool)]) >= 0).all()
+    np.testing.assert_allclose(lanes["cos"][0][lanes["there"][0].astype(bool)], 1.0, atol=1e-5)
+
+
+def test_blocks_of_size_zero_are_left_out(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+    blocks, values, floats = first_rows(tiny_tree(), tmp_path, lines=0, partners=0, lanes=3, edges=2)
+    assert blocks == ("ego", "lanes", "edges") == tuple(values)
+    listed = columns()
+    assert floats == len(listed["ego"]) + 5 * len(listed["segments"])
+    assert values["lanes"]["x"].shape == (2, 3)
+
+
+def test_columns_have_names_units_and_scales() -> None:
+    listed = columns()
+    assert set(listed) == {"ego", "partners", "segments"}
+    for block in listed.values():
+        names = [column.name for column in block]
+        assert len(set(names)) == len(names) and all(column.scale > 0 for column in block)
+    assert {column.unit for block in listed.values() for column in block} <= {"", "m", "m/s"}

@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The border that actions cross (puffervec/actions.py, csrc/action.c): what is taken, what is refused, what becomes the no-op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec.errors import ActionError
+from puffervec.vector import VectorEnv
+from tests.helpers import serial
+
+INTEGERS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
+
+
+@pytest.fixture
+def vec() -> Iterator[VectorEnv]:
+    """Three rows, Discrete(5)."""
+    with serial("probe", {"episode_length": 1000}, num_envs=3) as made:
+        made.reset(seed=0)
+        yield made
+
+
+@pytest.fixture
+def pairs() -> Iterator[VectorEnv]:
+    """Two groups: four rows of Discrete(3), two of MultiDiscrete(2, 4)."""
+    with serial("probe", {"mode": 1, "num_agents": 2, "episode_length": 1000}, num_envs=2) as made:
+        made.reset(seed=0)
+        yield made
+
+
+def taken(vec: VectorEnv) -> list[int]:
+    """What the env took: the probe shows each row's last action."""
+    return [int(action) for action in vec.halves[0].groups["agents"].observations[:, 4]]
+
+
+class Torchlike:
+    """Something that is no array but can be read as one, as a tensor is."""
+
+    dtype, shape = "float tensor", "three"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array([2, 1, 4], dtype)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(np.array([2, 1, 4], dtype) for dtype in INTEGERS),
+        [2, 1, 4],
+        (2, 1, 4),
+        [np.int64(2), 1, np.uint8(4)],
+        np.array([[2], [1], [4]]),  # (rows, D)
+        np.array([2, 9, 1, 9, 4, 9])[::2],  # not contiguous
+        np.array([4, 1, 2])[::-1],
+        np.asfortranarray([[2], [1], [4]]),
+        np.array([2, 1, 4]).view(np.ndarray),
+        memoryview(np.array([2, 1, 4], np.int32)),
+        Torchlike(),
+    ],
+    ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')} {getattr(given, 'shape', '')}",
+)
+def test_these_are_taken(vec: VectorEnv, given: Any) -> None:
+    vec.step(given)
+    assert taken(vec) == [2, 1, 4]
+    assert vec.counters()["invalid_actions"] == 0
+
+
+def test_read_only_arrays_are_taken_and_inputs_are_copied(vec: VectorEnv) -> None:
+    actions = np.array([2, 1, 4], np.int32)
+    actions.flags.writeable = False
+    vec.step(actions)
+    assert taken(vec) == [2, 1, 4]
+    mine = np.array([1, 2, 3], np.int64)
+    vec.send(mine)
+    mine[:] = 0
+    vec.recv()
+    assert taken(vec) == [1, 2, 3]
+
+
+def test_none_takes_what_stands_in_the_slab(vec: VectorEnv) -> None:
+    vec.halves[0].groups["agents"].actions[:] = [3, 0, 77]
+    vec.step(None)
+    assert taken(vec) == [3, 0, 0]  # checked all the same
+    assert vec.counters()["invalid_actions"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (np.array([2.0, 1.0, 4.0]), ["float64", "integers", "(3,)"]),
+        (np.array([2, 1, 4], np.float32), ["float32", "integers"]),
+        (np.array([2, 1, 4], np.float16), ["float", "integers"]),
+        ([2, 1, 4.0], ["float64", "integers"]),
+        (np.array([True, False, True]), ["bool", "integers"]),
+        (np.array([2, 1, 4], complex), ["complex128", "integers"]),
+        (np.array(["2", "1", "4"]), ["<U1", "integers"]),
+        (np.array([2, 1, 4], object), ["object", "integers"]),
+        (np.array([2, 1, 4], ">i4"), [">i4", "integers"]),
+        (np.array([2, 1, 4], "m8[s]"), ["timedelta64", "integers"]),
+        ([2, 1, 2**70], ["object", "integers"]),
+        ("abc", ["<U3"]),
+        ([2, 1], ["(2,)", "(3,)"]),
+        ([2, 1, 4, 0], ["(4,)", "(3,)"]),
+        ([], ["(3,)"]),
+        (2, ["()", "(3,)"]),
+        (np.int64(2), ["()", "(3,)"]),
+        (np.array(2), ["()", "(3,)"]),
+        (np.zeros((1, 3), int), ["(1, 3)", "(3,)"]),
+        (np.zeros((3, 2), int), ["(3, 2)", "(3,)"]),
+        (np.zeros((3, 1, 1), int), ["(3, 1, 1)", "(3,)"]),
+        ([[1, 2], [3]], ["integers", "(3,)"]),
+        ({"agents": [2, 1, 4]}, ["(3,)"]),
+        ({1, 2, 4}, ["(3,)"]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("strict", [False, True])
+def test_these_are_refused_and_nothing_is_sent(given: Any, words: list[str], strict: bool) -> None:
+    with serial("probe", {"episode_length": 1000}, num_envs=3, strict=strict) as vec:
+        vec.reset(seed=0)
+        vec.step([1, 2, 3])
+        before = vec.halves[0].block.copy()
+        with pytest.raises(ActionError) as caught:
+            vec.send(given)
+        for word in ["'agents'", *words]:
+            assert word in str(caught.value)
+        assert (vec.halves[0].block == before).all()
+        vec.step([3, 2, 1])  # still in order
+        assert taken(vec) == [3, 2, 1]
+
+
+OUT_OF_RANGE = [-1, 5, 2**31 - 1, -(2**31), 2**31, 2**32, 2**32 + 1, 2**40 + 3, 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("value", OUT_OF_RANGE)
+def test_an_index_out_of_range_becomes_the_no_op(vec: VectorEnv, value: int) -> None:
+    vec.step([2, value, 4])
+    assert taken(vec) == [2, 0, 4]
+    assert vec.counters()["invalid_actions"] == 1
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_the_ends_of_each_dtype(vec: VectorEnv, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    vec.step(np.array([limits.min, 4, limits.max], dtype))
+    assert taken(vec) == [0, 4, 0]
+    assert vec.counters()["invalid_actions"] == 1 + (limits.min < 0)
+
+
+@pytest.mark.parametrize("value", OUT_OF_RANGE)
+def test_strict_raises_and_sends_nothing(value: int) -> None:
+    with serial("probe", {"episode_length": 1000}, num_envs=3, strict=True) as vec:
+        vec.reset(seed=0)
+        for given in ([2, value, 4], np.array([2, value, 4], np.int64)):
+            with pytest.raises(ActionError) as caught:
+                vec.send(given)
+            for word in ("'agents'", "row 1", str(value), "0 to 4", "nothing was sent"):
+                assert word in str(caught.value)
+        vec.step([2, 1, 4])
+        assert taken(vec) == [2, 1, 4]
+        assert vec.counters()["invalid_actions"] == 0
+
+
+# ---- several groups ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_per_group(pairs: VectorEnv) -> None:
+    observations = pairs.step({"towers": [[1, 3], [0, 2]], "scouts": np.array([2, 1, 0, 2], np.uint8)})[0]
+    assert observations["scouts"][:, 4].tolist() == [2, 1, 0, 2]
+    assert observations["towers"]["gauges"][:, 0].tolist() == [7, 2]
+    observations = pairs.step({"towers": np.asfortranarray([[1, 0], [0, 1]]), "scouts": [0, 0, 0, 0]})[0]
+    assert observations["towers"]["gauges"][:, 0].tolist() == [4, 1]
+
+
+def test_each_dim_has_its_own_range(pairs: VectorEnv) -> None:
+    observations = pairs.step({"scouts": [3, -1, 2, 0], "towers": [[2, 3], [1, 4]]})[0]
+    assert observations["scouts"][:, 4].tolist() == [0, 0, 2, 0]
+    assert observations["towers"]["gauges"][:, 0].tolist() == [3, 4]
+    assert pairs.counters()["invalid_actions"] == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([0, 0, 0, 0], ["list", "scouts", "towers"]),
+        (np.zeros(4, int), ["ndarray", "scouts", "towers"]),
+        ({"scouts": [0] * 4}, ["['scouts']", "towers"]),
+        ({"scouts": [0] * 4, "towers": [[0, 0]] * 2, "kings": []}, ["kings"]),
+        ({"scouts": [0] * 4, "towers": [0, 0]}, ["'towers'", "(2,)", "(2, 2)"]),
+        ({"scouts": [0] * 3, "towers": [[0, 0]] * 2}, ["'scouts'", "(3,)", "(4,)"]),
+        ({"scouts": [0] * 4, "towers": [[0.0, 0]] * 2}, ["'towers'", "float64"]),
+    ],
+    ids=repr,
+)
+def test_a_batch_that_misses_a_group_or_has_one_too_many_is_refused(pairs: VectorEnv, given: Any, words: list[str]) -> None:
+    before = pairs.halves[0].block.copy()
+    with pytest.raises(ActionError) as caught:
+        pairs.send(given)
+    for word in words:
+        assert word in str(caught.value)
+    assert (pairs.halves[0].block == before).all()
+
+
+def test_strict_looks_at_all_groups_before_it_writes_one() -> None:
+    with serial("probe", {"mode": 1, "num_agents": 2}, num_envs=2, strict=True) as vec:
+        vec.reset(seed=0)
+        before = vec.halves[0].block.copy()
+        with pytest.raises(ActionError, match=r"'towers'.*row 1: 9.*0 to 3"):
+            vec.send({"scouts": [1, 1, 1, 1], "towers": [[0, 0], [1, 9]]})
+        assert (vec.halves[0].block == before).all()
+
+
+def test_wild_actions_for_long_leave_everything_finite_and_in_bounds() -> None:
+    rng = np.random.default_rng(0)
+    with serial("tag_grid", {"num_taggers": 3, "grid_length": 5}, num_envs=4) as vec:
+        vec.reset(seed=0)
+        for _ in range(500):
+            observations = vec.step(rng.integers(-(2**63), 2**63, 16, dtype=np.int64))[0]
+            assert ((observations >= 0) & (observations <= 1)).all()
+        assert vec.counters()["invalid_actions"] > 7000

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Same seed, same bytes: 1,000 steps of all arrays, records and counters, whoever runs the envs and in how many parts."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+from tests.cases import CASES, Case, params, require
+from tests.helpers import ManyInOne, action_table, run
+
+ENVS, STEPS = 8, 1000
+
+# In one process; with workers; the number of workers must be even where halves are split by workers.
+LAYOUTS: list[dict[str, Any]] = [
+    *({"num_workers": workers} for workers in (1, 2, 3, 4)),
+    *({"num_workers": workers, "num_buffers": 2, "split": "workers"} for workers in (2, 4)),
+    *({"num_workers": workers, "num_buffers": 2, "split": "envs"} for workers in (1, 2, 3, 4)),
+]
+WAYS: list[dict[str, Any]] = [
+    {"backend": "serial", "num_buffers": 2, "split": "workers"},
+    {"backend": "serial", "num_buffers": 2, "split": "envs"},
+    {"backend": ManyInOne, "num_workers": 5},
+    *({"backend": "threading", **layout} for layout in LAYOUTS),
+    *({"backend": "multiprocessing", **layout} for layout in LAYOUTS),
+]
+
+
+def name_of(way: dict[str, Any]) -> str:
+    return " ".join(getattr(value, "__name__", str(value)) for value in way.values())
+
+
+@cache
+def expected(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The action table and what the serial backend shows; the oracle."""
+    case = next(case for case in CASES if case.name == name)
+    with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=ENVS) as vec:
+        table = action_table(vec, STEPS, invalid=0.01)
+        return table, run(vec, STEPS, table, seed=2026)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=name_of)
+@pytest.mark.parametrize("case", params())
+def test_same_seed_same_bytes(case: Case, way: dict[str, Any], no_leaks: None) -> None:
+    require(case)
+    table, oracle = expected(case.name)
+    with puffervec.make(case.env, case.kwargs, num_envs=ENVS, **way) as vec:
+        found = run(vec, STEPS, table, seed=2026)
+    for at, (mine, its) in enumerate(zip(found["digests"], oracle["digests"], strict=True)):
+        different = [array for array in its if mine[array] != its[array]]
+        assert not different, f"within the first {(at + 1) * 100} steps"
+    assert found == oracle
+
+
+@pytest.mark.parametrize("case", params())
+def test_the_hashes_would_show_a_difference(case: Case) -> None:
+    """Another action in one row at one step must change the digests from there on, and not before."""
+    require(case)
+    table, oracle = expected(case.name)
+    group = next(iter(table))
+    changed = {**table, group: table[group].copy()}
+    changed[group][250:270, 0] = (changed[group][250:270, 0] + 1) % 2
+    with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=ENVS) as vec:
+        found = run(vec, 400, changed, seed=2026)
+    assert found["digests"][:2] == oracle["digests"][:2]
+    assert found["digests"][3] != oracle["digests"][3]
+
+
+@pytest.mark.parametrize("case", params([case for case in CASES if case.random]))
+def test_another_seed_gives_other_bytes(case: Case) -> None:
+    require(case)
+    table, oracle = expected(case.name)
+    with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=ENVS) as vec:
+        found = run(vec, 100, table, seed=2027)
+    assert found["digests"][0] != oracle["digests"][0]

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from puffervec.errors import ConfigError
+from puffervec.train import device as dev
+
+
+def test_names() -> None:
+    assert dev.choose_device("cpu") == torch.device("cpu")
+    assert dev.choose_device("auto").type in ("cpu", "cuda")
+    for name in ("abacus", "mps", "", "cuda:999"):
+        with pytest.raises(ConfigError, match="train.device"):
+            dev.choose_device(name)
+
+
+def test_precision() -> None:
+    cpu = torch.device("cpu")
+    assert dev.use_bf16("bf16", cpu) and not dev.use_bf16("fp32", cpu)
+    assert dev.use_bf16("auto", cpu) == dev.cpu_has_bf16()
+
+
+def test_bf16_needs_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for flags, expected in (("sse avx512f", False), ("avx512f avx512_bf16", True), ("amx_bf16 amx_tile", True)):
+        monkeypatch.setattr(dev.Path, "read_text", lambda *a, flags=flags, **k: f"flags : {flags}\n")
+        assert dev.cpu_has_bf16() == expected
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_team_keeps_the_order(count: int) -> None:
+    team = dev.ThreadTeam(count)
+    names: set[str] = set()
+
+    def work(item: int) -> int:
+        names.add(threading.current_thread().name)
+        return item * item
+
+    assert team.map(work, range(50)) == [i * i for i in range(50)]
+    assert team.map(work, []) == []
+    team.close()
+    assert (threading.main_thread().name in names) == (count == 1)
+
+
+def test_team_threads_use_one_torch_thread() -> None:
+    before = torch.get_num_threads()
+    team = dev.ThreadTeam(2)
+    assert set(team.map(lambda _: torch.get_num_threads(), range(8))) == {1}
+    team.close()
+    assert torch.get_num_threads() == before
+
+
+def test_team_raises_what_its_work_raised() -> None:
+    team = dev.ThreadTeam(2)
+    with pytest.raises(ZeroDivisionError):
+        team.map(lambda i: 1 // i, [1, 0, 2])
+    assert team.map(lambda i: i, [4, 5]) == [4, 5]
+    team.close()
+
+
+def test_one_torch_thread_is_set_back() -> None:
+    torch.set_num_threads(2)
+    with dev.one_torch_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2

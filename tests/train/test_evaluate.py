@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+import puffervec
+from puffervec.errors import CheckpointError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train import evaluate as ev
+
+Small = Callable[..., TrainConfig]
+CPU = torch.device("cpu")
+
+
+def test_policy_round_trip(small: Small) -> None:
+    config = small(env={"mode": 1, "num_agents": 2, "episode_length": 4})
+    with Trainer(config) as trainer:
+        trainer.collect()
+        trainer.update()
+        path = trainer.save()
+        weights = {name: policy.state_dict() for name, policy in trainer.policies.items()}
+    found, policies = ev.load_policies(path, CPU)
+    assert found.env == config.env and set(policies) == {"scouts", "towers"}
+    for name, policy in policies.items():
+        for key, value in policy.state_dict().items():
+            torch.testing.assert_close(value, weights[name][key], rtol=0, atol=0)
+
+
+def test_policy_of_other_settings_is_refused(small: Small) -> None:
+    with Trainer(small()) as trainer:
+        path = trainer.save()
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"hidden": [\n        8\n      ]', '"hidden": [\n        9\n      ]'))
+    with pytest.raises(CheckpointError, match="do not fit"):
+        ev.load_policies(path, CPU)
+
+
+def test_returns_of_the_probe_are_exact(small: Small) -> None:
+    """A policy that always takes action 4: one agent's return is 1 + 2 + 3 + 3 * 4/16."""
+
+    class Always4:
+        def reset(self, vec: object) -> None:
+            pass
+
+        def act(self, obs: np.ndarray, vec: object) -> np.ndarray:
+            return np.full(len(obs), 4)
+
+    (rates,) = ev.evaluate_generic("probe", small().env, Always4(), episodes=10, seed=0, num_envs=4)
+    assert rates.episodes == 12  # a whole number for each env
+    assert rates.episode_return == (6.75, 0.0) and rates.length == (3.0, 0.0)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_idle_rows_are_skipped(small: Small, deterministic: bool) -> None:
+    """The actor's actions for live rows are those of the policy on these rows; idle rows get 0."""
+    env = {"num_agents": 3, "episode_length": 6, "leave": 1}
+    with Trainer(small(env=env)) as trainer:
+        path = trainer.save()
+    _, policies = ev.load_policies(path, CPU)
+    actor = ev.PolicyActor(policies, CPU, deterministic, seed=1)
+    idle_seen = 0
+    with puffervec.make("probe", env, backend="serial", num_envs=4) as vec:
+        vec.async_reset(0)
+        actor.reset(vec)
+        for _ in range(8):
+            obs, _, terminals, truncations, _, _, masks = vec.recv()
+            actions = actor.act(obs, vec)
+            idle = ~masks | terminals | truncations
+            idle_seen += int(idle.sum())
+            assert actions.shape == (12,) and (actions[idle] == 0).all()
+            if deterministic:
+                expected = policies["default"](torch.tensor(obs), (), None, None)[0][0].argmax(-1).numpy()
+                np.testing.assert_array_equal(actions[~idle], expected[~idle])
+            vec.send(actions)
+    assert idle_seen > 0
+
+
+def test_two_groups_act(small: Small) -> None:
+    config = small(env={"mode": 1, "num_agents": 2, "episode_length": 4})
+    with Trainer(config) as trainer:
+        path = trainer.save()
+    _, policies = ev.load_policies(path, CPU)
+    for actor in (ev.PolicyActor(policies, CPU, False), ev.RandomActor(0)):
+        rates = ev.evaluate_generic("probe", config.env, actor, episodes=4, seed=0, num_envs=2)
+        assert sum(r.episodes for r in rates) >= 4
+
+
+def test_random_actions_cover_all_choices() -> None:
+    with puffervec.make("probe", {"num_agents": 50}, backend="serial") as vec:
+        vec.async_reset(0)
+        obs = vec.recv()[0]
+        assert set(ev.RandomActor(0).act(obs, vec)) == {0, 1, 2, 3, 4}
+
+
+def test_hooks() -> None:
+    assert ev.evaluation_hook("probe") is None
+    assert callable(ev.evaluation_hook("drive"))

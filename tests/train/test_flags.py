@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from puffervec.errors import ConfigError
+from puffervec.train import flags
+from puffervec.train.config import SECTIONS, TrainConfig
+
+PROBE = TrainConfig.of("probe")
+
+
+def test_flags_set_values() -> None:
+    text = "--train.lr 0.5 --vec.num-workers 3 --policy.hidden 3 4 --log.folder here --env.num-agents 2 --train.gamma=0.5"
+    config = flags.apply_flags(PROBE, text.split())
+    assert (config.train.lr, config.vec.num_workers, config.policy.hidden) == (0.5, 3, (3, 4))
+    assert (config.log.folder, config.env.num_agents, config.train.gamma) == (Path("here"), 2, 0.5)
+    assert flags.apply_flags(PROBE, []) == PROBE
+
+
+@pytest.mark.parametrize("word", ["false", "False"])
+def test_booleans_and_underscores(word: str) -> None:
+    assert flags.apply_flags(PROBE, ["--train.anneal_lr", word]).train.anneal_lr is False
+    assert flags.apply_flags(PROBE, [f"--train.anneal-lr={word}"]).train.anneal_lr is False
+
+
+def test_aliases_lead_to_flags() -> None:
+    known = flags.known_flags(TrainConfig.of("drive")) if "--scenes" in flags.ALIASES else []
+    for alias, flag in flags.ALIASES.items():
+        assert flag in known, alias
+    config = flags.apply_flags(PROBE, "--total-timesteps 7 --seed 3 --device cpu --num-envs 2 --num-workers 1".split())
+    assert (config.train.total_timesteps, config.train.seed, config.vec.num_envs) == (7, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("--foo 3", ["unknown flag --foo"]),
+        ("--train.horzion 3", ["unknown flag --train.horzion", "did you mean --train.horizon"]),
+        ("--scenes x", ["unknown flag --scenes"]),  # probe has none
+        ("--lr fast", ["--train.lr", "'fast'"]),
+        ("--seed 1.5", ["--train.seed", "1.5"]),
+        ("--vec.num-workers many", ["--vec.num-workers", "many"]),
+        ("--backend ray", ["--vec.backend", "ray", "serial"]),
+        ("--train.lr", ["--train.lr"]),
+        ("stray", ["stray"]),
+        ("--train.anneal-lr perhaps", ["anneal-lr", "perhaps"]),
+    ],
+)
+def test_bad_flags_are_one_line(text: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        flags.apply_flags(PROBE, text.split())
+    for word in words:
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
+
+
+def test_take_option() -> None:
+    args = ["--config", "a", "x", "--config=b"]
+    assert flags.take_option(args, "--config") == "b" and args == ["x"]
+    assert flags.take_option(args, "--config") is None
+    for bad in (["--config"], ["--config", "--seed"]):
+        with pytest.raises(ConfigError, match="needs a value"):
+            flags.take_option(bad, "--config")
+
+
+def test_config_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(
+        '[train]\nlr = 0.25\ntotal-timesteps = 1e6\n[policy]\nhidden = [5]\n[env]\nnum_agents = 4\n[log]\nfolder = "f"\n'
+    )
+    config = flags.apply_config_file(PROBE, path)
+    assert (config.train.lr, config.train.total_timesteps, config.policy.hidden) == (0.25, 1_000_000, (5,))
+    assert (config.env.num_agents, config.log.folder) == (4, Path("f"))
+    assert flags.apply_flags(config, ["--lr", "3"]).train.lr == 3  # flags win
+
+
+@pytest.mark.parametrize(
+    "text", ["[train]\nlr = ", "[train]\nlearn = 1", "[trains]\nlr = 1", 'train = "x"', "[env]\nnum_agents = 1.5"]
+)
+def test_bad_config_files_are_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="run.toml"):
+        flags.apply_config_file(PROBE, path)
+    with pytest.raises(ConfigError, match="none.toml.*No such file"):
+        flags.apply_config_file(PROBE, tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("target", ["probe", "tag_grid", "drive"])
+def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
+    config = TrainConfig.of(target)
+    text = flags.help_text(config)
+    for flag in flags.known_flags(config):
+        assert f"  {flag}" in text
+    for alias, flag in flags.ALIASES.items():
+        assert (f"{flag}, {alias}" in text) == (flag in flags.known_flags(config))
+    for section in SECTIONS:
+        instance = getattr(config, section)
+        sentences = flags.field_sentences(type(instance))
+        for field in dataclasses.fields(instance):
+            assert sentences.get(field.name), f"{section}.{field.name}"

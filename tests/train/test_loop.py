@@ -1,0 +1,230 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train import checkpoint as ckpt
+from puffervec.train.log import read_metrics
+from puffervec.train.loop import Diverged
+
+Small = Callable[..., TrainConfig]
+ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
+
+
+def test_counts_valid_transitions_only(small: Small) -> None:
+    """3 agents, 5 steps, agents 1 and 2 leave after 1 and 2 steps: 8 transitions in 6 rows of time (one is the reset row)."""
+    with Trainer(small(env=ENV, train={"horizon": 12})) as trainer:
+        trainer.collect()
+        trainer.update()
+        assert trainer.counters.agent_steps == 4 * 2 * (5 + 1 + 2)
+        assert trainer.counters.env_steps == 4 * 12
+
+
+def test_metrics_file(small: Small) -> None:
+    config = small(env=ENV, train={"total_timesteps": 200})
+    with Trainer(config) as trainer:
+        last = trainer.train()
+        path = trainer.folder / "metrics.jsonl"
+    head = json.loads(path.read_text().splitlines()[0])
+    assert head["schema_version"] == 1 and head["env"] == "probe" and head["config"]["train"]["horizon"] == 8
+    lines = list(read_metrics(path))
+    assert len(lines) >= 3 and lines[-1] == last
+    for key in (
+        *("step", "update", "elapsed_s", "charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/learning_rate"),
+        *("episode/return", "episode/length", "losses/policy", "losses/value", "losses/entropy", "losses/approx_kl"),
+        *("losses/clip_fraction", "losses/grad_norm", "losses/explained_variance", "env/truncated"),
+        *("time/env", "time/copy", "time/forward", "time/update", "time/other"),
+    ):
+        assert key in lines[-1], key
+    assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)
+    for line in lines:
+        assert sum(line[f"time/{part}"] for part in ("env", "copy", "forward", "update", "other")) == pytest.approx(1, abs=0.05)
+    # Episodes of 5 steps; returns: sum over agents and steps of t + a/4 + action/16, plus leaving.
+    assert lines[-1]["episode/length"] == 5
+
+
+def state(trainer: Trainer) -> dict[str, torch.Tensor]:
+    tensors = {f"w.{n}.{k}": v.clone() for n, p in trainer.policies.items() for k, v in p.state_dict().items()}
+    for name, slot in trainer.slots.items():
+        tensors |= {f"s.{name}.{k}": v.clone() for k, v in slot.storage.tensors().items()}
+    return tensors
+
+
+@pytest.mark.parametrize(
+    ("vec", "env"),
+    [
+        ({"backend": "serial", "num_buffers": 1}, ENV),
+        ({"backend": "serial", "num_buffers": 2}, ENV),
+        ({"backend": "multiprocessing", "num_buffers": 2, "num_workers": 2}, ENV),
+        ({"backend": "serial"}, {"mode": 1, "num_agents": 2, "episode_length": 5}),
+    ],
+)
+def test_resume_is_exact(small: Small, vec: dict[str, Any], env: dict[str, Any]) -> None:
+    """Four updates in one go are byte for byte two, a checkpoint, a new trainer and two more."""
+    config = small(env=env, vec=vec, train={"total_timesteps": 1000})
+    with Trainer(config) as trainer:
+        for _ in range(4):
+            trainer.collect()
+            trainer.update()
+        straight, counters = state(trainer), trainer.counters
+    with Trainer(config) as trainer:
+        for _ in range(2):
+            trainer.collect()
+            trainer.update()
+        path = trainer.save()
+    with Trainer(config, checkpoint=path) as trainer:
+        for _ in range(2):
+            trainer.collect()
+            trainer.update()
+        assert trainer.counters.agent_steps == counters.agent_steps and trainer.counters.updates == 4
+        resumed = state(trainer)
+    assert straight.keys() == resumed.keys()
+    for name, tensor in straight.items():
+        assert torch.equal(tensor, resumed[name]), name
+
+
+def test_resume_from_inside_a_rollout_starts_new_episodes(small: Small) -> None:
+    config = small(train={"total_timesteps": 1000})
+    with Trainer(config) as trainer:
+        trainer.collect()
+        trainer.update()
+        trainer.rollout.collect(iter([False, False, True]).__next__)
+        path = trainer.save()
+        weights = state(trainer)
+    assert "envs" not in ckpt.read(path).tensors
+    with Trainer(config, checkpoint=path) as trainer:
+        for name, tensor in weights.items():
+            if name.startswith("w."):
+                assert torch.equal(tensor, state(trainer)[name])
+        assert trainer.collect()
+
+
+def test_resume_goes_on_in_the_same_folder(small: Small) -> None:
+    config = small(train={"total_timesteps": 60})
+    with Trainer(config) as trainer:
+        trainer.train()
+        folder, steps = trainer.folder, trainer.counters.agent_steps
+        path = ckpt.newest(folder / "checkpoints")
+    longer = config.merged({"train": {"total_timesteps": 150}})
+    with Trainer(longer, checkpoint=path) as trainer:
+        assert trainer.folder == folder and trainer.counters.agent_steps == steps
+        assert 0 < trainer.progress() < 1
+        trainer.train()
+    found = [line["step"] for line in read_metrics(folder / "metrics.jsonl")]
+    assert found == sorted(found) and found[-1] >= 150
+
+
+def test_checkpoint_of_another_env_is_refused(small: Small) -> None:
+    with Trainer(small()) as trainer:
+        path = trainer.save()
+    with pytest.raises(CheckpointError, match="other observations"):
+        Trainer(small(env={"obs_size": 16}), checkpoint=path)
+    with pytest.raises(CheckpointError, match="probe"):
+        Trainer(small("tag_grid"), checkpoint=path)
+
+
+class Exploding(nn.Module):
+    """Its value becomes NaN at a given update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits, self.level, self.bad = nn.Parameter(torch.zeros(5)), nn.Parameter(torch.zeros(())), False
+
+    def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
+        return ()
+
+    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
+        level = self.level * (float("nan") if self.bad else 1.0)
+        return (self.logits.expand(*obs.shape[:-1], 5),), level.expand(obs.shape[:-1]), ()
+
+
+def test_nan_stops_and_keeps_the_last_checkpoint(small: Small) -> None:
+    policy = Exploding()
+    config = small(train={"total_timesteps": 10_000}, log={"checkpoint_interval_s": 0})
+    with Trainer(config, policies={"default": policy}) as trainer:
+        trainer.collect()
+        trainer.update()
+        good = trainer.save()
+        policy.bad = True
+        with pytest.raises(Diverged, match="losses/value.*last checkpoint"):
+            trainer.train()
+        assert ckpt.newest(trainer.folder / "checkpoints") == good
+        assert bool(torch.isfinite(ckpt.read(good).tensors["default"]["logits"]).all())
+        dump = json.loads((trainer.folder / "diverged.json").read_text())
+    assert dump["rollout"]["default.values"]["finite"] < 1
+
+
+def test_budget_by_steps_and_by_time(small: Small) -> None:
+    with Trainer(small(train={"total_timesteps": 90, "lr": 1.0})) as trainer:
+        assert trainer.learning_rate() == 1.0
+        metrics = trainer.train()
+        assert metrics["step"] >= 90 and trainer.finished() and trainer.progress() == 1.0
+        assert trainer.learning_rate() == pytest.approx(0.1)
+        assert metrics["step"] < 90 + 2 * 4 * 8
+    with Trainer(small(train={"total_timesteps": 10**12, "time_limit_s": 0.2})) as trainer:
+        trainer.train()
+        assert trainer.counters.elapsed_s >= 0.2
+    with Trainer(small(train={"anneal_lr": False, "lr": 1.0})) as trainer:
+        trainer.counters.agent_steps = 10**9
+        assert trainer.learning_rate() == 1.0
+
+
+def test_a_stop_request_saves(small: Small) -> None:
+    with Trainer(small(train={"total_timesteps": 10**12})) as trainer:
+        shown: list[float] = []
+
+        class Stopper:
+            def show(self, metrics: Any, progress: float) -> None:
+                shown.append(metrics["step"])
+                if len(shown) == 3:
+                    trainer.request_stop()
+
+            def close(self) -> None:
+                pass
+
+        trainer.dashboard = Stopper()
+        trainer.train()
+        assert len(shown) == 3
+        found = ckpt.newest(trainer.folder / "checkpoints")
+        assert found is not None and ckpt.read(found).manifest["counters"]["agent_steps"] == shown[-1]
+
+
+def test_bad_input_leaves_no_folder_and_no_worker(small: Small, tmp_path: Path) -> None:
+    for tables in (
+        {"train": {"minibatch_size": 7}},
+        {"train": {"device": "cuda:99"}},
+        {"train": {"device": "tpu"}},
+        {"env": {"num_agents": 0}},
+        {"vec": {"backend": "multiprocessing", "num_workers": 3}},
+    ):
+        with pytest.raises(ConfigError):
+            Trainer(small(**tables))
+        assert not list((tmp_path / "runs").glob("*/checkpoints")) and not list((tmp_path / "runs").glob("*"))
+
+
+def test_same_seed_same_run(small: Small) -> None:
+    """Also for another number of threads and workers."""
+    runs = []
+    for vec, threads in (({"backend": "serial"}, 1), ({"backend": "threading", "num_workers": 2}, 3)):
+        with Trainer(small(env=ENV, vec=vec, train={"threads": threads})) as trainer:
+            trainer.train()
+            runs.append(state(trainer))
+    for name, tensor in runs[0].items():
+        np.testing.assert_array_equal(tensor.numpy(), runs[1][name].numpy(), err_msg=name)
+
+
+def test_close_twice(small: Small) -> None:
+    trainer = Trainer(small())
+    trainer.close()
+    trainer.close()

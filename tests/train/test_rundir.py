@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.train import TrainConfig, Trainer, rundir
+from puffervec.train.config import LogSection
+
+Small = Callable[..., TrainConfig]
+
+
+def test_names(tmp_path: Path) -> None:
+    log = LogSection(folder=tmp_path / "deep" / "runs")
+    first, second = (rundir.new_run_folder(log, "probe", 7) for _ in range(2))
+    assert first != second and first.is_dir() and second.is_dir()
+    assert first.name.startswith("probe-") and "s7" in first.name
+
+
+def test_a_name_is_not_used_twice(tmp_path: Path) -> None:
+    log = LogSection(folder=tmp_path, name="mine")
+    assert rundir.new_run_folder(log, "probe", 1) == tmp_path / "mine"
+    with pytest.raises(ConfigError, match="mine exists already.*--resume"):
+        rundir.new_run_folder(log, "probe", 1)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="log.folder"):
+        rundir.new_run_folder(LogSection(folder=tmp_path / "file"), "probe", 1)
+
+
+def test_one_trainer_per_folder(tmp_path: Path) -> None:
+    """A second process is refused with the first one's pid; when the first is killed, the folder is free again."""
+    code = (
+        "import sys, time; from pathlib import Path; from puffervec.train.rundir import RunLock;"
+        "lock = RunLock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match=f"another trainer.*pid {holder.pid}"):
+            rundir.RunLock(tmp_path)
+    finally:
+        holder.kill()
+        holder.communicate()
+    lock = rundir.RunLock(tmp_path)
+    lock.close()
+    lock.close()
+
+
+def test_config_file_gives_the_config_back(small: Small, tmp_path: Path) -> None:
+    import json
+
+    config = small(env={"num_agents": 3}, train={"seed": 4})
+    rundir.write_config(tmp_path, config)
+    assert rundir.config_from_tables(json.loads((tmp_path / rundir.CONFIG_FILE).read_text())) == config
+
+
+def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    with pytest.raises(CheckpointError, match="no run in"):
+        rundir.find_checkpoint("latest", runs)
+    saved = []
+    for name in ("one", "two"):
+        with Trainer(small(log={"name": name})) as trainer:
+            trainer.collect()
+            saved.append(trainer.save())
+    assert rundir.find_checkpoint("latest", runs) == saved[1]
+    assert rundir.find_checkpoint(runs / "one", runs) == saved[0]
+    assert rundir.find_checkpoint(saved[0], runs) == saved[0]
+    assert rundir.run_folder_of(saved[0]) == runs / "one"
+    with pytest.raises(CheckpointError, match="is no folder"):
+        rundir.find_checkpoint(runs / "three", runs)
+    (saved[1] / "manifest.json").write_text("{}")
+    assert rundir.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
+    with pytest.raises(CheckpointError, match="no whole checkpoint"):
+        rundir.find_checkpoint(runs / "two", runs)

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.train import TrainConfig, Trainer, state
+from puffervec.train import checkpoint as ckpt
+
+Small = Callable[..., TrainConfig]
+
+
+def test_env_spec_needs_no_worker(small: Small) -> None:
+    spec = state.env_spec(small(env={"num_agents": 7}))
+    assert spec.agents == 7
+    with pytest.raises(ConfigError, match="num_agents"):
+        state.env_spec(small(env={"num_agents": 0}))
+
+
+def test_files_of_a_checkpoint(small: Small) -> None:
+    with Trainer(small(env={"mode": 1, "num_agents": 2})) as trainer:
+        assert set(state.tensors_of(trainer)) == {"scouts", "towers", "optimizer", "random"}
+        trainer.collect()
+        trainer.update()
+        files = state.tensors_of(trainer)
+    assert set(files) == {"scouts", "towers", "optimizer", "random", "envs"}
+    assert {key.split("/")[0] for key in files["optimizer"]} == {"scouts", "towers"}
+    assert {key for key in files["envs"] if key.startswith("env/")} == {f"env/{i}" for i in range(4)}
+
+
+def test_missing_parts_are_named(small: Small) -> None:
+    config = small()
+    with Trainer(config) as trainer:
+        trainer.collect()
+        trainer.update()
+        files = state.tensors_of(trainer)
+        for gone in ("default", "optimizer", "random"):
+            left = {name: tensors for name, tensors in files.items() if name != gone}
+            with pytest.raises(CheckpointError, match=gone):
+                state.restore(trainer, ckpt.Checkpoint({}, left))
+        wrong = files | {"default": {key: torch.zeros(1) for key in files["default"]}}
+        with pytest.raises(CheckpointError, match="does not fit"):
+            state.restore(trainer, ckpt.Checkpoint({}, wrong))
+
+
+def test_unknown_policy() -> None:
+    with pytest.raises(CheckpointError, match="no policy 'x': it has default"):
+        state.actor_weights(ckpt.Checkpoint({"policies": {"default": {}}}, {"default": {}}), "x")
