@@ -36,6 +36,11 @@ class Mode:
     def cores(self) -> int:
         return min(self.workers or 1, usable_cores())
 
+    def fits(self, num_envs: int) -> bool:
+        """Whether every worker gets an env of each half that it serves."""
+        on_a_half = (self.workers or 1) // (2 if self.num_buffers == 2 and self.split == "workers" else 1)
+        return num_envs % self.num_buffers == 0 and on_a_half <= num_envs // self.num_buffers
+
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `puffervec.make`."""

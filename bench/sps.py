@@ -361,8 +361,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     document: dict[str, Any] = {}
     try:
         for workload in workloads(options):
+            fitting = [mode for mode in chosen if mode.fits(workload.num_envs)]
+            if len(fitting) < len(chosen):
+                print(
+                    f"{workload.name}: {workload.num_envs} envs are too few for some modes, which are left out", file=sys.stderr
+                )
             progress(f"{workload.name}: preparing")
-            found.append(run(options, prepare(options, workload), chosen, progress))
+            found.append(run(options, prepare(options, workload), fitting, progress))
             progress.clear()
             show(found[-1])
         if options.round_trip:

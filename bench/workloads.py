@@ -20,7 +20,7 @@ import numpy as np
 import puffervec
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
-from puffervec.cores import affinity
+from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.vector import VectorEnv
@@ -57,11 +57,11 @@ class Workload:
 
 
 # The defaults: a tiny env whose cost is the library's own, the discrete game of WarpDrive's throughput figures (five agents on
-# 101 x 101 cells), and driving in bundles of 256 rows.
+# 101 x 101 cells), and driving in bundles of 256 rows, enough for one worker per core on each half.
 PRESETS = {
     "probe": Workload("probe", "probe", {"episode_length": 100}, num_envs=4096, episode_turns=101),
     "tag_grid": Workload("tag_grid", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=4096, episode_turns=101),
-    "drive": Workload("drive", "drive", {}, num_envs=8, episode_turns=91),
+    "drive": Workload("drive", "drive", {}, num_envs=2 * max(4, usable_cores()), episode_turns=91),
 }
 
 

@@ -206,6 +206,13 @@ static void write_row(pv_block* block, uint32_t env, uint32_t agent, const probe
     rows->agent_types[row] = (uint8_t)tower;
 }
 
+static void clear_observations(pv_block* block, uint32_t env) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        uint64_t bytes = block->spec->groups[g].agents * block->rows[g].observation_bytes;
+        memset(block->rows[g].observations + env * bytes, 0, bytes);
+    }
+}
+
 // ---- 5. faults: what a broken env does, on demand -----------------------------------------------------------------------------------
 
 static void sleep_forever(void) {
@@ -252,6 +259,7 @@ static void begin_episode(pv_block* block, uint32_t env) {
     state->over = 0;
     state->episode_return = 0.0f;
     memset(state->last_action, 0, agents * sizeof(int32_t));
+    clear_observations(block, env); // rows are never cleared for us, and write_row does not write the zeros behind the first 8
     for (uint32_t agent = 0; agent < agents; agent++) write_row(block, env, agent, state, (row_flags){0.0f, 0, 0, 1});
 }
 

@@ -23,8 +23,8 @@ import puffervec
 from puffervec import envs
 from puffervec._ffi import ffi, lib
 from puffervec.spec import Field, GroupSpec
-from puffervec.vector import VectorEnv
-from tests.helpers import WRITTEN, ManyInOne, OneAtATime, Recorder, action_table, actions_of, raw_rows, run
+from puffervec.vector import HELD, VectorEnv
+from tests.helpers import WRITTEN, Lazy, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
 
 FLAGS = ("terminals", "truncations", "masks")
 
@@ -213,34 +213,32 @@ class EnvContract:
 
     @pytest.mark.parametrize("buffers", [1, 2])
     def test_a_worker_writes_only_what_is_its_own(self, buffers: int) -> None:
-        """Every other byte of the slab is a guard: it must be the same after reset, step, peek and save of one worker."""
-        with self.make(OneAtATime, num_workers=2, num_buffers=buffers) as vec:
+        """Every other byte of the slab is a guard: it must be the same after each step, peek and save of one worker."""
+        with self.make(Lazy, num_workers=2, num_buffers=buffers) as vec:
             table = action_table(vec, 60, seed=8)
-            worker = buffers - 1  # of one half's two workers the first, of two halves' the second
+            worker = half = buffers - 1  # of one half's two workers the first; of two halves' workers the second
             vec.async_reset(31)
             for _ in range(buffers):
                 vec.recv()
             slab = np.frombuffer(vec._buffer, np.uint8)
-            allowed = np.zeros(len(slab), bool)
-            for begin, end in own_ranges(vec, worker):
-                allowed[begin:end] = True
+            allowed = own_bytes(vec, worker)
             fill_guards(vec, slab, allowed)
-            vec.serve_only = worker
+            vec.asleep = True  # sending writes actions and command lines, so the worker's turn comes after the first look
             for step in range(60):
-                for half in range(buffers):
-                    vec.send(actions_of(vec, table, step, half))
-                    mine = half == buffers - 1
-                    if mine:
-                        # Sending writes actions and command lines; put the worker's turn between two looks.
-                        rewind(vec, worker, half)
-                        before = slab.copy()
-                        lib.pv_worker_serve(vec._opened + worker, half)
-                        assert_only_allowed(slab, before, allowed)
-                    vec._state[half] = "received"
-                    vec._send_half = (half + 1) % buffers
+                vec._send_half = half
+                vec.send(actions_of(vec, table, step, half))
+                before = slab.copy()
+                lib.pv_worker_serve(vec._opened + worker, half)
+                assert_only_allowed(slab, before, allowed)
+                vec._state[half] = HELD  # the other worker never runs
+            allowed |= bytes_of_line(vec, lib.pv_command_line(vec._slab, worker, half))
+            before = slab.copy()
+            vec.peek(int(vec.halves[half].env_ids[0]))
+            vec._command_one(worker, half, lib.PV_SAVE, int(vec.halves[half].env_ids[0]), 1)
+            assert_only_allowed(slab, before, allowed)
 
-    def test_zero_padding_between_fields_is_not_needed(self) -> None:
-        """Rows of a fresh slab filled with ones show the same as rows of one filled with zeros: all bytes of a row are written."""
+    def test_a_reset_writes_every_byte_of_its_rows(self) -> None:
+        """Rows are not cleared for an env: a slab full of ones must show the same as one full of zeros."""
         shown = []
         for fill in (0, 0xFF):
             with self.make() as vec:
@@ -304,35 +302,38 @@ def values_of(raw: np.ndarray, field: Field) -> np.ndarray:
     return np.ascontiguousarray(raw[:, field.offset : field.offset + field.size * field.dtype.itemsize]).view(field.dtype)
 
 
-def own_ranges(vec: VectorEnv, worker: int) -> list[tuple[int, int]]:
-    """Return the byte ranges of the slab that a worker may write in a turn of its last half."""
+def own_bytes(vec: VectorEnv, worker: int) -> np.ndarray:
+    """Return (bytes of the slab,) bool: what a worker may write in a turn of its last half."""
     slab, half = vec._slab, vec.num_buffers - 1
+    allowed = bytes_of_line(vec, lib.pv_status_line(slab, worker, half))
     span = lib.pv_slab_span(slab, worker, half)
     first = span.first_env - slab.halves[half].first_env
-    ranges = []
     for g, group in enumerate(vec.spec.groups):
-        at = slab.halves[half].groups[g]
         for array in WRITTEN:
-            if (group.name, array) not in vec.halves[half].offsets:
-                continue
-            width = raw_rows(vec, half, array, group.name).shape[1] * group.agents
-            begin = getattr(at, array) + first * width
-            ranges.append((begin, begin + span.env_count * width))
+            if (group.name, array) in vec.halves[half].offsets:
+                width = raw_rows(vec, half, array, group.name).shape[1] * group.agents
+                begin = getattr(slab.halves[half].groups[g], array) + first * width
+                allowed[begin : begin + span.env_count * width] = True
     lane = worker * lib.PV_MAX_BUFFERS + half
-    base = int(ffi.cast("uintptr_t", slab))
-    status = int(ffi.cast("uintptr_t", lib.pv_status_line(slab, worker, half))) - base
-    ranges.append((status, status + lib.PV_LINE_BYTES))
-    counters = slab.counters_offset + lane * lib.PV_COUNTERS * 8
-    ranges.append((counters, counters + lib.PV_COUNTERS * 8))
-    records = slab.records_offset + lane * slab.record_area_bytes
-    ranges.append((records, records + slab.record_area_bytes))
-    transfer = slab.transfers_offset + worker * slab.transfer_bytes
-    ranges.append((transfer, transfer + slab.transfer_bytes))
-    return ranges
+    for begin, size in (
+        (slab.counters_offset + lane * lib.PV_COUNTERS * 8, lib.PV_COUNTERS * 8),
+        (slab.records_offset + lane * slab.record_area_bytes, slab.record_area_bytes),
+        (slab.transfers_offset + worker * slab.transfer_bytes, slab.transfer_bytes),
+    ):
+        allowed[begin : begin + size] = True
+    return allowed
+
+
+def bytes_of_line(vec: VectorEnv, line: Any) -> np.ndarray:
+    """Return (bytes of the slab,) bool: a command or status line."""
+    begin = int(ffi.cast("uintptr_t", line)) - int(ffi.cast("uintptr_t", vec._slab))
+    found = np.zeros(vec._slab.bytes, bool)
+    found[begin : begin + lib.PV_LINE_BYTES] = True
+    return found
 
 
 def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
-    """Fill what no command needs with a pattern: other rows, and the gaps between arrays."""
+    """Fill the halves' blocks, but for the worker's rows and the actions, with a pattern: other rows, and the gaps between arrays."""
     for half in vec.halves:
         begin = vec._slab.halves[half.index].offset
         block = slice(begin, begin + len(half.block))
@@ -341,11 +342,6 @@ def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
             at = half.offsets[group.name, "actions"]
             gaps[at : at + raw_rows(vec, half.index, "actions", group.name).size] = False
         slab[block][gaps] = 0xA5
-
-
-def rewind(vec: VectorEnv, worker: int, half: int) -> None:
-    """Take back that `send` let the worker run: its turn is served again, by the caller."""
-    vec._opened[worker].seen[half] = (lib.pv_command_line(vec._slab, worker, half).turn - 1) % 2**32
 
 
 def assert_only_allowed(slab: np.ndarray, before: np.ndarray, allowed: np.ndarray) -> None:

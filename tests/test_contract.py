@@ -11,6 +11,7 @@ import pytest
 import puffervec
 from puffervec.envs.probe import FAULTS
 from tests import contract
+from tests.cases import CASES, DRIVE, require
 from tests.contract import EnvContract, RowRules
 from tests.helpers import OneAtATime, serial
 
@@ -50,6 +51,17 @@ class TestTagPartial(EnvContract):
 class TestTagRandomStarts(EnvContract):
     env = "tag_grid"
     settings: ClassVar[dict[str, Any]] = {"num_taggers": 2, "grid_length": 6, "episode_length": 25, "random_starts": True}
+
+
+class TestDrive(EnvContract):
+    env = "drive"
+    settings: ClassVar[dict[str, Any]] = DRIVE
+    num_envs = 4
+    steps = 2400
+
+    @pytest.fixture(autouse=True)
+    def _available(self) -> None:
+        require(next(case for case in CASES if case.env == "drive"))
 
 
 # ---- the contract itself -------------------------------------------------------------------------------------------------------------

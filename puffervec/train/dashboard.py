@@ -21,6 +21,9 @@ class Dashboard(Protocol):
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Take the metrics of one update; progress is 0 to 1."""
 
+    def note(self, text: str) -> None:
+        """Show a message that stays."""
+
     def close(self) -> None:
         """Leave the terminal as it was; may be called twice."""
 
@@ -30,6 +33,9 @@ class Silent:
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Drop the metrics."""
+
+    def note(self, text: str) -> None:
+        """Drop the message."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -50,6 +56,10 @@ class PlainLines:
             return
         self._next_s = now + self._interval_s
         print(plain_line(metrics, progress), file=self._stream, flush=True)
+
+    def note(self, text: str) -> None:
+        """Print it."""
+        print(text, file=self._stream, flush=True)
 
     def close(self) -> None:
         """Do nothing."""
@@ -86,6 +96,10 @@ class LiveTable:
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Redraw."""
         self._live.update(live_table(self._title, metrics, progress))
+
+    def note(self, text: str) -> None:
+        """Print it above the table."""
+        self._live.console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:
         """Leave the last picture on the terminal."""

@@ -87,3 +87,9 @@ def test_torch_refuses_rows_and_devices_that_it_has_not(torch_threads: None) -> 
 
 def test_a_policy_is_timed_on_one_half(vec: VectorEnv) -> None:
     assert time_policy(vec, lambda vec: Replay(vec, draw_actions(vec.spec, 4)), calls=3) > 0
+
+
+@pytest.mark.gpu
+def test_torch_chooses_actions_on_a_gpu(vec: VectorEnv) -> None:
+    rows = vec.recv()
+    assert np.array_equal(Torch(vec, "cuda")(vec.half, rows), Torch(vec, "cpu")(vec.half, rows))

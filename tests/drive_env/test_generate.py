@@ -31,6 +31,15 @@ def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
     assert len({text, *(json.dumps(generate_tree(*key)) for key in ((5, 4), (6, 3), (5, 3, True)))}) == 4
 
 
+def test_scenes_of_this_version_stay_what_they_are() -> None:
+    assert generate.GENERATOR_VERSION == 2, "new version: renew the list, and the baselines in the README"
+    agents = [(scene.name.split("-")[1], *scene.agent_counts) for scene in (generate_scene(1, index) for index in range(8))]
+    assert agents == [
+        ("cross", 4, 22), ("curve", 6, 6), ("tee", 4, 9), ("cross", 6, 7),
+        ("tee", 5, 15), ("cross", 7, 7), ("cross", 6, 6), ("tee", 5, 5),
+    ]  # fmt: skip
+
+
 def test_writing_and_reading_changes_nothing(tmp_path: Path) -> None:
     tree = generate_tree(5, 7)
     again = json.loads(json.dumps(tree))

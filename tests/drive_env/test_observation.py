@@ -76,3 +76,30 @@ def test_columns_have_names_units_and_scales() -> None:
         names = [column.name for column in block]
         assert len(set(names)) == len(names) and all(column.scale > 0 for column in block)
     assert {column.unit for block in listed.values() for column in block} <= {"", "m", "m/s"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_path: Path, cache: Path, workers: int) -> None:
+    folder = tmp_path / "scenes"
+    folder.mkdir()
+    sizes = (50, 17, 33, 18, 31, 5, 47, 16)  # around multiples of 16, large ones first
+    for index, cars in enumerate(sizes):
+        tree = tiny_tree(cars=cars)
+        for number, item in enumerate(tree["objects"]):
+            for point in (*item["position"], item["goalPosition"]):
+                point["x"] += 7.0 * (number % 3) - 9.0 * number  # closer together than the tiny scene has them
+        (folder / f"{index}.json").write_text(json.dumps(tree))
+    config = {"scenes": str(folder), "num_agents": 64}
+    with puffervec.make("drive", config, backend="threading", num_envs=len(sizes), num_workers=workers, seed=0) as vec:
+        vec.set_tasks(range(len(sizes)), range(len(sizes)))
+        obs, _ = vec.reset(0)
+        reader = ObservationReader(vec.spec.groups[0])
+        for env, cars in enumerate(sizes):
+            state = vec.peek(env)
+            partners = reader.read(obs[env * 64 : env * 64 + cars])["partners"]
+            gap = np.hypot(state["x"][:cars] - state["x"][:cars, None], state["y"][:cars] - state["y"][:cars, None])
+            np.fill_diagonal(gap, np.inf)
+            nearest = np.sort(gap, axis=1)[:, :12]
+            nearest = np.pad(nearest, ((0, 0), (0, 12 - nearest.shape[1])), constant_values=np.inf)
+            seen = np.where(partners["there"], np.hypot(partners["x"], partners["y"]), np.inf)
+            np.testing.assert_allclose(seen, np.where(nearest <= 50.0, nearest, np.inf), atol=0.01)

@@ -12,7 +12,7 @@ import pytest
 import puffervec
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ConfigError
-from tests.helpers import OneAtATime, actions_of, action_table, serial
+from tests.helpers import OneAtATime, action_table, actions_of, serial
 from tests.twins import philox
 from tests.twins.probe import ProbeRows, ProbeTwin
 

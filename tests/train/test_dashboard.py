@@ -43,7 +43,8 @@ def test_plain_lines_are_rare_but_the_last_one_comes() -> None:
     lines = db.PlainLines(1000.0, stream)
     for progress in (0.1, 0.2, 0.3, 1.0):
         lines.show(METRICS, progress)
-    assert [line[:4] for line in stream.getvalue().splitlines()] == [" 10%", "100%"]
+    lines.note("a note")
+    assert [line[:4] for line in stream.getvalue().splitlines()] == [" 10%", "100%", "a no"]
 
 
 def test_live_table_draws_every_metric() -> None:
@@ -71,8 +72,10 @@ def test_live_table_draws_every_metric() -> None:
 def test_live_table_starts_and_stops(capsys: pytest.CaptureFixture[str]) -> None:
     live = db.LiveTable("title")
     live.show(METRICS, 0.5)
+    live.note("a [note]")
     live.close()
     live.close()
+    assert "a [note]" in capsys.readouterr().out
 
 
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.errors import CheckpointError, ConfigError
+from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.log import read_metrics
@@ -190,6 +190,9 @@ def test_a_stop_request_saves(small: Small) -> None:
                 if len(shown) == 3:
                     trainer.request_stop()
 
+            def note(self, text: str) -> None:
+                pass
+
             def close(self) -> None:
                 pass
 
@@ -198,6 +201,53 @@ def test_a_stop_request_saves(small: Small) -> None:
         assert len(shown) == 3
         found = ckpt.newest(trainer.folder / "checkpoints")
         assert found is not None and ckpt.read(found).manifest["counters"]["agent_steps"] == shown[-1]
+
+
+class Notes:
+    """A dashboard that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def show(self, metrics: Any, progress: float) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes, real, calls = Notes(), ckpt.write, []
+
+    def write(*args: Any) -> Path:
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        return real(*args)
+
+    monkeypatch.setattr(ckpt, "write", write)
+    with Trainer(small(log={"checkpoint_interval_s": 0}), dashboard=notes) as trainer:
+        trainer.train()
+        assert len(calls) > 3 and ["No space left" in note for note in notes.notes] == [True]
+        monkeypatch.setattr(ckpt, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(PuffervecError, match="older checkpoints are untouched"):
+            trainer.train()
+
+
+def test_float32_runs_get_an_estimate(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    from puffervec.train import loop
+
+    monkeypatch.setattr(loop, "STEPS_TO_SCORE", {"probe": 6_000_000})
+    monkeypatch.setattr(loop, "ESTIMATE_AFTER_S", 0.0)
+    for precision, expected in (("fp32", 1), ("bf16", 0)):
+        notes = Notes()
+        with Trainer(small(train={"precision": precision}), dashboard=notes) as trainer:
+            trainer.train()
+        assert len(notes.notes) == expected
+    assert "estimated 10 min" in loop.estimate("drive", 6_000_000, 10_000)
 
 
 def test_bad_input_leaves_no_folder_and_no_worker(small: Small, tmp_path: Path) -> None:

@@ -85,11 +85,10 @@ class SceneTwin:
                 if frame is not None:
                     rows.append((o, frame["x_m"], frame["y_m"], frame["heading"] * np.pi / 32768, frame["speed"] * 0.01, *size))
         columns = list(zip(*rows, strict=True)) if rows else [()] * 7
-        return Bodies(
-            np.array(columns[0], int), np.array(columns[1], F), np.array(columns[2], F), *(np.array(c, float) for c in columns[3:])
-        )
+        rest = (np.array(column, float) for column in columns[3:])
+        return Bodies(np.array(columns[0], int), np.array(columns[1], F), np.array(columns[2], F), *rest)
 
-    # ---- observations -----------------------------------------------------------------------------------------------------
+    # ---- observations ----------------------------------------------------------------------------------------------
 
     def squares(self, block: str, x: float, y: float) -> np.ndarray:
         """Squared distances (float32) from a point to all segments of a block, in C's order of operations."""
@@ -151,7 +150,7 @@ def ego_block(bodies: Bodies, own: int, goal: tuple[float, float], left_steps: i
     return np.clip(values, -20, 20)
 
 
-# ---- motion and geometry -------------------------------------------------------------------------------------------------------
+# ---- motion and geometry -----------------------------------------------------------------------------------------
 
 
 def bicycle(

@@ -1,0 +1,251 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`make gpu`: all that needs a GPU, in one command, without network and in under 20 minutes.
+
+Runs the tests marked `gpu`, short benchmarks with a torch policy on CUDA, and short training runs of tag_grid and drive; writes
+bench/results/<GPU>-<day>.json. Exit status: 0, 1 if a step failed, 2 where torch finds no CUDA device (one line says so).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+
+LIMIT_S = 19 * 60.0
+NO_TESTS_COLLECTED = 5  # pytest's exit status
+WARM_SHARE = 0.2  # of a training run's lines are left out: captures, caches, clocks
+TAIL_LINES = 30
+GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command.
+
+    Attributes:
+        limit_s: it is ended after that. collect: reads its results once it has ended well. good: exit statuses of success.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: float
+    collect: Callable[[], Any] = lambda: None
+    good: tuple[int, ...] = (0,)
+
+
+def cuda_facts() -> dict[str, Any] | None:
+    """Return what torch knows of the first CUDA device, or None where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    properties = torch.cuda.get_device_properties(0)
+    return {
+        "name": properties.name,
+        "devices": torch.cuda.device_count(),
+        "capability": f"{properties.major}.{properties.minor}",
+        "memory_bytes": properties.total_memory,
+        "processors": properties.multi_processor_count,
+        "cuda": torch.version.cuda,
+        "driver": _driver(),
+    }
+
+
+def _driver() -> str:
+    """Return the version of NVIDIA's driver, or ""."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"Module\s+([\d.]+)", Path("/proc/driver/nvidia/version").read_text())
+        return found.group(1) if found else ""
+    return ""
+
+
+# ---- results of the steps -----------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Any:
+    """Return the results of a benchmark, without the machine's facts that this file holds once."""
+    return json.loads(path.read_text())["results"]
+
+
+def summarize_training(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return rates and shares of a training run from its metric lines, the first ones left out.
+
+    Raises:
+        ValueError: the run ended before it wrote a line.
+    """
+    rows = list(lines)
+    if not rows:
+        raise ValueError("the run wrote no metrics: it was too short for one update")
+    warm = rows[min(len(rows) - 1, int(WARM_SHARE * len(rows))) :]
+
+    def middle(key: str) -> float | None:
+        values = [row[key] for row in warm if row.get(key) is not None]
+        return statistics.median(values) if values else None
+
+    keys = sorted({key for row in warm for key in row if key.startswith(("time/", "charts/"))})
+    last = {key: value for key, value in rows[-1].items() if key.startswith(("episode/", "env/"))}
+    return {
+        "updates": len(rows),
+        "agent_steps": rows[-1].get("step"),
+        "medians": {key: middle(key) for key in keys},
+        "last": last,
+    }
+
+
+def collect_training(folder: Path) -> dict[str, Any]:
+    """Summarize the one run in a folder of runs."""
+    from puffervec.train.log import METRICS_FILE, read_metrics
+
+    (path,) = folder.glob(f"*/{METRICS_FILE}")
+    return summarize_training(read_metrics(path))
+
+
+# ---- the steps ----------------------------------------------------------------------------------------------
+
+
+def _benchmark(name: str, script: str, scratch: Path, limit_s: float, *arguments: str) -> Step:
+    path = scratch / f"{name.replace(' ', '-')}.json"
+    command = (sys.executable, str(common.ROOT / "bench" / script), *arguments, "--json", str(path))
+    return Step(name, command, limit_s, lambda: read_json(path))
+
+
+def _training(env: str, scratch: Path, seconds: float) -> Step:
+    folder = scratch / f"runs-{env}"
+    flags = {
+        "--device": "cuda",
+        "--time-limit-s": f"{seconds:g}",
+        "--total-timesteps": "100000000000",
+        "--train.final-eval": "false",
+        "--log.folder": str(folder),
+        "--log.dashboard": "plain",
+    }
+    words = [word for pair in flags.items() for word in pair]
+    command = (sys.executable, "-m", "puffervec.train.cli", "train", env, *words)
+    return Step(f"train {env}", command, seconds + 120.0, lambda: collect_training(folder))
+
+
+def steps(scratch: Path, seconds: float) -> list[Step]:
+    """Return all steps. scratch: where they leave their files; seconds: length of a training run."""
+    tests = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
+    short = ("--seconds", "1", "--repeats", "5")
+    torch = ("--policy", "torch", "--device", "cuda")
+    return [
+        Step("tests", tests, 300.0, good=(0, NO_TESTS_COLLECTED)),
+        _benchmark("round trips", "latency.py", scratch, 120.0, "--repeats", "3", "--pauses", "1"),
+        _benchmark("steps per second, tag_grid", "sps.py", scratch, 180.0, "--envs", "tag_grid", *torch, *short),
+        _benchmark("steps per second, drive", "sps.py", scratch, 180.0, "--envs", "drive", *torch, *short),
+        _training("tag_grid", scratch, seconds),
+        _training("drive", scratch, seconds),
+    ]
+
+
+def _run(command: Sequence[str], limit_s: float, log: Path) -> int | None:
+    """Run a command in the project's folder with its output in a file; None if it had to be ended after `limit_s`."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process with its children, if it still runs."""
+    if process.poll() is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_S)
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
+    """Run one step and return its entry.
+
+    Its status is "ok", "failed", "timed out" or "left out"; beside it stand seconds, results, and the end of what it said.
+    """
+    entry: dict[str, Any] = {"name": step.name, "command": _shown(step.command, log.parent), "status": "left out"}
+    limit_s = min(step.limit_s, limit_s)
+    if limit_s <= 0:
+        return {**entry, "reason": "no time was left"}
+    begin = time.monotonic()
+    code = _run(step.command, limit_s, log)
+    entry["seconds"] = round(time.monotonic() - begin, 1)
+    tail = log.read_text(errors="replace").strip().splitlines()[-TAIL_LINES:]
+    entry["last_line"] = tail[-1] if tail else ""
+    if code is None or code not in step.good:
+        status = "timed out" if code is None else "failed"
+        return {**entry, "status": status, "exit_status": code, "output": tail}
+    try:
+        return {**entry, "status": "ok", "results": step.collect()}
+    except (OSError, ValueError, KeyError) as error:
+        return {**entry, "status": "failed", "reason": f"no results: {error}", "output": tail}
+
+
+def _shown(command: Sequence[str], scratch: Path) -> str:
+    """Return a command as one would type it: no folders of this machine."""
+    text = " ".join(command).replace(sys.executable, "python").replace(str(scratch), "TEMPORARY")
+    return text.replace(str(common.ROOT) + os.sep, "")
+
+
+def run_all(chosen: Sequence[Step], scratch: Path, limit_s: float) -> list[dict[str, Any]]:
+    """Run the steps one after another within `limit_s` altogether, printing one line for each."""
+    deadline = time.monotonic() + limit_s
+    entries = []
+    for number, step in enumerate(chosen):
+        print(f"{step.name} ...", end=" ", flush=True)
+        entry = run_step(step, deadline - time.monotonic(), scratch / f"step-{number}.log")
+        print(
+            f"{entry['status']}, {entry.get('seconds', 0):g} s: {entry.get('reason') or entry.get('last_line', '')}", flush=True
+        )
+        entries.append(entry)
+    return entries
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--train-seconds", type=float, default=90.0, help="length of each training run (default: %(default)s)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<GPU>-<day>.json)")
+    options = flags.parse_args(arguments)
+    gpu = cuda_facts()
+    if gpu is None:
+        print("no CUDA device: torch.cuda.is_available() is False, so there is nothing to run here", file=sys.stderr)
+        return 2
+    facts = {**common.machine(), "gpu": gpu}
+    print(f"{gpu['name']}, {gpu['memory_bytes'] / 2**30:.0f} GiB, CUDA {gpu['cuda']}; {common.machine_line(facts)}")
+    with tempfile.TemporaryDirectory(prefix="puffervec-gpu-") as scratch:
+        entries = run_all(steps(Path(scratch), options.train_seconds), Path(scratch), LIMIT_S)
+    path = options.json or common.RESULTS / f"{common.slug(gpu['name'])}-{facts['date'][:10]}.json"
+    common.write_json(path, common.report("gpu", facts, {"train_seconds": options.train_seconds}, entries))
+    print(f"results: {path}")
+    return 0 if all(entry["status"] == "ok" for entry in entries) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

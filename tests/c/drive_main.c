@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The driving env without Python, for builds with other flags: drive_main SET CONFIG ACTIONS OUT steps episodes
+// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: int32 (steps, num_agents), run once per episode after a
+// reset with seed 7 + episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations, masks.
+#include "../../csrc/drive/config.h"
+#include "../../csrc/env_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint8_t* read_all(const char* path, uint64_t* bytes) {
+    FILE* file = fopen(path, "rb");
+    if (!file) exit(2);
+    fseek(file, 0, SEEK_END);
+    *bytes = (uint64_t)ftell(file);
+    rewind(file);
+    uint8_t* data = malloc(*bytes + 1); // exactly as long as the file, so that sanitizers see any read behind it
+    data = realloc(data, *bytes);
+    if (!data || fread(data, 1, *bytes, file) != *bytes) exit(2);
+    fclose(file);
+    return data;
+}
+
+static void write_rows(FILE* out, const pv_rows* rows) {
+    fwrite(rows->observations, rows->observation_bytes, rows->count, out);
+    fwrite(rows->rewards, sizeof(float), rows->count, out);
+    fwrite(rows->terminals, 1, rows->count, out);
+    fwrite(rows->truncations, 1, rows->count, out);
+    fwrite(rows->masks, 1, rows->count, out);
+}
+
+int main(int argc, char** argv) {
+    static pv_spec spec;
+    static char text[PV_ERROR_TEXT];
+    uint64_t data_bytes, config_bytes, action_bytes;
+    if (argc != 7) return 2;
+    uint8_t* data = read_all(argv[1], &data_bytes);
+    uint8_t* config = read_all(argv[2], &config_bytes);
+    uint8_t* actions = read_all(argv[3], &action_bytes);
+    FILE* out = fopen(argv[4], "wb");
+    pv_params params = {.bytes = sizeof params};
+    pv_context context = {.config = config, .params = &params, .data = data, .data_bytes = data_bytes};
+    const pv_env_type* type = pv_env_find("drive");
+    if (!out || config_bytes != type->config_bytes || type->describe(&context, &spec, text)) {
+        fprintf(stderr, "%s\n", text);
+        return 1;
+    }
+    uint32_t agents = spec.groups[0].agents, counts[2] = {0}, error_env = 0;
+    uint64_t counters[PV_COUNTERS] = {0};
+    int64_t task = -1;
+    pv_block block = {.context = &context, .spec = &spec, .env_count = 1, .tasks = &task, .record_count = &counts[0],
+                      .record_dropped = &counts[1], .record_capacity = spec.records_per_turn, .counters = counters,
+                      .error_text = text, .error_env = &error_env};
+    uint64_t state_bytes = pv_align_up(type->bytes(&context, 1), 64);
+    block.state = aligned_alloc(64, state_bytes);
+    memset(block.state, 0, state_bytes);
+    block.records = calloc(spec.records_per_turn, sizeof(pv_record));
+    block.rows[0] = (pv_rows){.observations = calloc(agents, spec.groups[0].observation_bytes),
+                              .observation_bytes = spec.groups[0].observation_bytes, .rewards = calloc(agents, sizeof(float)),
+                              .terminals = calloc(agents, 1), .truncations = calloc(agents, 1), .masks = calloc(agents, 1),
+                              .agent_types = calloc(agents, 1), .count = agents};
+    if (type->init(&block)) return 1;
+    int steps = atoi(argv[5]), episodes = atoi(argv[6]);
+    for (int episode = 0; episode < episodes; episode++) {
+        uint64_t seed = 7 + (uint64_t)episode;
+        if (type->reset(&block, NULL, &seed)) return 1;
+        write_rows(out, &block.rows[0]);
+        for (int step = 0; step < steps; step++) {
+            block.rows[0].indices = (const int32_t*)(const void*)actions + (uint64_t)step * agents;
+            counts[0] = 0;
+            if (type->step(&block)) return 1;
+            write_rows(out, &block.rows[0]);
+        }
+    }
+    type->close(&block);
+    return fclose(out) ? 1 : 0;
+}

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The channel (csrc/channel.c): lines, turns that wrap, waiting that sleeps and is woken. Also run on the build without a futex."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import puffervec
+from puffervec._ffi import ffi, lib
+from puffervec.vector import VectorEnv
+from tests.helpers import Lazy, eventually
+
+SLICE_NS = 1_000_000
+
+
+@pytest.fixture
+def vec() -> Iterator[VectorEnv]:
+    """Two workers in this process that run only when told; all waiting below is the test's own."""
+    with puffervec.make("probe", {"episode_length": 10**6}, backend=Lazy, num_envs=4, num_workers=2) as made:
+        made.reset(seed=0)
+        made.asleep = True
+        yield made
+
+
+def waiter(**budgets: int) -> Any:
+    return ffi.new("pv_waiter*", budgets)
+
+
+def serve_in_threads(vec: VectorEnv) -> list[threading.Thread]:
+    threads = [threading.Thread(target=lib.pv_worker_run, args=(vec._opened + worker,)) for worker in range(vec.num_workers)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def end(vec: VectorEnv, threads: list[threading.Thread]) -> None:
+    for worker, thread in enumerate(threads):
+        lib.pv_turn_send_one(vec._slab, worker, lib.pv_worker_home(vec._slab, worker), lib.PV_CLOSE, 0, 0, waiter())
+        thread.join()
+
+
+# ---- lines -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_each_line_has_two_cache_lines_of_its_own(vec: VectorEnv) -> None:
+    assert ffi.sizeof("pv_line") == lib.PV_LINE_BYTES == 128
+    addresses = [
+        int(ffi.cast("uintptr_t", line(vec._slab, worker, half)))
+        for worker in range(vec.num_workers)
+        for half in range(lib.PV_MAX_BUFFERS)
+        for line in (lib.pv_command_line, lib.pv_status_line)
+    ]
+    assert addresses == sorted(set(addresses))
+    assert all(address % 128 == 0 for address in addresses)
+    assert min(b - a for a, b in zip(addresses, addresses[1:], strict=False)) == 128
+
+
+def test_a_futex_word_is_aligned() -> None:
+    assert (ffi.offsetof("pv_line", "bell") + ffi.offsetof("pv_bell", "word")) % 4 == 0
+
+
+def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> None:
+    before = [lib.pv_command_line(vec._slab, worker, 0).turn for worker in range(2)]
+    lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, vec._waiter)
+    for worker in range(2):
+        line = lib.pv_command_line(vec._slab, worker, 0)
+        assert (line.turn, line.semaphore, line.seeded) == (before[worker] + 1, lib.PV_STEP, 0)
+        assert lib.pv_status_line(vec._slab, worker, 0).turn == before[worker]
+    lib.pv_turn_send_one(vec._slab, 1, 0, lib.PV_PEEK, 3, 1, vec._waiter)
+    line = lib.pv_command_line(vec._slab, 1, 0)
+    assert (line.turn, line.semaphore, line.first, line.count) == (before[1] + 2, lib.PV_PEEK, 3, 1)
+
+
+# ---- waiting -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_done_is_received_at_once(vec: VectorEnv) -> None:
+    mine = waiter()
+    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
+    assert (mine.waits, mine.sleeps) == (0, 0)
+
+
+def test_a_worker_that_does_not_answer_is_named_after_a_slice(vec: VectorEnv) -> None:
+    mine = waiter()
+    lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, mine)
+    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == -1
+    assert (mine.waits, mine.sleeps) == (1, 1)
+    lib.pv_worker_serve(vec._opened, 0)
+    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == -2  # worker 1 now
+    assert lib.pv_turn_recv(vec._slab, 0, 1, mine, SLICE_NS, 1) == -2  # resumed: at the futex, no new wait
+    assert (mine.waits, mine.sleeps) == (2, 3)
+    lib.pv_worker_serve(vec._opened + 1, 0)
+    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
+    assert lib.pv_status_line(vec._slab, 0, 0).bell.sleeping == 0
+
+
+def test_yields_are_skipped_for_as_many_waits_as_were_set(vec: VectorEnv) -> None:
+    mine = waiter(skip_yields=2)
+    lib.pv_turn_send_one(vec._slab, 0, 0, lib.PV_STEP, 0, 0, mine)
+    for left in (1, 0):
+        assert lib.pv_turn_recv_one(vec._slab, 0, 0, mine, SLICE_NS, 0) == -1
+        assert mine.skip_yields == left
+    lib.pv_worker_serve(vec._opened, 0)
+    assert lib.pv_turn_recv_one(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
+
+
+def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
+    """The worker's bell says that it sleeps; then one send must bring it back and count one wake-up."""
+    threads = serve_in_threads(vec)
+    mine = waiter()
+    for worker in range(2):
+        bell = lib.pv_command_line(vec._slab, worker, 0).bell
+        eventually(lambda bell=bell: bell.sleeping, "the worker to go to sleep")
+        word, sent = bell.word, mine.wakes_sent
+        lib.pv_turn_send_one(vec._slab, worker, 0, lib.PV_STEP, 0, 0, mine)
+        assert mine.wakes_sent - sent == bell.word - word <= 1  # 0 if it woke by itself in that moment
+        eventually(lambda worker=worker: lib.pv_turn_recv_one(vec._slab, worker, 0, mine, SLICE_NS, 0) == 0, "an answer")
+    end(vec, threads)
+
+
+@pytest.mark.parametrize("budgets", [{}, {"pauses": 1, "yields": 1}, {"pauses": 1, "skip_yields": 2**31}], ids=["ladder", "short", "sleep"])
+def test_no_wake_up_is_lost(vec: VectorEnv, budgets: dict[str, int]) -> None:
+    """Thousands of turns with waiters that go to sleep early. A lost wake-up would show as a slice that ran out: the slice here is
+    so long that the test's own deadline would end it."""
+    turns = 3000
+    for worker in range(2):
+        for name, value in budgets.items():
+            setattr(vec._opened[worker].waiter, name, value)
+    threads = serve_in_threads(vec)
+    mine = waiter(**budgets)
+    for _ in range(turns):
+        lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, mine)
+        assert lib.pv_turn_recv(vec._slab, 0, 0, mine, 10**12, 0) == 0
+    assert int(vec._counters[:, 0, 0].sum()) == 4 * turns
+    end(vec, threads)
+
+
+def test_turns_are_compared_for_equality_only(vec: VectorEnv) -> None:
+    """Through 2^32 and round again: each command runs once."""
+    mine = waiter()
+    for worker in range(2):
+        lib.pv_command_line(vec._slab, worker, 0).turn = 0xFFFFFFF0
+        lib.pv_status_line(vec._slab, worker, 0).turn = 0xFFFFFFF0
+        vec._opened[worker].seen[0] = 0xFFFFFFF0
+    threads = serve_in_threads(vec)
+    for _ in range(64):
+        lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, mine)
+        assert lib.pv_turn_recv(vec._slab, 0, 0, mine, 10**12, 0) == 0
+    assert lib.pv_command_line(vec._slab, 0, 0).turn == 0x30
+    assert int(vec._counters[:, 0, 0].sum()) == 64 * 4
+    end(vec, threads)
+
+
+def test_the_clock_is_pythons_monotonic_clock() -> None:
+    import time
+
+    before = time.monotonic_ns()
+    now = lib.pv_now_ns()
+    assert before <= now <= time.monotonic_ns()

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Border checks of compiled scene sets (csrc/drive/scene.c): whatever the bytes say, nothing outside them is read.
+
+A set under test ends exactly where unreadable memory begins, so that reading past its end kills the test.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drive_env import packed
+from puffervec._ffi import ffi, lib
+from tests.drive_env.worlds import make_env, random_scene, write_world
+
+PAGE = mmap.PAGESIZE
+OFFSETS = {name: int(packed.SCENE.fields[f"{name}_offset"][1]) for name in packed.OFFSETS}  # type: ignore[index]
+
+
+class Fenced:
+    """Room for `size` bytes whose last one stands before a page that nobody may touch."""
+
+    def __init__(self, size: int) -> None:
+        self.pages = -(-size // PAGE)
+        self.map = mmap.mmap(-1, (self.pages + 1) * PAGE)
+        self.start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        assert libc.mprotect(self.start + self.pages * PAGE, PAGE, 0) == 0
+
+    def check(self, data: bytes) -> tuple[int, str]:
+        """(code, text) of the check of `data`, placed so that it ends at the fence (as far as alignment allows)."""
+        begin = (self.pages * PAGE - len(data)) // 8 * 8
+        ctypes.memmove(self.start + begin, data, len(data))
+        text = ffi.new("char[]", lib.PV_ERROR_TEXT)
+        code = lib.pv_drive_scenes_check(ffi.cast("uint8_t*", self.start + begin), len(data), text)
+        return int(code), ffi.string(text).decode()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> bytes:
+    write_world(tmp_path / "set", [random_scene(seed, objects=3, roads=5, frames=6, spread_m=15.0) for seed in (1, 2)], k=(4, 4, 4))
+    return (tmp_path / "set").read_bytes()
+
+
+def test_a_sound_set_passes(data: bytes) -> None:
+    assert Fenced(len(data)).check(data) == (lib.PV_OK, "")
+
+
+def test_every_cut_is_refused(data: bytes) -> None:
+    fenced = Fenced(len(data))
+    for length in range(len(data)):
+        code, text = fenced.check(data[:length])
+        assert code == lib.PV_ERROR_DATA and "compile the scenes again" in text
+        if length >= 64:  # and with a head that agrees with the cut
+            shorter = np.frombuffer(data[:length], np.uint8).copy()
+            shorter[8:16] = np.frombuffer(np.uint64(length).tobytes(), np.uint8)
+            code, text = fenced.check(shorter.tobytes())
+            # what is cut may be nothing but the padding behind the last array
+            assert code == lib.PV_ERROR_DATA or len(data) - length < 64
+
+
+def test_any_word_may_be_anything(data: bytes) -> None:
+    fenced = Fenced(len(data))
+    words = (0, 1, 63, 64, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800000, 0x7FC00000)
+    refused = 0
+    for at in range(len(data) // 4):
+        for word in words:
+            broken = np.frombuffer(data, np.uint32).copy()
+            broken[at] = word
+            code, text = fenced.check(broken.tobytes())
+            assert code in (lib.PV_OK, lib.PV_ERROR_DATA)
+            assert (code == lib.PV_OK) == (text == "")
+            refused += code != lib.PV_OK
+    assert refused > len(data) // 4
+
+
+def test_any_bit_may_flip(data: bytes) -> None:
+    fenced = Fenced(len(data))
+    for bit in range(0, 8 * len(data), 3):
+        broken = bytearray(data)
+        broken[bit // 8] ^= 1 << bit % 8
+        assert fenced.check(bytes(broken))[0] in (lib.PV_OK, lib.PV_ERROR_DATA)
+
+
+def test_messages_name_byte_and_field(data: bytes) -> None:
+    fenced = Fenced(len(data))
+    entry = np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize)[0]
+    base = int(entry["offset"])
+
+    def changed(at: int, value: np.generic) -> str:
+        broken = bytearray(data)
+        broken[at : at + value.nbytes] = value.tobytes()
+        code, text = fenced.check(bytes(broken))
+        assert code == lib.PV_ERROR_DATA
+        return text
+
+    assert "magic" in changed(0, np.uint32(7)) and "version" in changed(4, np.uint32(9)) and "byte 8 " in changed(8, np.uint64(5))
+    assert "scene_count" in changed(20, np.uint32(2**31))
+    for name, offset in OFFSETS.items():
+        text = changed(base + offset, np.uint64(2**63))
+        assert f"byte {base + offset} (scene 0, {name}_offset)" in text and "found 9.2233720368547758e+18" in text
+        assert "64" in changed(base + offset, np.uint64(int(np.frombuffer(data, np.uint64, 1, base + offset)[0]) + 4))
+    x_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["x"])[0])
+    assert f"byte {x_at} (scene 0, x): expected a magnitude of at most 1000000, found nan" in changed(x_at, np.float32("nan"))
+    assert "valid_vehicles" in changed(64 + 20, np.uint32(99)) and "object_count" in changed(64 + 24, np.uint32(99))
+    candidates_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["candidates"])[0])
+    assert "candidates" in changed(candidates_at, np.uint16(65535))
+
+
+def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:
+    broken = bytearray(data)
+    broken[-70:] = b"\xff" * 70
+    broken[4] = 99
+    (tmp_path / "broken").write_bytes(broken)
+    with pytest.raises(Exception, match="version"):
+        make_env(tmp_path / "broken")

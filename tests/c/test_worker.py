@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Both ends of a turn (csrc/worker.c), called directly: serving, failing, refusing, masked resets, records that do not fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec._ffi import ffi, lib
+from puffervec.envs.probe import FAULTS
+from puffervec.errors import WorkerError
+from puffervec.vector import VectorEnv
+from tests.helpers import Lazy, ManyInOne, serial
+
+
+@pytest.fixture
+def vec() -> Iterator[VectorEnv]:
+    """Four envs, two workers that run only when told."""
+    with puffervec.make("probe", {"episode_length": 2}, backend=Lazy, num_envs=4, num_workers=2) as made:
+        made.reset(seed=50)
+        made.asleep = True
+        yield made
+
+
+def serve(vec: VectorEnv, semaphore: int, seeded: int = 0, count: int = 0) -> int:
+    """Run one command on all workers of half 0 and return the flags that the learner sees."""
+    lib.pv_turn_send(vec._slab, 0, semaphore, seeded, count, vec._waiter)
+    for worker in range(vec.num_workers):
+        lib.pv_worker_serve(vec._opened + worker, 0)
+    return int(lib.pv_turn_recv(vec._slab, 0, 0, vec._waiter, 10**6, 0))
+
+
+def test_serving_runs_a_command_once(vec: VectorEnv) -> None:
+    rows = vec.halves[0].groups["agents"].observations
+    for _ in range(3):
+        lib.pv_worker_serve(vec._opened, 0)  # nothing new stands in the line
+    assert rows[:, 7].tolist() == [0] * 4
+    serve(vec, lib.PV_STEP)
+    for _ in range(3):
+        lib.pv_worker_serve(vec._opened, 0)
+    assert rows[:, 7].tolist() == [1] * 4
+
+
+def test_a_masked_reset_touches_only_its_envs(vec: VectorEnv) -> None:
+    serve(vec, lib.PV_STEP)
+    rows = vec.halves[0].groups["agents"].observations
+    vec._reset_masks[:] = [0, 1, 0, 1]
+    assert serve(vec, lib.PV_RESET, seeded=0, count=1) == 0
+    assert rows[:, [0, 1, 2]].tolist() == [[50, 0, 1], [51, 1, 0], [52, 0, 1], [53, 1, 0]]
+    vec._seeds[:] = [1, 2, 3, 4]
+    vec._reset_masks[:] = [1, 0, 0, 1]
+    assert serve(vec, lib.PV_RESET, seeded=1, count=1) == 0
+    assert rows[:, [0, 1, 2]].tolist() == [[1, 0, 0], [51, 1, 0], [52, 0, 1], [4, 0, 0]]
+
+
+def test_flags_say_that_records_stand_in_the_slab(vec: VectorEnv) -> None:
+    assert serve(vec, lib.PV_STEP) == 0
+    assert serve(vec, lib.PV_STEP) == lib.PV_TURN_RECORDS
+    assert len(vec._episodes(0)) == 4
+    assert serve(vec, lib.PV_STEP) == 0  # the reset rows: the records of the turn before are forgotten
+    assert len(vec._episodes(0)) == 0
+
+
+def test_records_that_do_not_fit_are_counted() -> None:
+    class Narrow(ManyInOne):
+        def _start(self) -> None:
+            self._slab.record_capacity = 2
+            super()._start()
+
+    with puffervec.make("tag_grid", {"episode_length": 1, "num_taggers": 1}, backend=Narrow, num_envs=3, num_workers=1) as vec:
+        vec.reset(seed=0)
+        episodes = vec.step([0] * 6)[4]["episodes"]
+        assert [(int(r["env"]), int(r["slot"])) for r in episodes] == [(0, 0), (0, 1)]
+        assert vec._record_area(0, 0)[1] == 2  # one try per env that found the area full; tag stops at the first
+        vec.step([0] * 6)
+        assert vec._record_area(0, 0)[1] == 0
+
+
+def test_an_error_in_step_is_told_with_worker_env_and_text() -> None:
+    fault = {"fault": FAULTS.index("error"), "fault_env": 3, "fault_step": 2}
+    with puffervec.make("probe", fault, backend=ManyInOne, num_envs=4, num_workers=2) as vec:
+        vec.reset(seed=0)
+        vec.step([0] * 4)
+        vec.send([0] * 4)
+        with pytest.raises(WorkerError, match="^worker 1, env 3: the probe was told to fail at step 2$"):
+            vec.recv()
+        slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+        assert (slot[0].code, slot[1].code, slot[1].env) == (0, lib.PV_ERROR_ENV, 3)
+        assert slot[1].turn == lib.pv_command_line(vec._slab, 1, 0).turn
+        for call in (lambda: vec.async_reset(0), lambda: vec.peek(0), vec.save):
+            with pytest.raises(WorkerError, match="cannot go on: close it"):
+                call()
+
+
+def test_an_env_type_built_against_other_headers_is_refused() -> None:
+    with serial("probe", {}) as vec:
+        other = ffi.new("pv_env_type*", lib.pv_env_find(b"probe")[0])
+        worker = ffi.new("pv_worker*")
+        for change in ({"abi": lib.PV_ABI + 1}, {"struct_bytes": other.struct_bytes - 8}):
+            wrong = ffi.new("pv_env_type*", other[0])
+            for name, value in change.items():
+                setattr(wrong, name, value)
+            assert lib.pv_worker_open(worker, vec._slab, 0, wrong, ffi.NULL, 0) == lib.PV_ERROR_ABI
+            slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+            assert b"other puffervec headers" in ffi.string(slot.text)
+            lib.pv_worker_close(worker)
+            lib.pv_worker_close(worker)  # twice is no harm
+
+
+def test_a_worker_that_could_not_open_answers_with_a_failure() -> None:
+    with puffervec.make("probe", {}, backend=Lazy, num_envs=2, num_workers=2) as vec:
+        vec.reset(seed=0)
+        vec.asleep = True
+        lib.pv_turn_send_one(vec._slab, 1, 0, lib.PV_IDLE, 0, 0, vec._waiter)
+        lib.pv_worker_refuse(vec._opened + 1)
+        assert lib.pv_turn_recv_one(vec._slab, 1, 0, vec._waiter, 10**6, 0) == lib.PV_TURN_FAILED
+
+
+def test_a_transfer_of_another_workers_env_is_refused(vec: VectorEnv) -> None:
+    for semaphore in (lib.PV_SAVE, lib.PV_LOAD, lib.PV_PEEK):
+        lib.pv_turn_send_one(vec._slab, 0, 0, semaphore, 3, 1, vec._waiter)
+        lib.pv_worker_serve(vec._opened, 0)
+        assert lib.pv_turn_recv_one(vec._slab, 0, 0, vec._waiter, 10**6, 0) == lib.PV_TURN_FAILED
+        slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+        assert slot.code == lib.PV_ERROR_STATE
+        assert b"an env that this worker does not have" in ffi.string(slot.text)
+
+
+def test_step_and_send_in_one_call_equal_the_two_calls() -> None:
+    shown = []
+    for together in (True, False):
+        with serial("probe", {}, num_envs=3) as vec:
+            vec.reset(seed=0)
+            actions: Any = np.array([1, 9, 4], np.int16)
+            vec.send(actions if together else actions.tolist())
+            shown.append((vec.recv()[0].tolist(), vec.counters()))
+    assert shown[0] == shown[1]
+    assert shown[0][1]["invalid_actions"] == 1
+
+
+def test_the_parent_watch_ends_the_process_when_the_pipe_closes() -> None:
+    """In a process of its own, blocked in C with the GIL held: the watching thread needs no GIL."""
+    script = (
+        "import ctypes, sys\n"
+        "from puffervec._ffi import lib\n"
+        "assert lib.pv_watch_parent(0) == 0\n"
+        "print('watching', flush=True)\n"
+        "ctypes.PyDLL(None).pause()\n"  # PyDLL keeps the GIL
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline() == b"watching\n"
+    assert process.poll() is None
+    process.stdin.close()
+    assert process.wait(60) == 70
+    process.stdout.close()
+
+
+def test_bench_steps_equals_the_vec_env() -> None:
+    """pv_bench_steps (csrc/bench.c) runs the same envs without the channel."""
+    actions = np.random.default_rng(0).integers(0, 5, (4, 6), dtype=np.int32)
+    with serial("probe", {"num_agents": 2}, num_envs=3) as vec, serial("probe", {"num_agents": 2}, num_envs=3) as tight:
+        vec.reset(seed=0)
+        tight.reset(seed=0)
+        seconds = lib.pv_bench_steps(tight._opened, ffi.from_buffer("int32_t[]", actions), 4, 10)
+        assert seconds >= 0
+        for step in range(10):
+            vec.step(actions[step % 4])
+        assert tight.counters()["steps"] == 30
+        for array in ("observations", "rewards", "terminals"):
+            mine, its = (getattr(v.halves[0].groups["agents"], array) for v in (vec, tight))
+            np.testing.assert_array_equal(mine, its)
+    fault = {"fault": FAULTS.index("error"), "fault_step": 3}
+    with serial("probe", fault) as vec:
+        vec.reset(seed=0)
+        assert lib.pv_bench_steps(vec._opened, ffi.from_buffer("int32_t[]", actions), 4, 10) == -1.0
+
+

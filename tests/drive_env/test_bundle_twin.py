@@ -1,0 +1,171 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Bundles: which scenes fill an env, how many rows stay empty, when the bundle is drawn anew, tasks, counters, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.prepare import prepare_scenes
+from drive_env.schema import Scene
+from puffervec.errors import PuffervecError, WorkerError
+from puffervec.vector import VectorEnv
+from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
+from tests.twins.drive import SceneTwin, nearest
+from tests.twins.drive_bundle import fill
+
+
+def cars(count: int, frames: int = 12) -> Scene:
+    """A scene of `count` cars that all move, far from each other, and no road."""
+    rng = np.random.default_rng(count)
+    items = []
+    for number in range(count):
+        item = moving_object(rng, frames, 0.0, 0)
+        item.valid[:], item.heading_rad[:], item.velocity_mps[:] = True, 0.0, (5.0, 0.0)
+        item.position_m[:, 0], item.position_m[:, 1] = 0.5 * np.arange(frames), 100.0 * number
+        item.goal_m[:2] = 1000.0, 100.0 * number
+        object.__setattr__(item, "expert", False)
+        items.append(item)
+    return Scene(f"{count} cars", "", frames, tuple(items), (), {}, {})
+
+
+def slots(vec: VectorEnv, env: int = 0) -> list[int]:
+    """Scenes of an env's bundle."""
+    return [int(scene) for scene in vec.peek(env)["slot_scene"] if scene >= 0]
+
+
+@pytest.mark.parametrize(("sizes", "rows"), [([3, 5, 41, 7, 1], 256), ([41], 256), ([8, 41], 256), ([30, 2, 70], 64), ([64], 64)])
+def test_bundles_equal_the_twin(tmp_path: Path, sizes: list[int], rows: int) -> None:
+    write_world(tmp_path / "set", [cars(size) for size in sizes])
+    drawn = set()
+    with make_env(tmp_path / "set", num_agents=rows, resample_steps=1, partners=0) as vec:
+        vec.reset(seed=9)
+        for episode in range(12):
+            expected = fill(sizes, rows, 9, episode)
+            assert slots(vec) == expected
+            state, taken = vec.peek(0), sum(sizes[scene] for scene in expected)
+            assert (np.flatnonzero(state["slot"] >= 0) == np.arange(taken)).all()
+            assert [int((state["slot"] == slot).sum()) for slot in range(len(expected))] == [sizes[s] for s in expected]
+            assert (vec.halves[0].groups["agents"].masks == (np.arange(rows) < taken)).all()
+            drawn |= set(expected)
+            vec.step(np.zeros(rows, int))
+            vec.step(np.zeros(rows, int))
+    assert drawn == {scene for scene, size in enumerate(sizes) if size <= rows}
+
+
+def test_padding_on_the_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
+    prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
+    for control in (0, 1):
+        sizes = prepared.scenes.agents(control).tolist()
+        drawn = np.zeros(len(sizes), int)
+        with make_env(prepared.path, num_envs=16, num_agents=256, control=control, partners=0, lanes=0, lines=0, edges=0) as vec:
+            for seed in range(0, 64, 16):
+                vec.reset(seed=seed)
+                for env in range(16):
+                    drawn += np.bincount(slots(vec, env), minlength=len(sizes))
+            counters = vec.counters()
+        rows = sum(counters[name] for name in ("active_rows", "idle_rows", "padding_rows"))
+        assert rows == 4 * 16 * 256 and counters["padding_rows"] < 0.02 * rows
+        fitting = drawn[np.array(sizes) > 0]
+        assert fitting.min() > 0.4 * fitting.mean()  # no scene is forgotten, whatever its size
+
+
+def test_the_bundle_is_drawn_anew_and_open_episodes_are_cut(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [cars(3, frames=6), cars(4, frames=9)])
+    with make_env(tmp_path / "set", num_agents=11, resample_steps=14) as vec:
+        vec.reset(seed=1)
+        rows = vec.halves[0].groups["agents"]
+        for episode in range(3):
+            scenes = slots(vec)
+            length = [6 - 1 if scene == 0 else 9 - 1 for scene in scenes]
+            slot_of = vec.peek(0)["slot"].copy()
+            for step in range(1, 15):
+                *_, terminals, truncations, infos = vec.step(np.full(11, 45))
+                assert not terminals.any()
+                records = infos.get("episodes", [])
+                for slot, steps in enumerate(length):
+                    # An episode takes `steps` steps and one more turn, in which the scene starts again.
+                    clock, live = step % (steps + 1), slot_of == slot
+                    ends = clock == steps or (step == 14 and clock > 0)
+                    begins_too_late = step == 14 and clock == 0
+                    assert (rows.masks[live] != begins_too_late).all() and (truncations[live] == ends).all()
+                    mine = [record for record in records if record["slot"] == slot]
+                    assert len(mine) == ends and all(r["length"] == clock and r["episode"] == episode for r in mine)
+                    assert all(r["values"][6] == (clock == steps) for r in mine)
+            assert vec.peek(0)["episode"] == episode
+            *_, truncations, _ = vec.step(np.full(11, 45))
+            assert vec.peek(0)["episode"] == episode + 1 and vec.peek(0)["step"] == 0 and not truncations.any()
+            assert not rows.rewards.any() and (rows.masks == (vec.peek(0)["slot"] >= 0)).all()
+
+
+def test_an_env_with_a_task_holds_that_scene_alone(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [cars(3), cars(2), cars(9)])
+    with make_env(tmp_path / "set", num_envs=3, num_agents=8) as vec:
+        vec.set_tasks([0, 1], [1, 0])
+        obs, _ = vec.reset(seed=0)
+        assert slots(vec, 0) == [1] and slots(vec, 1) == [0] and len(slots(vec, 2)) > 1
+        masks = vec.halves[0].groups["agents"].masks.reshape(3, 8)
+        assert masks[0].sum() == 2 and masks[1].sum() == 3 and not obs.reshape(3, 8, -1)[0, 2:].any()
+        vec.set_tasks([2], [2])  # nine cars do not fit
+        with pytest.raises(WorkerError, match="9 cars.*num_agents = 8"):
+            vec.reset(seed=0)
+
+
+def test_a_task_that_is_not_there(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [cars(3)])
+    with make_env(tmp_path / "set", num_agents=8) as vec:
+        vec.set_tasks([0], [5])
+        with pytest.raises(WorkerError, match="task 5: there are 1 scenes"):
+            vec.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("scenes", "settings", "text"),
+    [([cars(9), cars(12)], {"num_agents": 8}, "num_agents is 8.*up to 12"), ([random_scene(1, 0, 3)], {"num_agents": 1}, "up to 2")],
+)
+def test_sets_that_cannot_be_drawn_are_refused(tmp_path: Path, scenes: Any, settings: dict[str, Any], text: str) -> None:
+    for scene in scenes:
+        if scene.name.startswith("random"):
+            object.__setattr__(scene, "objects", scene.objects + cars(1).objects)
+    write_world(tmp_path / "set", scenes)
+    with pytest.raises(PuffervecError, match=text):
+        make_env(tmp_path / "set", **settings)
+
+
+def test_counters_add_up(tmp_path: Path) -> None:
+    scenes = write_world(tmp_path / "set", [random_scene(seed, roads=120) for seed in (1, 2)])
+    with make_env(tmp_path / "set", num_agents=64, lanes=5, lines=40, edges=2, partners=3) as vec:
+        vec.reset(seed=0)
+        found, state = vec.counters(), vec.peek(0)
+        expected = dict.fromkeys(found, 0)
+        for row in np.flatnonzero(state["active"]):
+            twin = SceneTwin(scenes, int(state["slot_scene"][state["slot"][row]]))
+            x, y = state["x"][row], state["y"][row]
+            expected["sampled_rows"] += 1
+            for block, k in zip(("lanes", "lines", "edges"), vec.config.segment_k, strict=True):
+                squares = twin.squares(block, x, y)
+                seen, everything = nearest(squares, k, 50.0), nearest(squares, len(squares), 50.0)
+                expected[f"{block}_seen"] += len(seen)
+                expected[f"{block}_cut"] += len(everything) - len(seen)
+                expected[f"{block}_reach_cm"] += int(100 * np.sqrt(squares[seen[-1]]) + 0.5) if len(seen) else 0
+        names = [name for name in found if name[:4] in ("lane", "line", "edge", "samp")]
+        assert {name: found[name] for name in names} == pytest.approx({name: expected[name] for name in names}, abs=2)
+        assert found["lanes_cut"] > 0 and found["edges_cut"] > 0 and 0 < found["partners_seen"] <= 3 * found["sampled_rows"]
+        for _ in range(50):
+            vec.step(np.zeros(64, int))
+        after = vec.counters()
+        assert sum(after[name] for name in ("active_rows", "idle_rows", "padding_rows")) == 51 * 64
+
+
+def test_the_same_seed_gives_the_same_scenes_in_any_env(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [cars(size) for size in (1, 2, 3, 4)])
+    with make_env(tmp_path / "set", num_envs=4, num_agents=20) as many, make_env(tmp_path / "set", num_agents=20) as one:
+        many.reset(seed=10)
+        one.reset(seed=13)
+        assert slots(many, 3) == slots(one) and len({tuple(slots(many, env)) for env in range(4)}) > 1

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The slab's layout (csrc/slab.c and its twin puffervec/slab.py) and the views on it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec import native, slab
+from puffervec._ffi import ffi, lib
+from puffervec.envs.probe import ProbeConfig
+from puffervec.errors import ConfigError
+from puffervec.shared_memory import PAGE
+from puffervec.slab import Request, layout, twin_bytes
+from puffervec.spec import EnvSpec, read_spec
+from tests.helpers import WRITTEN, serial
+
+
+def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
+    """A spec such as no env has."""
+    c_spec = ffi.new("pv_spec*")
+    c_spec.group_count = rng.integers(1, lib.PV_MAX_GROUPS + 1)
+    for g in range(c_spec.group_count):
+        group = c_spec.groups[g]
+        group.name = f"group{g}".encode()
+        group.agents, group.observation_bytes = rng.integers(1, 9), 4 * rng.integers(1, 300)
+        group.field_count = 1
+        group.fields[0] = {"name": b"x", "dtype": lib.PV_F32, "ndim": 1, "shape": [group.observation_bytes // 4]}
+        group.action_dims = rng.integers(1, 5)
+        for d in range(group.action_dims):
+            group.action_sizes[d] = rng.integers(1, 9)
+        group.action_kind = lib.PV_DISCRETE if group.action_dims == 1 else lib.PV_MULTI_DISCRETE
+        group.action_mask_size = sum(group.action_sizes) if rng.random() < 0.5 else 0
+    c_spec.state_bytes, c_spec.save_bytes = rng.integers(1, 5000), rng.integers(1, 100_000)
+    c_spec.records_per_turn = rng.integers(1, 40)
+    return c_spec, read_spec(c_spec)
+
+
+def random_request(rng: np.random.Generator) -> Request:
+    buffers, split = int(rng.integers(1, 3)), str(rng.choice(["workers", "envs"]))
+    workers = int(rng.integers(1, 9)) * (2 if buffers == 2 and split == "workers" else 1)
+    return Request(int(rng.integers(workers, 90)) * buffers, workers, buffers, split, int(rng.integers(0, 400)), int(rng.integers(16, 9000)))
+
+
+def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, int, str]]:
+    """Return (begin, end, alignment, name) of everything in a slab, from the head's own numbers."""
+    lanes = request.num_workers * lib.PV_MAX_BUFFERS
+    found = [
+        (0, ffi.sizeof("pv_slab"), 1, "head"),
+        (head.config_offset, head.config_offset + request.config_bytes, 64, "config"),
+        (head.params_offset, head.params_offset + request.params_bytes, 64, "params"),
+        (head.tasks_offset, head.tasks_offset + 8 * request.num_envs, 64, "tasks"),
+        (head.seeds_offset, head.seeds_offset + 8 * request.num_envs, 64, "seeds"),
+        (head.reset_masks_offset, head.reset_masks_offset + request.num_envs, 64, "reset masks"),
+        (head.lines_offset, head.lines_offset + lanes * 2 * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES, "lines"),
+        (head.counters_offset, head.counters_offset + lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES, "counters"),
+        (head.records_offset, head.records_offset + lanes * head.record_area_bytes, 64, "records"),
+        (head.errors_offset, head.errors_offset + request.num_workers * ffi.sizeof("pv_error_slot"), 8, "errors"),
+        (head.transfers_offset, head.transfers_offset + request.num_workers * head.transfer_bytes, 64, "transfers"),
+    ]
+    for h in range(request.num_buffers):
+        half = head.halves[h]
+        for g, group in enumerate(spec.groups):
+            at, rows = half.groups[g], half.env_count * group.agents
+            widths = {"observations": group.observation_bytes, "rewards": 4, "actions": 4 * group.action_dims}
+            widths |= dict.fromkeys(("terminals", "truncations", "masks", "agent_types"), 1)
+            if group.action_mask_size:
+                widths["action_masks"] = group.action_mask_size
+            assert at.rows == rows
+            for array, width in widths.items():
+                begin = getattr(at, array)
+                assert half.offset <= begin and begin + rows * width <= half.offset + half.bytes, array
+                found.append((begin, begin + rows * width, 64, f"half {h} {group.name} {array}"))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_everything_lies_apart_aligned_and_inside(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    c_spec, spec = random_spec(rng)
+    request = random_request(rng)
+    head = layout(c_spec, request)
+    assert head.bytes == twin_bytes(spec, request)
+    found = ranges(head, spec, request)
+    for (_, end, _, name), (begin, _, _, following) in itertools.pairwise(found):
+        assert end <= begin, f"{name} reaches into {following}"
+    assert found[-1][1] <= head.bytes
+    assert all(begin % alignment == 0 for begin, _, alignment, _ in found)
+    for h in range(request.num_buffers):
+        half = head.halves[h]
+        assert half.offset % PAGE == half.bytes % PAGE == 0
+        assert (half.first_env, half.env_count) == (h * request.num_envs // request.num_buffers, request.num_envs // request.num_buffers)
+        last = max(end for begin, end, _, _ in found if half.offset <= begin < half.offset + half.bytes)
+        assert half.offset + half.bytes - last < PAGE  # no page is wasted
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_spans_share_out_the_envs_in_order(seed: int) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    c_spec, spec = random_spec(rng)
+    request = random_request(rng)
+    head = layout(c_spec, request)
+    envs, served = [], []
+    for half in range(request.num_buffers):
+        workers = lib.pv_slab_workers(head, half)
+        shares = []
+        for worker in range(request.num_workers):
+            span = lib.pv_slab_span(head, worker, half)
+            inside = workers.first_env <= worker < workers.first_env + workers.env_count
+            assert (span.env_count > 0) == inside
+            if inside:
+                envs += range(span.first_env, span.first_env + span.env_count)
+                shares.append(span.env_count)
+                served.append(worker)
+        assert max(shares) - min(shares) <= 1
+    assert envs == list(range(request.num_envs))
+    assert sorted(set(served)) == list(range(request.num_workers))
+    by_workers = request.num_buffers == 2 and request.split == "workers"
+    assert len(served) == request.num_workers * (1 if by_workers else request.num_buffers)
+    for worker in range(request.num_workers):
+        home = lib.pv_worker_home(head, worker)
+        assert lib.pv_slab_span(head, worker, home).env_count > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_point_into_the_halves(seed: int) -> None:
+    """pv_slab_block: a worker's rows are the rows of its envs, and those of all workers are all rows."""
+    rng = np.random.default_rng(2000 + seed)
+    c_spec, spec = random_spec(rng)
+    request = random_request(rng)
+    head = layout(c_spec, request)
+    memory = ffi.new("uint64_t[]", head.bytes // 8 + 1)
+    made = ffi.cast("pv_slab*", memory)
+    ffi.memmove(made, head, ffi.sizeof("pv_slab"))
+    base = int(ffi.cast("uintptr_t", made))
+
+    def offset(pointer: Any) -> int:
+        return int(ffi.cast("uintptr_t", pointer)) - base
+
+    for half, g in itertools.product(range(request.num_buffers), range(len(spec.groups))):
+        group, at = spec.groups[g], made.halves[half].groups[g]
+        covered = 0
+        for worker in range(request.num_workers):
+            span = lib.pv_slab_span(made, worker, half)
+            if not span.env_count:
+                continue
+            block = ffi.new("pv_block*")
+            lib.pv_slab_block(made, worker, half, block)
+            rows, first = block.rows[g], (span.first_env - made.halves[half].first_env) * group.agents
+            assert (block.first_env, block.env_count, rows.count) == (span.first_env, span.env_count, span.env_count * group.agents)
+            assert offset(rows.observations) == at.observations + first * group.observation_bytes
+            assert offset(rows.rewards) == at.rewards + 4 * first
+            for array in ("terminals", "truncations", "masks", "agent_types"):
+                assert offset(getattr(rows, array)) == getattr(at, array) + first
+            assert offset(rows.indices) == at.actions + 4 * group.action_dims * first
+            assert rows.values == ffi.NULL
+            if group.action_mask_size:
+                assert offset(rows.action_masks) == at.action_masks + first * group.action_mask_size
+            else:
+                assert rows.action_masks == ffi.NULL
+            assert offset(block.tasks) == made.tasks_offset + 8 * span.first_env
+            lane = worker * lib.PV_MAX_BUFFERS + half
+            assert offset(block.record_count) == made.records_offset + lane * made.record_area_bytes
+            assert offset(block.records) == offset(block.record_count) + 64
+            assert offset(block.counters) == made.counters_offset + lane * 8 * lib.PV_COUNTERS
+            assert block.record_capacity >= span.env_count * spec.records_per_turn
+            covered += rows.count
+        assert covered == at.rows
+
+
+def test_sizes_that_overflow_are_refused() -> None:
+    c_spec, _ = random_spec(np.random.default_rng(0))
+    for change in ({"num_envs": 2**32 - 2}, {"config_bytes": 2**63}, {"params_bytes": 2**64 - 1}):
+        values: dict[str, Any] = {"num_envs": 4, "num_workers": 1, "num_buffers": 1, "split": "workers", "config_bytes": 0, "params_bytes": 16}
+        with pytest.raises(ConfigError, match="of shared memory.*use fewer envs"):
+            layout(c_spec, Request(**{**values, **change}))
+    c_spec.groups[0].agents, c_spec.groups[0].observation_bytes = 2**31, 2**31
+    assert lib.pv_slab_layout(c_spec, ffi.new("pv_slab_request*", [1, 1, 1, 0, 0, 0]), ffi.new("pv_slab*")) == 0
+
+
+def test_more_than_the_machine_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slab, "memory_limit", lambda: 1_000_000)
+    with pytest.raises(ConfigError) as caught:
+        serial("probe", {"obs_size": 1000}, num_envs=1000)
+    for word in ("1,000 envs", "of shared memory", "1,000,000 are available", "use fewer envs"):
+        assert word in str(caught.value)
+
+
+def test_a_stale_build_is_an_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slab, "twin_bytes", lambda spec, request: 1)
+    with pytest.raises(ImportError, match="rebuild the C core"):
+        slab._check_twin()
+
+
+def test_the_twin_is_compared_on_the_probe_at_import() -> None:
+    config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
+    c_spec, spec = native.describe("probe", config, params, None)
+    request = Request(10, 3, 1, "workers", len(config), len(params))
+    assert layout(c_spec, request).bytes == twin_bytes(spec, request)
+
+
+def test_records_are_read_with_the_structs_offsets() -> None:
+    record = ffi.new("pv_record*", {"episode": 1, "task": -2, "env": 3, "slot": 4, "agent_type": 5, "length": 6, "episode_return": 7.5})
+    record.values[0], record.values[15] = 8.5, 9.5
+    read = np.frombuffer(ffi.buffer(record), slab.RECORD_DTYPE)[0]
+    fields = ("episode", "task", "env", "slot", "agent_type", "length", "return")
+    assert [read[name].item() for name in fields] == [1, -2, 3, 4, 5, 6, 7.5]
+    assert (read["values"][0], read["values"][15]) == (8.5, 9.5)
+
+
+def test_views_are_views_on_the_block_at_the_declared_offsets() -> None:
+    with serial("probe", {"mode": 1, "num_agents": 2}, num_envs=6, num_buffers=2) as vec:
+        for half in vec.halves:
+            for (group, array), offset in half.offsets.items():
+                view = getattr(half.groups[group], array)
+                for leaf in view.values() if isinstance(view, dict) else [view]:
+                    assert np.shares_memory(leaf, half.block)
+                    if not isinstance(view, dict):
+                        assert leaf.ctypes.data - half.block.ctypes.data == offset
+            assert set(half.offsets) == {
+                (group, array)
+                for group in ("scouts", "towers")
+                for array in (*WRITTEN, "actions")
+                if array != "action_masks" or group == "scouts"
+            }
+            assert half.block.ctypes.data % PAGE == 0
+            assert half.env_ids.tolist() == [3 * half.index, 3 * half.index + 1, 3 * half.index + 2]

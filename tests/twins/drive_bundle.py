@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The twin of csrc/drive/bundle.c: which scenes fill an env, in plain Python. Runs in the tests only."""
+
+from __future__ import annotations
+
+from tests.twins.philox import below
+
+ATTEMPTS = 8
+
+
+def fill(sizes: list[int], rows: int, seed: int, episode: int) -> list[int]:
+    """Return the scenes of a bundle, in slot order. sizes: agents per scene; 0 or more than `rows` are never drawn."""
+    order = sorted((i for i, size in enumerate(sizes) if 0 < size <= rows), key=lambda i: (sizes[i], i))
+
+    # waste[n]: the fewest rows that stay empty of n free ones
+    waste: list[int] = []
+    for n in range(rows + 1):
+        waste.append(min((waste[n - sizes[i]] for i in order if sizes[i] <= n), default=n))
+
+    best: list[int] = []
+    least = rows + 1
+    for attempt in range(ATTEMPTS):
+        free, draw, finishing = rows, attempt << 16, False
+        found: list[int] = []
+        while any(sizes[i] <= free for i in order):
+            scene = order[below(seed, episode, 0, draw, len(order))]
+            draw += 1
+            if sizes[scene] > free:
+                finishing = True
+            if finishing:
+                fitting = [i for i in order if sizes[i] <= free and waste[free - sizes[i]] == waste[free]]
+                scene = fitting[below(seed, episode, 0, draw, len(fitting))]
+                draw += 1
+            found.append(scene)
+            free -= sizes[scene]
+        if free < least:
+            best, least = found, free
+        if least == waste[rows]:
+            break
+    return best
