@@ -283,7 +283,7 @@ def write_traces(options: argparse.Namespace, prepared: Prepared, facts: Mapping
         workload = prepared.workload
         caption = (
             f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of {facts['cpu']}; measured with the "
-            "workers' time stamps; hatched: a wait that stands in for a GPU policy"
+            "workers' time stamps\nA, B: halves of the envs; hatched: a wait that stands in for a GPU policy"
         )
         trace.draw(timelines, options.png, caption)
         print(f"picture: {options.png}")

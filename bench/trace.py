@@ -134,36 +134,29 @@ def _origin(timeline: Timeline) -> int:
     return starts[len(starts) // 3]
 
 
-def _draw(axes: Any, timeline: Timeline, width_ns: int) -> None:
+def _draw_bar(axes: Any, row: int, bar: tuple[float, float], look: tuple[str, str], hatched: bool, wide: bool) -> None:
+    """Draw one bar. bar: left and length in axis units; look: colour and text, which is written where the bar is wide."""
+    (left, length), (colour, text) = bar, look
+    hatch = "////" if hatched else None
+    axes.barh(row, length, left=left, height=0.72, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6, zorder=2)
+    if wide:
+        box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"} if hatched else None
+        where = {"ha": "center", "va": "center", "zorder": 3}
+        axes.text(left + length / 2, row, text, color="white", fontsize=8.5, weight="bold", bbox=box, **where)
+
+
+def _draw(axes: Any, timeline: Timeline, width_ns: int, unit_ns: float) -> None:
     lanes = ["policy", *(f"worker {i}" for i in range(timeline.workers))]
     origin = _origin(timeline)
     for row, lane in enumerate(lanes):
-        axes.barh(row, width_ns / 1e3, left=0, height=0.72, color=_LANE, zorder=0)
+        axes.barh(row, width_ns / unit_ns, left=0, height=0.72, color=_LANE, zorder=0)
         for span in timeline.spans:
             begin, end = max(span.begin_ns, origin), min(span.end_ns, origin + width_ns)
             if span.track != lane or begin >= end:
                 continue
             colour = _ALL if timeline.buffers == 1 else _COLOURS[span.half]
-            left, length = (begin - origin) / 1e3, (end - begin) / 1e3
-            hatch = "////" if lane == "policy" else None
-            axes.barh(
-                row, length, left=left, height=0.72, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6, zorder=2
-            )
-            if length > width_ns / 1e3 / 28:
-                text = timeline.half_name(span.half)
-                box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"} if hatch else None
-                axes.text(
-                    left + length / 2,
-                    row,
-                    text,
-                    ha="center",
-                    va="center",
-                    color="white",
-                    fontsize=8.5,
-                    weight="bold",
-                    bbox=box,
-                    zorder=3,
-                )
+            bar = ((begin - origin) / unit_ns, (end - begin) / unit_ns)
+            _draw_bar(axes, row, bar, (colour, timeline.half_name(span.half)), lane == "policy", end - begin > width_ns / 28)
     axes.set_yticks(range(len(lanes)), lanes)
     axes.set_ylim(len(lanes) - 0.45, -0.55)
     axes.tick_params(length=0, colors=_INK, labelsize=9)
@@ -176,7 +169,7 @@ def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
 
     Args:
         timelines: the first is the slow one; the axis shows about three of its turns.
-        caption: one line below the picture that says how it was measured.
+        caption: below the picture, says how it was measured.
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
@@ -187,25 +180,29 @@ def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
 
         raise MissingExtraError("drawing needs matplotlib: pip install 'puffervec[plot]'") from None
     width_ns = int(3.15e9 * timelines[0].turn_s())
+    unit, unit_ns = ("milliseconds", 1e6) if width_ns > 2e6 else ("microseconds", 1e3)
     lanes = [1 + timeline.workers for timeline in timelines]
-    figure = Canvas(figsize=(10.0, 1.5 + 0.36 * sum(lanes)), dpi=160, facecolor="white", layout="constrained")
-    grid = figure.subplots(len(timelines), 1, sharex=True, height_ratios=lanes, squeeze=False)
+    canvas = Canvas(figsize=(10.0, 1.6 + 0.36 * sum(lanes)), dpi=160, facecolor="white", layout="constrained")
+    grid = canvas.subplots(len(timelines), 1, sharex=True, height_ratios=lanes, squeeze=False)
     rates = [timeline.rows_per_turn / timeline.turn_s() for timeline in timelines]
     for axes, timeline, rate in zip(grid[:, 0], timelines, rates, strict=True):
-        _draw(axes, timeline, width_ns)
+        _draw(axes, timeline, width_ns, unit_ns)
         gain = "" if rate == rates[0] else f"   ({rate / rates[0]:.2f} times as many)"
-        axes.set_title(
-            f"{timeline.title}: {rate / 1e6:.1f}M rows per second{gain}", loc="left", fontsize=11, color=_INK, weight="bold"
-        )
-        axes.set_xlim(0, width_ns / 1e3)
-    bottom = grid[-1, 0]
-    bottom.set_xlabel(f"microseconds\n{caption}", color=_INK, fontsize=8.5)
-    bottom.set_xticks(_ticks(width_ns / 1e3))
+        text = f"{timeline.title}: {_rate(rate)} agent rows per second{gain}"
+        axes.set_title(text, loc="left", fontsize=11, color=_INK, weight="bold")
+        axes.set_xlim(0, width_ns / unit_ns)
+    grid[-1, 0].set_xlabel(f"{unit}\n{caption}", color=_INK, fontsize=8.5)
+    grid[-1, 0].set_xticks(_ticks(width_ns / unit_ns))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png")
+    canvas.savefig(path, format="png")
 
 
-def _ticks(width_us: float) -> np.ndarray:
-    step = 10 ** np.floor(np.log10(width_us / 4))
-    step *= next(factor for factor in (1, 2, 5, 10) if width_us / (step * factor) <= 9)
-    return np.arange(0, width_us, step)
+def _rate(rate: float) -> str:
+    return f"{rate / 1e6:.1f}M" if rate >= 1e6 else f"{rate / 1e3:.0f}k"
+
+
+def _ticks(width: float) -> np.ndarray:
+    """Return at most nine round numbers from 0 to below `width`."""
+    step = 10 ** np.floor(np.log10(width / 4))
+    step *= next(factor for factor in (1, 2, 5, 10) if width / (step * factor) <= 9)
+    return np.arange(0, width, step)

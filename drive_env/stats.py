@@ -29,7 +29,8 @@ def wilson(hits: float, count: float) -> tuple[float, float]:
     shrink = 1 + Z95**2 / count
     middle = (rate + Z95**2 / (2 * count)) / shrink
     half = Z95 / shrink * math.sqrt(rate * (1 - rate) / count + Z95**2 / (4 * count**2))
-    return (max(0.0, middle - half), min(1.0, middle + half))
+    # The ends are exact where nothing or everything succeeded; rounding would leave 1e-19 or 1 - 1e-16.
+    return (0.0 if hits <= 0 else max(0.0, middle - half), 1.0 if hits >= count else min(1.0, middle + half))
 
 
 def clustered(hits: Floats, counts: Floats) -> tuple[float, float]:

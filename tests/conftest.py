@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What all tests share: a hang is a failure, a crash leaves no core file, and `no_leaks` compares the process before and after."""
+"""What all tests share: a hang is a failure, a crash leaves no core file, `no_leaks` looks for what a test left behind."""
 
 from __future__ import annotations
 

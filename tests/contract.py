@@ -49,7 +49,7 @@ class EnvContract:
         with self.make() as made:
             yield made
 
-    # ---- what the spec says --------------------------------------------------------------------------------------------------------
+    # ---- what the spec says --------------------------------------------------------------------------------
 
     def test_fields_lie_in_the_row_and_apart(self, vec: VectorEnv) -> None:
         assert len({group.name for group in vec.spec.groups}) == len(vec.spec.groups)
@@ -79,7 +79,9 @@ class EnvContract:
             if group.action_kind == "continuous":
                 assert (np.array(group.action_low) < np.array(group.action_high)).all()
                 assert np.isfinite([group.action_low, group.action_high]).all()
-                assert all(low <= 0 <= high for low, high in zip(group.action_low, group.action_high, strict=True))  # 0 is the no-op
+                assert all(
+                    low <= 0 <= high for low, high in zip(group.action_low, group.action_high, strict=True)
+                )  # 0 is the no-op
             else:
                 assert min(group.action_sizes) >= 1
             if group.action_kind == "discrete":
@@ -95,7 +97,7 @@ class EnvContract:
         env = envs.get(self.env)
         assert env.configure(None) == env.config()
 
-    # ---- what the rows hold --------------------------------------------------------------------------------------------------------
+    # ---- what the rows hold --------------------------------------------------------------------------------
 
     def test_random_steps_stay_in_bounds(self, vec: VectorEnv) -> None:
         """Wild actions too; NaN is out of all bounds."""
@@ -136,7 +138,7 @@ class EnvContract:
             assert not record["values"][used:].any()
         assert [int(record["task"]) for record in found if record["env"] == 0][0] == 0
 
-    # ---- seeds and state -----------------------------------------------------------------------------------------------------------
+    # ---- seeds and state -----------------------------------------------------------------------------------
 
     def test_same_seed_same_bytes(self) -> None:
         shown = []
@@ -209,7 +211,7 @@ class EnvContract:
             assert vec.save() == saved
             vec.step(actions_of(vec, table, step, 0))
 
-    # ---- whose memory --------------------------------------------------------------------------------------------------------------
+    # ---- whose memory --------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("buffers", [1, 2])
     def test_a_worker_writes_only_what_is_its_own(self, buffers: int) -> None:
@@ -294,7 +296,9 @@ def check_bounds(vec: VectorEnv, group: GroupSpec) -> None:
         if field.dtype.kind == "f":
             assert np.isfinite(values).all(), f"{group.name}.{field.name} is not finite"
         low, high = values.min(), values.max()
-        assert low >= field.low and high <= field.high, f"{group.name}.{field.name}: {low} to {high} of {field.low} to {field.high}"
+        assert low >= field.low and high <= field.high, (
+            f"{group.name}.{field.name}: {low} to {high} of {field.low} to {field.high}"
+        )
 
 
 def values_of(raw: np.ndarray, field: Field) -> np.ndarray:
@@ -333,7 +337,7 @@ def bytes_of_line(vec: VectorEnv, line: Any) -> np.ndarray:
 
 
 def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
-    """Fill the halves' blocks, but for the worker's rows and the actions, with a pattern: other rows, and the gaps between arrays."""
+    """Fill the halves' blocks with a pattern, but for the worker's rows and the actions: other rows, gaps between arrays."""
     for half in vec.halves:
         begin = vec._slab.halves[half.index].offset
         block = slice(begin, begin + len(half.block))

@@ -48,7 +48,7 @@ class OneAtATime(ManyInOne):
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """Poll until `condition()` is true and return it; fail with `what` after a long time. Not a measurement: the limit is generous."""
+    """Poll until `condition()` is true and return it; fail with `what` after a long time (not a measurement)."""
     give_up = time.monotonic() + POLL_S
     while not (found := condition()):
         assert time.monotonic() < give_up, f"waited {POLL_S:g} s for: {what}"
@@ -86,7 +86,9 @@ def raw_rows(vec: VectorEnv, half: int, array: str, group: str, part: slice | No
     """Return the bytes of one array of one half as (rows, bytes per row), a view on the slab; `part` picks rows."""
     at = vec.halves[half]
     rows = at.groups[group]
-    width = {"observations": rows.spec.observation_bytes, "rewards": 4, "action_masks": rows.spec.action_mask_size}.get(array, 1)
+    width = {"observations": rows.spec.observation_bytes, "rewards": 4, "action_masks": rows.spec.action_mask_size}.get(
+        array, 1
+    )
     if array == "actions":
         width = 4 * rows.spec.action_dims
     begin = at.offsets[group, array]
@@ -96,8 +98,8 @@ def raw_rows(vec: VectorEnv, half: int, array: str, group: str, part: slice | No
 class Recorder:
     """Hashes all that a vec env shows, so that runs with other backends, workers and halves can be compared.
 
-    There is one hash per array and per half of the envs, also where the vec env itself has one buffer. `digests` has an entry for
-    every `every` steps, so that a difference tells when it began.
+    There is one hash per array and per half of the envs, also where the vec env itself has one buffer. `digests` has an entry
+    for every `every` steps, so that a difference tells when it began.
     """
 
     def __init__(self, vec: VectorEnv, every: int = 100) -> None:
@@ -135,7 +137,11 @@ class Recorder:
         """Return digests, the episode records in an order that does not depend on the halves, and the counters."""
         found = np.concatenate(self._episodes) if self._episodes else np.zeros(0)
         episodes = sorted(record.tobytes() for record in found)
-        return {"digests": self.digests, "episodes": hashlib.sha256(b"".join(episodes)).hexdigest(), "counters": self.vec.counters()}
+        return {
+            "digests": self.digests,
+            "episodes": hashlib.sha256(b"".join(episodes)).hexdigest(),
+            "counters": self.vec.counters(),
+        }
 
 
 def run(vec: VectorEnv, steps: int, table: dict[str, np.ndarray], seed: Any = 0, every: int = 100) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The border that actions cross (puffervec/actions.py, csrc/action.c): what is taken, what is refused, what becomes the no-op."""
+"""The border that actions cross (puffervec/actions.py, csrc/action.c): what is taken, refused, or becomes the no-op."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_strict_raises_and_sends_nothing(value: int) -> None:
         assert vec.counters()["invalid_actions"] == 0
 
 
-# ---- several groups ----------------------------------------------------------------------------------------------------------------
+# ---- several groups ----------------------------------------------------------------------------------------
 
 
 def test_a_batch_per_group(pairs: VectorEnv) -> None:

@@ -44,7 +44,12 @@ class TestTagFull(EnvContract):
 
 class TestTagPartial(EnvContract):
     env = "tag_grid"
-    settings: ClassVar[dict[str, Any]] = {"num_taggers": 3, "grid_length": 5, "episode_length": 15, "use_full_observation": False}
+    settings: ClassVar[dict[str, Any]] = {
+        "num_taggers": 3,
+        "grid_length": 5,
+        "episode_length": 15,
+        "use_full_observation": False,
+    }
     random = False
 
 
@@ -64,13 +69,18 @@ class TestDrive(EnvContract):
         require(next(case for case in CASES if case.env == "drive"))
 
 
-# ---- the contract itself -------------------------------------------------------------------------------------------------------------
+# ---- the contract itself -----------------------------------------------------------------------------------
 
 
 def faulty(fault: str, step: int = 3) -> type[EnvContract]:
     class Faulty(EnvContract):
         env = "probe"
-        settings: ClassVar[dict[str, Any]] = {"fault": FAULTS.index(fault), "fault_step": step, "fault_env": 1, "episode_length": 9}
+        settings: ClassVar[dict[str, Any]] = {
+            "fault": FAULTS.index(fault),
+            "fault_step": step,
+            "fault_env": 1,
+            "episode_length": 9,
+        }
 
     return Faulty
 

@@ -83,7 +83,9 @@ def test_affinity_is_what_the_scheduler_says() -> None:
     assert cores.affinity() == sorted(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize(("own", "limit", "expected"), [(8, None, 8), (8, 2.0, 2), (8, 2.5, 3), (2, 16.0, 2), (4, 0.1, 1), (1, None, 1)])
+@pytest.mark.parametrize(
+    ("own", "limit", "expected"), [(8, None, 8), (8, 2.0, 2), (8, 2.5, 3), (2, 16.0, 2), (4, 0.1, 1), (1, None, 1)]
+)
 def test_usable_cores(own: int, limit: float | None, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "affinity", lambda: list(range(own)))
     monkeypatch.setattr(cores, "cpu_quota", lambda: limit)

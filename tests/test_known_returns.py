@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Probe episodes of length 3 with known returns: exact advantages and exact step counts, from the env to csrc/advantage.c.
 
-The roll-outs come from the C env through the vec env; what they must contain comes from the probe's twin and the advantage twin, and,
-where a line suffices, from a sum written out by hand.
+The roll-outs come from the C env through the vec env; what they must contain comes from the probe's twin and the advantage
+twin, and, where a line suffices, from a sum written out by hand.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def test_step_counts(horizon: int) -> None:
     """120 turns hold 30 episodes of 3 steps and a filler each: 90 agent-steps, however the turns are cut into roll-outs."""
     turns = 8 * 11 * 5 * 3
     with serial("probe", {"end_kind": 2}) as vec:
-        valid = [c_advantage(r, np.zeros((horizon + 1, 1)), 0.9, 0.9)[1].sum() for r in rollouts(vec, horizon, turns // horizon, 1)]
+        valid = [
+            c_advantage(r, np.zeros((horizon + 1, 1)), 0.9, 0.9)[1].sum() for r in rollouts(vec, horizon, turns // horizon, 1)
+        ]
     assert sum(valid) == turns // 4 * 3
 
 

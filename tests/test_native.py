@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs from Python (puffervec/native.py, puffervec/envs, csrc/env.c): configs checked and packed, params laid out, specs asked for."""
+"""C envs from Python (puffervec/native.py, puffervec/envs, csrc/env.c): configs, params, specs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_unknown_c_type_is_refused() -> None:
         native.NativeEnv("chess", ProbeConfig, lambda _: native.EnvData())
 
 
-# ---- the registry ------------------------------------------------------------------------------------------------------------------
+# ---- the registry ------------------------------------------------------------------------------------------
 
 
 def test_the_registry() -> None:
@@ -133,7 +133,7 @@ def test_an_env_type_may_be_given_instead_of_a_name() -> None:
         assert (vec.env, vec.config, vec.num_agents) == (PROBE, ProbeConfig(num_agents=2), 2)
 
 
-# ---- params ------------------------------------------------------------------------------------------------------------------------
+# ---- params ------------------------------------------------------------------------------------------------
 
 
 def test_params_are_laid_out_as_the_header_says() -> None:
@@ -155,7 +155,11 @@ def test_params_are_laid_out_as_the_header_says() -> None:
     for i, (name, array) in enumerate(arrays.items()):
         entry = entries[i]
         assert ffi.string(entry.name).decode() == name
-        assert (entry.dtype, entry.bytes, list(entry.shape)[: entry.ndim]) == (DTYPE_CODE[array.dtype], array.nbytes, list(array.shape))
+        assert (entry.dtype, entry.bytes, list(entry.shape)[: entry.ndim]) == (
+            DTYPE_CODE[array.dtype],
+            array.nbytes,
+            list(array.shape),
+        )
         assert entry.offset % 64 == 0 and entry.offset >= end
         assert blob[entry.offset : entry.offset + entry.bytes] == array.tobytes()
         end = entry.offset + entry.bytes

@@ -186,5 +186,8 @@ def test_a_broken_state_is_refused_by_the_env() -> None:
         for value in (-1, 11, 2**31 - 1, -(2**31)):
             broken = bytearray(saved[1])
             broken[-4:] = int(value).to_bytes(4, "little", signed=True)
-            with serial("tag_grid", {"num_taggers": 1}, num_envs=2) as other, pytest.raises(WorkerError, match=rf"env 1.*{value}"):
+            with (
+                serial("tag_grid", {"num_taggers": 1}, num_envs=2) as other,
+                pytest.raises(WorkerError, match=rf"env 1.*{value}"),
+            ):
                 other.load([saved[0], bytes(broken)])

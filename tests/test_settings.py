@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings of a vec env (puffervec/settings.py): each refusal names the value and what is allowed, before anything is started."""
+"""Settings of a vec env (puffervec/settings.py): refusals name the value and what is allowed, before anything starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"num_envs": 8, "num_workers": 2.0}, ["num_workers", "2.0", "whole number"]),
     ({"num_envs": 8, "num_workers": "two"}, ["num_workers", "'two'", "'auto'"]),
     ({"num_envs": 2, "num_workers": 3}, ["num_workers", "3", "2 envs", "at most 2"]),
-    ({"num_envs": 4, "num_workers": 3, "num_buffers": 2, "split": "envs"}, ["num_workers", "3", "4 envs", "2 buffer", "at most 2"]),
+    (
+        {"num_envs": 4, "num_workers": 3, "num_buffers": 2, "split": "envs"},
+        ["num_workers", "3", "4 envs", "2 buffer", "at most 2"],
+    ),
     ({"num_envs": 4, "num_workers": 3, "num_buffers": 2}, ["num_workers", "3", "even", "split='envs'"]),
     ({"num_envs": 4, "num_workers": 6, "num_buffers": 2}, ["num_workers", "6", "4 envs", "at most 4"]),
     ({"num_envs": 3, "num_buffers": 2}, ["num_envs", "3", "even"]),
@@ -136,7 +139,7 @@ def test_a_pinned_worker_runs_on_its_core(no_leaks: None) -> None:
         assert core in os.sched_getaffinity(vec._processes.processes[0].pid)
 
 
-# ---- seeds -------------------------------------------------------------------------------------------------------------------------
+# ---- seeds -------------------------------------------------------------------------------------------------
 
 
 def test_env_seeds() -> None:
@@ -148,7 +151,9 @@ def test_env_seeds() -> None:
     assert settings.env_seeds([2**63 - 1], 1).dtype == np.uint64
 
 
-@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], [1, None], np.zeros((2, 2), int)], ids=str)
+@pytest.mark.parametrize(
+    "seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], [1, None], np.zeros((2, 2), int)], ids=str
+)
 def test_unusable_seeds_leave_the_vec_env_as_it_is(seed: Any) -> None:
     with puffervec.make("probe", backend="serial", num_envs=2) as vec:
         vec.reset(seed=4)

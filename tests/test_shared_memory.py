@@ -103,7 +103,7 @@ def test_a_real_small_file_system(tmp_path: Path) -> None:
         "with puffervec.make('probe', {'obs_size': 1024}, num_envs=2048, num_workers=2) as vec:\n"
         "    vec.reset(seed=0); vec.step([0] * 2048); print(vec._memory.backing, vec._slab.bytes > 8 << 20)\n"
     )
-    inner = f"mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c \"$0\""
+    inner = f'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c "$0"'
     probe = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm"], capture_output=True)
     if probe.returncode:
         pytest.skip(f"may not mount here: {probe.stderr.decode().strip()}")

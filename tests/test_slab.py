@@ -43,7 +43,14 @@ def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
 def random_request(rng: np.random.Generator) -> Request:
     buffers, split = int(rng.integers(1, 3)), str(rng.choice(["workers", "envs"]))
     workers = int(rng.integers(1, 9)) * (2 if buffers == 2 and split == "workers" else 1)
-    return Request(int(rng.integers(workers, 90)) * buffers, workers, buffers, split, int(rng.integers(0, 400)), int(rng.integers(16, 9000)))
+    return Request(
+        int(rng.integers(workers, 90)) * buffers,
+        workers,
+        buffers,
+        split,
+        int(rng.integers(0, 400)),
+        int(rng.integers(16, 9000)),
+    )
 
 
 def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, int, str]]:
@@ -93,7 +100,10 @@ def test_everything_lies_apart_aligned_and_inside(seed: int) -> None:
     for h in range(request.num_buffers):
         half = head.halves[h]
         assert half.offset % PAGE == half.bytes % PAGE == 0
-        assert (half.first_env, half.env_count) == (h * request.num_envs // request.num_buffers, request.num_envs // request.num_buffers)
+        assert (half.first_env, half.env_count) == (
+            h * request.num_envs // request.num_buffers,
+            request.num_envs // request.num_buffers,
+        )
         last = max(end for begin, end, _, _ in found if half.offset <= begin < half.offset + half.bytes)
         assert half.offset + half.bytes - last < PAGE  # no page is wasted
 
@@ -151,7 +161,11 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
             block = ffi.new("pv_block*")
             lib.pv_slab_block(made, worker, half, block)
             rows, first = block.rows[g], (span.first_env - made.halves[half].first_env) * group.agents
-            assert (block.first_env, block.env_count, rows.count) == (span.first_env, span.env_count, span.env_count * group.agents)
+            assert (block.first_env, block.env_count, rows.count) == (
+                span.first_env,
+                span.env_count,
+                span.env_count * group.agents,
+            )
             assert offset(rows.observations) == at.observations + first * group.observation_bytes
             assert offset(rows.rewards) == at.rewards + 4 * first
             for array in ("terminals", "truncations", "masks", "agent_types"):
@@ -175,7 +189,14 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
 def test_sizes_that_overflow_are_refused() -> None:
     c_spec, _ = random_spec(np.random.default_rng(0))
     for change in ({"num_envs": 2**32 - 2}, {"config_bytes": 2**63}, {"params_bytes": 2**64 - 1}):
-        values: dict[str, Any] = {"num_envs": 4, "num_workers": 1, "num_buffers": 1, "split": "workers", "config_bytes": 0, "params_bytes": 16}
+        values: dict[str, Any] = {
+            "num_envs": 4,
+            "num_workers": 1,
+            "num_buffers": 1,
+            "split": "workers",
+            "config_bytes": 0,
+            "params_bytes": 16,
+        }
         with pytest.raises(ConfigError, match="of shared memory.*use fewer envs"):
             layout(c_spec, Request(**{**values, **change}))
     c_spec.groups[0].agents, c_spec.groups[0].observation_bytes = 2**31, 2**31
@@ -204,7 +225,9 @@ def test_the_twin_is_compared_on_the_probe_at_import() -> None:
 
 
 def test_records_are_read_with_the_structs_offsets() -> None:
-    record = ffi.new("pv_record*", {"episode": 1, "task": -2, "env": 3, "slot": 4, "agent_type": 5, "length": 6, "episode_return": 7.5})
+    record = ffi.new(
+        "pv_record*", {"episode": 1, "task": -2, "env": 3, "slot": 4, "agent_type": 5, "length": 6, "episode_return": 7.5}
+    )
     record.values[0], record.values[15] = 8.5, 9.5
     read = np.frombuffer(ffi.buffer(record), slab.RECORD_DTYPE)[0]
     fields = ("episode", "task", "env", "slot", "agent_type", "length", "return")

@@ -31,8 +31,24 @@ def test_a_spec_is_read_field_by_field() -> None:
     c_spec.group_count = 1
     c_group = c_spec.groups[0]
     c_group.name, c_group.agents, c_group.observation_bytes, c_group.field_count = b"cars", 3, 32, 2
-    c_group.fields[0] = {"name": b"speed", "unit": b"m/s", "dtype": lib.PV_F32, "offset": 4, "low": -0.5, "high": 1.5, "scale": 30.0}
-    c_group.fields[1] = {"name": b"grid", "dtype": lib.PV_U8, "ndim": 2, "shape": [2, 5], "offset": 8, "high": 255.0, "scale": 1.0}
+    c_group.fields[0] = {
+        "name": b"speed",
+        "unit": b"m/s",
+        "dtype": lib.PV_F32,
+        "offset": 4,
+        "low": -0.5,
+        "high": 1.5,
+        "scale": 30.0,
+    }
+    c_group.fields[1] = {
+        "name": b"grid",
+        "dtype": lib.PV_U8,
+        "ndim": 2,
+        "shape": [2, 5],
+        "offset": 8,
+        "high": 255.0,
+        "scale": 1.0,
+    }
     c_group.action_kind, c_group.action_dims, c_group.action_mask_size = lib.PV_MULTI_DISCRETE, 2, 7
     c_group.action_sizes[0], c_group.action_sizes[1] = 3, 4
     c_spec.record_count, c_spec.counter_count, c_spec.save_bytes, c_spec.records_per_turn = 1, 1, 99, 5

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vec env (puffervec/vector.py): order of calls, closed states, seeds, tasks, records, what is returned and whose memory it is."""
+"""The vec env (puffervec/vector.py): order of calls, closing, seeds, tasks, what is returned and whose memory it is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(backend: str = "serial", kwargs: dict[str, Any] | None = None, **settin
     return puffervec.make("probe", kwargs, backend=backend, **settings)
 
 
-# ---- attributes and what is returned -------------------------------------------------------------------------------------------------
+# ---- attributes and what is returned -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("buffers", [1, 2])
@@ -98,7 +98,7 @@ def test_episode_records_are_copies() -> None:
         assert (episodes == kept).all()
 
 
-# ---- order of calls ------------------------------------------------------------------------------------------------------------------
+# ---- order of calls ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -164,7 +164,7 @@ def test_a_reset_while_a_turn_is_under_way_waits_and_drops_it(backend: str, buff
     with make(backend, {"episode_length": 5}, num_envs=2, num_buffers=buffers, num_workers=workers) as vec:
         for _ in range(3):
             vec.async_reset(40)
-        for half in range(buffers):
+        for _ in range(buffers):
             vec.recv()
             vec.send([1] * vec.agents_per_batch)
         vec.async_reset(60)
@@ -175,7 +175,7 @@ def test_a_reset_while_a_turn_is_under_way_waits_and_drops_it(backend: str, buff
             assert rows[0, [0, 1, 2, 4, 7]].tolist() == [first, 0, 0, 0, 0]
 
 
-# ---- closing -------------------------------------------------------------------------------------------------------------------------
+# ---- closing -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -248,12 +248,15 @@ def test_counters_spaces_and_timing_stay_readable_after_close(backend: str) -> N
     assert vec.timing(0).shape[1] == 2
 
 
-# ---- seeds ---------------------------------------------------------------------------------------------------------------------------
+# ---- seeds -------------------------------------------------------------------------------------------------
 
 
 def test_env_3_of_seed_10_equals_a_single_env_with_seed_13() -> None:
     shown = []
-    for env, kwargs in (("probe", {"num_agents": 2}), ("tag_grid", {"random_starts": True, "num_taggers": 2, "grid_length": 5})):
+    for env, kwargs in (
+        ("probe", {"num_agents": 2}),
+        ("tag_grid", {"random_starts": True, "num_taggers": 2, "grid_length": 5}),
+    ):
         with serial(env, kwargs, num_envs=5) as many, serial(env, kwargs) as one:
             agents = many.spec.agents
             table = action_table(many, 60)["agents"][..., 0]
@@ -261,7 +264,9 @@ def test_env_3_of_seed_10_equals_a_single_env_with_seed_13() -> None:
             one.reset(seed=13)
             mine = slice(3 * agents, 4 * agents)
             for actions in table:
-                np.testing.assert_array_equal(many.halves[0].groups["agents"].observations[mine], one.halves[0].groups["agents"].observations)
+                np.testing.assert_array_equal(
+                    many.halves[0].groups["agents"].observations[mine], one.halves[0].groups["agents"].observations
+                )
                 shown.append((many.step(actions)[1][mine] == one.step(actions[mine])[1]).all())
     assert all(shown) and len(shown) == 120
 
@@ -287,7 +292,7 @@ def test_no_seed_is_a_random_one() -> None:
     assert len(drawn) == 4
 
 
-# ---- tasks ---------------------------------------------------------------------------------------------------------------------------
+# ---- tasks -------------------------------------------------------------------------------------------------
 
 
 def test_tasks_are_read_at_the_next_reset() -> None:
@@ -331,7 +336,7 @@ def test_unusable_tasks_are_refused(ids: Any, tasks: Any, words: list[str]) -> N
         assert vec.reset(0)[0][:, 6].tolist() == [7, 8, 9]
 
 
-# ---- peek ----------------------------------------------------------------------------------------------------------------------------
+# ---- peek --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -371,7 +376,9 @@ def test_peek_at_one_half_while_the_other_is_under_way(backend: str, split: str)
 
 
 def test_peek_does_not_overwrite_a_command_that_the_worker_has_not_seen() -> None:
-    with puffervec.make("probe", {"episode_length": 9}, backend=Lazy, num_envs=2, num_buffers=2, num_workers=1, split="envs") as vec:
+    with puffervec.make(
+        "probe", {"episode_length": 9}, backend=Lazy, num_envs=2, num_buffers=2, num_workers=1, split="envs"
+    ) as vec:
         vec.async_reset(0)
         vec.recv()
         vec.recv()
@@ -403,7 +410,7 @@ def test_peek_returns_copies() -> None:
         assert 99 not in vec.peek(0)["x"]
 
 
-# ---- counters and timing -------------------------------------------------------------------------------------------------------------
+# ---- counters and timing -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -444,12 +451,14 @@ def test_counters_sum_over_workers_and_halves() -> None:
         assert vec.counters() == {"steps": 36, "invalid_actions": 6}
 
 
-# ---- turns may wrap -------------------------------------------------------------------------------------------------------------------
+# ---- turns may wrap ----------------------------------------------------------------------------------------
 
 
 def wrapping(backend: str) -> type[VectorEnv]:
     """The backend, with turn words that are about to wrap."""
-    kind: Any = {"serial": puffervec.Serial, "threading": puffervec.Threading, "multiprocessing": puffervec.Multiprocessing}[backend]
+    kind: Any = {"serial": puffervec.Serial, "threading": puffervec.Threading, "multiprocessing": puffervec.Multiprocessing}[
+        backend
+    ]
 
     class Wrapping(kind):  # type: ignore[misc]
         def _start(self) -> None:
@@ -464,14 +473,18 @@ def wrapping(backend: str) -> type[VectorEnv]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("buffers", "workers", "split"), [(1, 1, "workers"), (1, 2, "workers"), (2, 2, "workers"), (2, 2, "envs")])
+@pytest.mark.parametrize(
+    ("buffers", "workers", "split"), [(1, 1, "workers"), (1, 2, "workers"), (2, 2, "workers"), (2, 2, "envs")]
+)
 def test_turns_wrap(backend: str, buffers: int, workers: int, split: str) -> None:
     kwargs = {"num_agents": 2, "leave": 1}
     table = None
     shown = []
     for kind in (wrapping(backend), "serial"):
         count = "auto" if kind == "serial" else workers
-        with puffervec.make("probe", kwargs, backend=kind, num_envs=4, num_buffers=buffers, num_workers=count, split=split) as vec:
+        with puffervec.make(
+            "probe", kwargs, backend=kind, num_envs=4, num_buffers=buffers, num_workers=count, split=split
+        ) as vec:
             table = table or action_table(vec, 64)
             shown.append(run(vec, 64, table, seed=3, every=8))
             if kind != "serial":

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Fills an env's rows with whole scenes. Scenes are drawn uniformly until one does not fit; from then on only scenes are drawn that
-// leave as few rows empty as any scenes could ("waste", a table over the number of free rows, computed once). Of up to ATTEMPTS such
-// fillings the first with the fewest empty rows is taken. So every scene is drawn, nearly equally often, and rows stay empty only
-// where the sizes of the scenes leave no choice. Draws are keyed by the env's seed and the number of the bundle.
+// Fills an env's rows with whole scenes. Scenes are drawn uniformly until one does not fit; from then on only scenes are drawn
+// that leave as few rows empty as any scenes could ("waste", a table over the number of free rows, computed once). Of up to
+// ATTEMPTS such fillings the first with the fewest empty rows is taken. So every scene is drawn, nearly equally often, and rows
+// stay empty only where the sizes of the scenes leave no choice. Draws are keyed by the env's seed and the number of the
+// bundle.
 #include "../rng.h"
 #include "state.h"
 
@@ -78,7 +79,8 @@ static uint32_t draw_fitting(const drive_turn* turn, const bundle_tables* tables
 }
 
 // One filling; the attempt's number is part of the draws. Returns the rows left empty. slots NULL: only counts.
-static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, uint32_t attempt, drive_slot* slots, uint32_t* count) {
+static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, uint32_t attempt, drive_slot* slots,
+                          uint32_t* count) {
     uint32_t free = turn->layout->agents, draw = attempt << 16;
     int finishing = 0;
     *count = 0;
@@ -98,11 +100,12 @@ static int fill_task(drive_turn* turn) {
     int64_t task = turn->state->task;
     uint32_t count = drive_set(turn->block->context->data)->scene_count;
     if (task >= (int64_t)count)
-        return pv_block_error(turn->block, turn->env, "task %lld: there are %u scenes, numbered from 0", (long long)task, count);
+        return pv_block_error(turn->block, turn->env, "task %lld: there are %u scenes, numbered from 0", (long long)task,
+                              count);
     if (!size_of(turn, (uint32_t)task))
-        return pv_block_error(turn->block, turn->env, "task %lld: scene %s has no vehicle to control, or more than num_agents = %d",
-                              (long long)task, drive_entry(turn->block->context->data, (uint32_t)task)->name,
-                              turn->config->num_agents);
+        return pv_block_error(turn->block, turn->env,
+                              "task %lld: scene %s has no vehicle to control, or more than num_agents = %d", (long long)task,
+                              drive_entry(turn->block->context->data, (uint32_t)task)->name, turn->config->num_agents);
     turn->slots[0].scene = (uint32_t)task;
     turn->state->slots = 1;
     return PV_OK;

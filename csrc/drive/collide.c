@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Contacts of full-size oriented boxes: agents with everything that is there, agents with road edges. Each pair is checked once;
-// the circles around the boxes sort out nearly all of them. Path stop: between dynamics and rewards.
+// Contacts of full-size oriented boxes: agents with everything that is there, agents with road edges. Each pair is checked
+// once; the circles around the boxes sort out nearly all of them. Path stop: between dynamics and rewards.
 //
 // A contact counts in the step in which it begins. Whether it stood before is not remembered but computed again from the poses
-// before the step, which are at hand: so there is nothing to save, and a second car hit while the first still touches counts too.
+// before the step, which are at hand: so there is nothing to save, and a second car hit while the first still touches counts
+// too.
 #include "kernels.h"
 #include "state.h"
 
@@ -66,7 +67,7 @@ static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
 // Sets touch[j] to 1 for the bodies whose circle touches that of body i, 0 for others, up to a multiple of 16.
 PV_CLONES static void circles_touch(const drive_bodies* bodies, uint32_t i, uint8_t* restrict touch) {
     float x = bodies->x[i], y = bodies->y[i], radius = bodies->radius[i];
-    uint32_t end = (bodies->count + LANES - 1) / LANES * LANES; // the arrays are readable up to there
+    uint32_t end = (bodies->count + LANES - 1) / LANES * LANES; // what stands behind the bodies is far away
     for (uint32_t j = 0; j < end; j++) {
         float dx = bodies->x[j] - x, dy = bodies->y[j] - y, reach = radius + bodies->radius[j];
         touch[j] = dx * dx + dy * dy <= reach * reach;
@@ -99,7 +100,7 @@ void drive_collisions(drive_turn* turn, int moved) {
     }
 }
 
-// ---- road edges -------------------------------------------------------------------------------------------------------------------
+// ---- road edges ---------------------------------------------------------------------------------------------------
 
 // True if a segment meets the box of agent `row` (separating axis theorem: the box's two axes and the segment's normal).
 static int edge_meets_box(const drive_turn* turn, uint32_t row, uint32_t s) {

@@ -1,38 +1,38 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills num_agents rows; each scene runs on
-// its own clock and starts again in place; the bundle is drawn anew every resample_steps turns. Runs in workers, describe in the
-// learner. Files: scene (compiled scenes), layout (addresses), bundle (filling), episode (one scene's step), dynamics, collide,
-// nearest, observe; index is for the learner only.
+// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills num_agents rows; each scene
+// runs on its own clock and starts again in place; the bundle is drawn anew every resample_steps turns. Runs in workers,
+// describe in the learner. Files: scene (compiled scenes), layout (addresses), bundle (filling), episode (one scene's step),
+// dynamics, collide, segments and partners (the k nearest), observe; index is for the learner only.
 #include "kernels.h"
 #include "state.h"
 
 #include <math.h>
 
-// ---- settings -------------------------------------------------------------------------------------------------------------------------
+// ---- settings -----------------------------------------------------------------------------------------------------
 
 // X(name, kind, lowest, highest), in the order of pv_drive_config
-#define SETTINGS(X)                                  \
-    X(num_agents, PV_I32, 1, 4096)                   \
-    X(control, PV_I32, 0, 1)                         \
-    X(resample_steps, PV_I32, 1, 1000000)            \
-    X(max_steps, PV_I32, 0, 1000000)                 \
-    X(partners, PV_I32, 0, DRIVE_MAX_K)              \
-    X(lanes, PV_I32, 0, DRIVE_MAX_K)                 \
-    X(lines, PV_I32, 0, DRIVE_MAX_K)                 \
-    X(edges, PV_I32, 0, DRIVE_MAX_K)                 \
-    X(range_m, PV_F32, 1, 500)                       \
-    X(goal_radius_m, PV_F32, 0.1, 100)               \
-    X(remove_at_goal, PV_I32, 0, 1)                  \
-    X(reward_goal, PV_F32, -1000, 1000)              \
-    X(reward_collision, PV_F32, -1000, 1000)         \
-    X(reward_offroad, PV_F32, -1000, 1000)           \
-    X(reward_progress, PV_F32, -1000, 1000)          \
-    X(reward_step, PV_F32, -1000, 1000)              \
-    X(max_speed_mps, PV_F32, 1, 100)                 \
-    X(max_reverse_mps, PV_F32, 0, 100)               \
-    X(wheelbase_factor, PV_F32, 0.2, 1)              \
+#define SETTINGS(X)                                                                                                            \
+    X(num_agents, PV_I32, 1, 4096)                                                                                             \
+    X(control, PV_I32, 0, 1)                                                                                                   \
+    X(resample_steps, PV_I32, 1, 1000000)                                                                                      \
+    X(max_steps, PV_I32, 0, 1000000)                                                                                           \
+    X(partners, PV_I32, 0, DRIVE_MAX_K)                                                                                        \
+    X(lanes, PV_I32, 0, DRIVE_MAX_K)                                                                                           \
+    X(lines, PV_I32, 0, DRIVE_MAX_K)                                                                                           \
+    X(edges, PV_I32, 0, DRIVE_MAX_K)                                                                                           \
+    X(range_m, PV_F32, 1, 500)                                                                                                 \
+    X(goal_radius_m, PV_F32, 0.1, 100)                                                                                         \
+    X(remove_at_goal, PV_I32, 0, 1)                                                                                            \
+    X(reward_goal, PV_F32, -1000, 1000)                                                                                        \
+    X(reward_collision, PV_F32, -1000, 1000)                                                                                   \
+    X(reward_offroad, PV_F32, -1000, 1000)                                                                                     \
+    X(reward_progress, PV_F32, -1000, 1000)                                                                                    \
+    X(reward_step, PV_F32, -1000, 1000)                                                                                        \
+    X(max_speed_mps, PV_F32, 1, 100)                                                                                           \
+    X(max_reverse_mps, PV_F32, 0, 100)                                                                                         \
+    X(wheelbase_factor, PV_F32, 0.2, 1)                                                                                        \
     X(replay_log, PV_I32, 0, 1)
 
 static const pv_config_field config_fields[] = {
@@ -43,23 +43,23 @@ static const pv_config_field config_fields[] = {
 
 static int check_config(const pv_drive_config* config, char* text) {
     // The bounds are written as decimals; float32 settings are compared as float32.
-#define CHECK(name, kind, low, high)                                                                               \
-    if (!((double)config->name >= (kind == PV_F32 ? (double)(float)(low) : (double)(low)) &&                       \
-          (double)config->name <= (kind == PV_F32 ? (double)(float)(high) : (double)(high))))                      \
-        return pv_describe_error(text, PV_ERROR_CONFIG, "drive: %s is %g; it must be from %g to %g", #name,        \
+#define CHECK(name, kind, low, high)                                                                                           \
+    if (!((double)config->name >= (kind == PV_F32 ? (double)(float)(low) : (double)(low)) &&                                   \
+          (double)config->name <= (kind == PV_F32 ? (double)(float)(high) : (double)(high))))                                  \
+        return pv_describe_error(text, PV_ERROR_CONFIG, "drive: %s is %g; it must be from %g to %g", #name,                    \
                                  (double)config->name, (double)(low), (double)(high));
     SETTINGS(CHECK)
 #undef CHECK
     return PV_OK;
 }
 
-// ---- describe -------------------------------------------------------------------------------------------------------------------------
+// ---- describe -----------------------------------------------------------------------------------------------------
 
 static void describe_names(pv_spec* spec) {
-    static const char* const counters[] = {"active_rows",   "idle_rows",   "padding_rows",      "sampled_rows",
-                                           "partners_seen", "partners_cut", "partners_reach_cm", "lanes_seen",
-                                           "lanes_cut",     "lanes_reach_cm", "lines_seen",      "lines_cut",
-                                           "lines_reach_cm", "edges_seen",  "edges_cut",         "edges_reach_cm"};
+    static const char* const counters[] = {"active_rows",    "idle_rows",      "padding_rows",      "sampled_rows",
+                                           "partners_seen",  "partners_cut",   "partners_reach_cm", "lanes_seen",
+                                           "lanes_cut",      "lanes_reach_cm", "lines_seen",        "lines_cut",
+                                           "lines_reach_cm", "edges_seen",     "edges_cut",         "edges_reach_cm"};
     _Static_assert(sizeof counters / sizeof counters[0] == DRIVE_COUNTER_COUNT, "one name per counter");
     for (uint32_t i = 0; i < DRIVE_COUNTER_COUNT; i++) strcpy(spec->counter_names[spec->counter_count++], counters[i]);
 #define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
@@ -69,9 +69,10 @@ static void describe_names(pv_spec* spec) {
 
 // Readable state, in the order in which peek writes it.
 static void describe_state(const drive_block* layout, pv_spec* spec) {
-#define FLOATS(name, unit, low, high) \
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, unit, PV_F32, layout->agents, 0, low, high, 1.0f);
-#define INTEGERS(name, dtype, count) \
+#define FLOATS(name, unit, low, high)                                                                                          \
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, unit, PV_F32, layout->agents, 0, low, high, \
+                 1.0f);
+#define INTEGERS(name, dtype, count)                                                                                           \
     pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, "", dtype, count, 0, -1.0f, 1e9f, 1.0f);
     FLOATS("x", "m", -1e6f, 1e6f)
     FLOATS("y", "m", -1e6f, 1e6f)
@@ -106,12 +107,13 @@ static int check_drawable(const pv_context* context, const drive_block* layout, 
         if (agents > most) most = agents;
     }
     if (!most)
-        return pv_describe_error(text, PV_ERROR_DATA,
-                                 "drive: none of the %u scenes has a vehicle to control under control=%d%s; use other scenes", count,
-                                 config->control, config->control == PV_CONTROL_VALID ? "" : " (control=1 takes parked ones too)");
-    return pv_describe_error(text, PV_ERROR_CONFIG,
-                             "drive: num_agents is %d, but every scene with vehicles to control has more (up to %u); use at least that",
-                             config->num_agents, most);
+        return pv_describe_error(
+            text, PV_ERROR_DATA, "drive: none of the %u scenes has a vehicle to control under control=%d%s; use other scenes",
+            count, config->control, config->control == PV_CONTROL_VALID ? "" : " (control=1 takes parked ones too)");
+    return pv_describe_error(
+        text, PV_ERROR_CONFIG,
+        "drive: num_agents is %d, but every scene with vehicles to control has more (up to %u); use at least that",
+        config->num_agents, most);
 }
 
 static int drive_describe(const pv_context* context, pv_spec* spec, char* text) {
@@ -156,17 +158,17 @@ static int drive_init(pv_block* block) {
 
 static void drive_close(pv_block* block) { (void)block; }
 
-// ---- reset and step -------------------------------------------------------------------------------------------------------------------
+// ---- reset and step -----------------------------------------------------------------------------------------------
 
-// Rows that no scene of the bundle uses.
-static void write_padding(const drive_turn* turn) {
+// Counts the rows that no scene of the bundle uses. They were blanked when the bundle was filled and stay so.
+static uint32_t count_padding(const drive_turn* turn) {
     uint32_t count = turn->layout->agents - turn->state->rows;
-    drive_rows_idle(turn, turn->state->rows, count);
     turn->block->counters[DRIVE_COUNTER_PADDING] += count;
+    return count;
 }
 
-// Fills the env with new scenes and starts them. State that the new bundle does not use is cleared, so that equal envs have equal
-// bytes whatever ran in them before.
+// Fills the env with new scenes and starts them. State that the new bundle does not use is cleared, so that equal envs have
+// equal bytes whatever ran in them before.
 static int start_bundle(drive_turn* turn) {
     drive_env* env = turn->state;
     env->task = turn->block->tasks[turn->env];
@@ -179,7 +181,7 @@ static int start_bundle(drive_turn* turn) {
         drive_turn_slot(turn, slot);
         drive_slot_start(turn);
     }
-    write_padding(turn);
+    drive_rows_blank(turn, env->rows, count_padding(turn));
     return PV_OK;
 }
 
@@ -217,11 +219,11 @@ static int step_env(pv_block* block, uint32_t env) {
         } else if (!last) {
             drive_slot_start(&turn);
         } else { // an episode that would be cut before its first step is not begun
-            drive_rows_idle(&turn, turn.slot->row, turn.slot->count);
+            drive_rows_blank(&turn, turn.slot->row, turn.slot->count);
             block->counters[DRIVE_COUNTER_IDLE] += turn.slot->count;
         }
     }
-    write_padding(&turn);
+    count_padding(&turn);
     turn.state->over = (uint32_t)last;
     return PV_OK;
 }
@@ -234,7 +236,7 @@ static int drive_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- save, load, peek -----------------------------------------------------------------------------------------------------------------
+// ---- save, load, peek ---------------------------------------------------------------------------------------------
 
 static int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, drive_env_at(block, env), ((const drive_block*)block->state)->env_bytes);
@@ -247,9 +249,10 @@ static int slot_sound(drive_turn* turn) {
     uint32_t row = turn->slot->row, end = row + turn->slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
         if (!drive_object_controlled(turn->config, &turn->scene.objects[o])) continue;
-        const float numbers[] = {agents->x[row],      agents->y[row],      agents->heading[row], agents->cosine[row],
-                                 agents->sine[row],   agents->speed[row],  agents->length[row],  agents->width[row],
-                                 agents->goal_x[row], agents->goal_y[row], agents->goal_distance[row], agents->inverse_wheelbase[row]};
+        const float numbers[] = {
+            agents->x[row],      agents->y[row],      agents->heading[row],       agents->cosine[row],
+            agents->sine[row],   agents->speed[row],  agents->length[row],        agents->width[row],
+            agents->goal_x[row], agents->goal_y[row], agents->goal_distance[row], agents->inverse_wheelbase[row]};
         for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
             if (!(fabsf(numbers[i]) <= 1e7f)) return 0;
         }

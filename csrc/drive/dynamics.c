@@ -3,8 +3,8 @@
 //
 // Moves cars: agents by their actions, the rest by the log. Path stop: what an action row does first.
 //
-// Classic kinematic bicycle with the reference point at the centre (Rajamani, Vehicle Dynamics and Control, 2nd ed., section 2.2,
-// with l_f = l_r):
+// Classic kinematic bicycle with the reference point at the centre (Rajamani, Vehicle Dynamics and Control, 2nd ed.,
+// section 2.2, with l_f = l_r):
 //     v'    = clip(v + a dt)                          signed: backward is negative
 //     slip  = atan(tan(steering) / 2)
 //     x'    = x + v' cos(heading + slip) dt           y' likewise with sin
@@ -18,8 +18,8 @@
 #define SPEED_UNIT 0.01f                   // of pv_frame.speed
 
 static const double accelerations[DRIVE_ACCELERATIONS] = {-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0};
-static const double steerings[DRIVE_STEERINGS] = {-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0,
-                                                  0.167, 0.333, 0.5,    0.667, 0.833, 1.0};
+static const double steerings[DRIVE_STEERINGS] = {-1.0,  -0.833, -0.667, -0.5,  -0.333, -0.167, 0.0,
+                                                  0.167, 0.333,  0.5,    0.667, 0.833,  1.0};
 
 void drive_actions_init(drive_action* actions) {
     for (int i = 0; i < DRIVE_ACTIONS; i++) {
@@ -37,8 +37,8 @@ PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine
 }
 
 // Moves rows [first, end). Agents that are done stay where they are.
-PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_action* table, const int32_t* actions, uint32_t first,
-                                      uint32_t end, float dt_s, float max_speed_mps, float max_reverse_mps) {
+PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_action* table, const int32_t* actions,
+                                      uint32_t first, uint32_t end, float dt_s, float max_speed_mps, float max_reverse_mps) {
     enum { BATCH = 64 };
     float acceleration[BATCH], slip_cosine[BATCH], slip_sine[BATCH], turn[BATCH];
     for (; first < end; first += BATCH) {
@@ -50,7 +50,8 @@ PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_ac
             slip_sine[i] = action->sine;
             turn[i] = action->turn;
         }
-        float *x = agents->x + first, *y = agents->y + first, *heading = agents->heading + first, *speed = agents->speed + first;
+        float *x = agents->x + first, *y = agents->y + first, *heading = agents->heading + first,
+              *speed = agents->speed + first;
         const uint32_t* flags = agents->flags + first;
         const float *c = agents->cosine + first, *s = agents->sine + first, *inverse = agents->inverse_wheelbase + first;
         for (uint32_t i = 0; i < n; i++) {
@@ -95,7 +96,7 @@ void drive_dynamics(drive_turn* turn) {
     drive_sincos_array(agents->heading + first, agents->sine + first, agents->cosine + first, turn->slot->count);
 }
 
-// ---- everything that is there -----------------------------------------------------------------------------------------------------
+// ---- everything that is there -------------------------------------------------------------------------------------
 
 static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t row) {
     uint32_t i = bodies->count++;
@@ -121,7 +122,14 @@ static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_f
     bodies->row[i] = -1;
 }
 
+// Fills in what follows from the rest. Behind the last body, up to a multiple of 16, stand points that are far from everything,
+// so that searches need not care where the bodies end.
 PV_CLONES static void complete_bodies(drive_bodies* bodies) {
+    for (uint32_t i = bodies->count; i % LANES; i++) {
+        bodies->x[i] = bodies->y[i] = 1e9f;
+        bodies->half_length[i] = bodies->half_width[i] = bodies->radius[i] = 0.0f;
+        bodies->row[i] = -1;
+    }
     for (uint32_t i = 0; i < bodies->count; i++) {
         drive_sincos(bodies->heading[i], &bodies->sine[i], &bodies->cosine[i]);
         bodies->radius[i] =

@@ -4,9 +4,9 @@
 // One scene of a bundle over its episode: start, step, end. Rewards, flags, masks and episode records are made here and nowhere
 // else. Path stop: from an action's row to reward, terminal, truncation and mask.
 //
-// A step, in order: agents that reached their goal in the last step leave; agents move; objects play their log; contacts; then per
-// agent road edges, goal, reward, observation. An agent's terminal row is its last; its car is still there for the others to see.
-// The scene is over when no agent is left or its clock has run out; the next turn starts it again from frame 0.
+// A step, in order: agents that reached their goal in the last step leave; agents move; objects play their log; contacts; then
+// per agent road edges, goal, reward, observation. An agent's terminal row is its last; its car is still there for the others
+// to see. The scene is over when no agent is left or its clock has run out; the next turn starts it again from frame 0.
 #include "kernels.h"
 #include "state.h"
 
@@ -26,7 +26,7 @@ static void write_flags(const drive_turn* turn, uint32_t row, float reward, int 
     rows->masks[at] = (uint8_t)mask;
 }
 
-void drive_rows_idle(const drive_turn* turn, uint32_t row, uint32_t count) {
+void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count) {
     const pv_rows* rows = &turn->block->rows[0];
     uint64_t at = turn->first_row + row;
     memset(rows->observations + at * rows->observation_bytes, 0, count * rows->observation_bytes);
@@ -36,7 +36,7 @@ void drive_rows_idle(const drive_turn* turn, uint32_t row, uint32_t count) {
     memset(rows->masks + at, 0, count);
 }
 
-// ---- start ----------------------------------------------------------------------------------------------------------------------------
+// ---- start --------------------------------------------------------------------------------------------------------
 
 // Distance from the agent's centre to its goal.
 static float goal_distance(const drive_agents* agents, uint32_t row) {
@@ -77,7 +77,8 @@ void drive_slot_start(drive_turn* turn) {
         if (drive_object_controlled(turn->config, &turn->scene.objects[o])) start_agent(turn, row++, o);
     }
     PV_ASSERT(row == end);
-    drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row, slot->count);
+    drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row,
+                       slot->count);
     drive_collect_bodies(turn);
     drive_collisions(turn, 0); // what touches at the start is no event
     for (row = slot->row; row < end; row++) {
@@ -90,7 +91,7 @@ void drive_slot_start(drive_turn* turn) {
     turn->block->counters[DRIVE_COUNTER_ACTIVE] += slot->count;
 }
 
-// ---- step -----------------------------------------------------------------------------------------------------------------------------
+// ---- step ---------------------------------------------------------------------------------------------------------
 
 // True if the centre came within the goal radius anywhere on this step's path.
 static int path_meets_goal(const drive_turn* turn, uint32_t row) {
@@ -142,7 +143,8 @@ static uint32_t remove_leavers(drive_turn* turn) {
     uint32_t active = 0;
     for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
         uint32_t* flags = &turn->agents.flags[row];
-        if (turn->config->remove_at_goal && (*flags & DRIVE_REACHED)) *flags &= ~(DRIVE_ACTIVE | DRIVE_COLLIDED | DRIVE_OFFROAD);
+        if (turn->config->remove_at_goal && (*flags & DRIVE_REACHED))
+            *flags &= ~(DRIVE_ACTIVE | DRIVE_COLLIDED | DRIVE_OFFROAD);
         active += *flags & DRIVE_ACTIVE;
     }
     return active;
@@ -187,8 +189,10 @@ void drive_slot_advance(drive_turn* turn) {
     drive_collect_bodies(turn);
     drive_collisions(turn, 1);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
-        if (!(turn->agents.flags[row] & DRIVE_ACTIVE)) {
-            drive_rows_idle(turn, row, 1);
+        uint32_t* flags = &turn->agents.flags[row];
+        if (!(*flags & DRIVE_ACTIVE)) {
+            if (!(*flags & DRIVE_BLANK)) drive_rows_blank(turn, row, 1);
+            *flags |= DRIVE_BLANK;
             continue;
         }
         drive_near edges;

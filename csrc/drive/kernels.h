@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the driving env's hot loops share: variants chosen at run time, vectors, sine and cosine. Only additions, multiplications,
-// divisions, square roots and comparisons, in a fixed order (-ffp-contract=off, no reassociated sums), so that every variant, every
-// compiler and every libm gives the same bits.
+// What the driving env's hot loops share: variants chosen at run time, vectors, sine and cosine. Only additions,
+// multiplications, divisions, square roots and comparisons, in a fixed order (-ffp-contract=off, no reassociated sums), so that
+// every variant, every compiler and every libm gives the same bits.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 // PV_CLONES compiles a function several times and lets the loader pick by CPU. It needs ifuncs (glibc) and gcc's attribute, and
 // sanitizers do not survive the resolver; elsewhere the function is compiled once, with the same results.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&             \
     __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
 #define PV_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Ranking by counting, shared by the two searches (segments.c, partners.c): the k smallest of up to RANKED squared distances, sorted,
-// ties to the smaller index. For each entry one counts how many come before it: n^2 comparisons, but without a branch and 16 at a
-// time, which for n < 64 beats any sorting. Larger sets are narrowed first, by bisection on the distance.
+// Ranking by counting, shared by the two searches (segments.c, partners.c): the k smallest of up to RANKED squared distances,
+// sorted, ties to the smaller index. For each entry one counts how many come before it: n^2 comparisons, but without a branch
+// and 16 at a time, which for n < 64 beats any sorting. Larger sets are narrowed first, by bisection on the distance.
 #pragma once
 
 #include "kernels.h"
@@ -31,10 +31,11 @@ static const drive_i16 later[LANES] = {
     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0},
 };
 
-// order[r] = position of the r-th smallest of `padded` keys (a multiple of 16, at most RANKED), equal ones by position: an entry
-// before precedes key j if it is at most key_j, which is less than key_j + 1; one behind if it is less than key_j.
-DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t padded, uint32_t* order) {
-    for (uint32_t j = 0; j < padded; j += LANES) {
+// order[r] = position of the r-th smallest of n keys (at most RANKED), equal ones by position: an entry before precedes key j
+// if it is at most key_j, which is to be less than key_j + 1; one behind if it is less than key_j. Up to a multiple of 16, keys
+// holds FAR_BITS behind the last one and order has room.
+DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
+    for (uint32_t j = 0; j < n; j += LANES) {
         drive_i16 key, even = {0}, odd = {0};
         int32_t ranks[LANES];
         memcpy(&key, keys + j, sizeof key);
@@ -50,7 +51,7 @@ DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t padded, uint32_t* orde
             odd -= keys[j + i + 1] < key + later[i + 1];
         }
 #pragma GCC unroll 4
-        for (uint32_t i = j + LANES; i < padded; i += 2) {
+        for (uint32_t i = j + LANES; i < n; i += 2) {
             even -= keys[i] < key;
             odd -= keys[i + 1] < key;
         }
@@ -68,16 +69,18 @@ DRIVE_INLINE uint32_t count_within(const float* square, uint32_t n, int32_t limi
     return count;
 }
 
-// Keeps at most RANKED of n entries, in order of index, among them the k nearest (k <= RANKED): finds by bisection a limit that at
-// least k of them keep. Returns how many.
+// Keeps at most RANKED of n entries, in order of index, among them the k nearest (k <= RANKED): finds by bisection a limit that
+// at least k of them keep. Returns how many.
 DRIVE_INLINE uint32_t narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
     int32_t low = -1, high = FAR_BITS - 1; // count_within(low) < k
     uint32_t kept = n;
     while (kept > RANKED && high - low > 1) {
         int32_t middle = low + (high - low) / 2;
         uint32_t count = count_within(square, n, middle);
-        if (count >= k) high = middle, kept = count;
-        else low = middle;
+        if (count >= k)
+            high = middle, kept = count;
+        else
+            low = middle;
     }
     // Should more than RANKED remain, all but k - 1 of them are equal, and the first in order of index win.
     uint32_t room = kept > RANKED ? k - count_within(square, n, high - 1) : n;

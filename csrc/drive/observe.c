@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Writes observation rows (columns: observe.h) straight into the slab. Path stop 1: the observation's first bytes are written here.
+// Writes observation rows (columns: observe.h) straight into the slab. Path stop 1: the observation's first bytes are written
+// here.
 //
-// Each block is computed as structure of arrays, 16 entries at a time, and stored column by column into its rows. All values are
-// clipped to the bounds that the field declares, and are finite because the state is.
+// Each block is computed as structure of arrays, 16 entries at a time, and stored column by column into its rows. All values
+// are clipped to the bounds that the field declares, and are finite because the state is.
 #include "observe.h"
 
 #include "kernels.h"
@@ -87,7 +88,7 @@ static float* write_ego(const drive_turn* turn, uint32_t row, const drive_pose* 
     return out + DRIVE_EGO;
 }
 
-// ---- counters: how much was seen, what did not fit -----------------------------------------------------------------------------
+// ---- counters: how much was seen, what did not fit ----------------------------------------------------------------
 
 static int sampled(const drive_turn* turn) { return turn->slot->clock % DRIVE_SAMPLE_STEPS == 0; }
 
@@ -98,7 +99,7 @@ static void count_block(const drive_turn* turn, uint32_t block, const drive_near
     if (near->count) counters[2] += (uint64_t)(drive_sqrt(near->square[near->count - 1]) * 100.0f + 0.5f);
 }
 
-// ---- rows -----------------------------------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------------------------
 
 static void observe_segments(const drive_turn* turn, int type, const drive_pose* at, uint32_t k, float* out, drive_near* near) {
     drive_write_segments(&turn->scene, type, at, k, turn->config->range_m, &turn->scratch, out, near);
@@ -119,8 +120,8 @@ void drive_observe(const drive_turn* turn, uint32_t row) {
     drive_pose at = pose_of(turn, row);
     drive_near near;
     float* out = write_ego(turn, row, &at, row_at(turn, row));
-    drive_write_partners(&turn->scratch.bodies, &at, (int32_t)row, turn->agents.speed[row], partners, config->range_m, &turn->scratch,
-                         out, &near);
+    drive_write_partners(&turn->scratch.bodies, &at, (int32_t)row, turn->agents.speed[row], partners, config->range_m,
+                         &turn->scratch, out, &near);
     if (sampled(turn)) {
         turn->block->counters[DRIVE_COUNTER_SAMPLED]++;
         // minus one: the agent itself

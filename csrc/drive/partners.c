@@ -1,18 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation entries.
-// Path stop: between the state of a step and its observation.
+// The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation
+// entries. Path stop: between the state of a step and its observation.
 #include "nearest.h"
 #include "observe.h"
 
-// Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at least
-// the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as its least.
+// Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at
+// least the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as
+// its least.
 DRIVE_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int32_t row, uint32_t k, float range_square,
                              float* restrict square) {
     int32_t least[LANES], keys[LANES];
     for (uint32_t i = 0; i < LANES; i++) least[i] = FAR_BITS;
-    for (uint32_t base = 0; base < bodies->count; base += LANES) { // the arrays are readable up to a multiple of 16
+    for (uint32_t base = 0; base < bodies->count; base += LANES) {
         float value[LANES];
         for (uint32_t i = 0; i < LANES; i++) {
             float dx = bodies->x[base + i] - at->x, dy = bodies->y[base + i] - at->y;
@@ -38,7 +39,8 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*res
     for (uint32_t i = base; i < base + LANES; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y;
         float cosine = raw[2][i] * at->cosine + raw[3][i] * at->sine, sine = raw[3][i] * at->cosine - raw[2][i] * at->sine;
-#define PUT(column, value) v[DRIVE_partners_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_partners_##column), -at->bound, at->bound)
+#define PUT(column, value)                                                                                                     \
+    v[DRIVE_partners_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_partners_##column), -at->bound, at->bound)
         PUT(x, dx * at->cosine + dy * at->sine);
         PUT(y, dy * at->cosine - dx * at->sine);
         PUT(cos, cosine);
@@ -85,8 +87,8 @@ PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose
         keys[i] = FAR_BITS;
         for (int f = 0; f < 7; f++) raw[f][i] = 0.0f;
     }
-    for (uint32_t base = 0; base < padded; base += LANES) compute_columns(v, (const float(*)[RANKED])raw, base, at, speed);
-    rank_keys(keys, padded, order);
+    for (uint32_t base = 0; base < padded; base += LANES) compute_columns(v, (const float (*)[RANKED])raw, base, at, speed);
+    rank_keys(keys, n, order);
     uint32_t count = k < n ? k : n;
     for (uint32_t r = 0; r < count; r++) {
         uint32_t i = order[r];

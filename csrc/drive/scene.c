@@ -42,22 +42,23 @@ void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
     out->cells_per_m = 1.0f / head->cell_m;
 }
 
-// ---- checks -------------------------------------------------------------------------------------------------------------------
+// ---- checks -------------------------------------------------------------------------------------------------------
 
 typedef struct checker {
     const uint8_t* data;
     uint64_t bytes;
     char* text;
-    uint64_t base;       // byte offset of the scene being checked
+    uint64_t base; // byte offset of the scene being checked
     uint64_t scene_bytes;
     uint32_t scene;
 } checker;
 
 // Reports a bad field of the scene being checked; `at` counts from its start.
 static int bad(const checker* check, uint64_t at, const char* field, double expected, double found, const char* relation) {
-    return pv_describe_error(check->text, PV_ERROR_DATA,
-                             "compiled scenes: byte %llu (scene %u, %s): expected %s %.17g, found %.17g; compile the scenes again",
-                             (unsigned long long)(check->base + at), check->scene, field, relation, expected, found);
+    return pv_describe_error(
+        check->text, PV_ERROR_DATA,
+        "compiled scenes: byte %llu (scene %u, %s): expected %s %.17g, found %.17g; compile the scenes again",
+        (unsigned long long)(check->base + at), check->scene, field, relation, expected, found);
 }
 
 static int check_set_head(const uint8_t* data, uint64_t bytes, char* text) {
@@ -65,21 +66,27 @@ static int check_set_head(const uint8_t* data, uint64_t bytes, char* text) {
     const char* fault = NULL;
     uint64_t at = 0;
     if (!data || bytes < sizeof *set) {
-        return pv_describe_error(text, PV_ERROR_DATA, "compiled scenes: expected at least %u bytes, found %llu; compile the scenes again",
+        return pv_describe_error(text, PV_ERROR_DATA,
+                                 "compiled scenes: expected at least %u bytes, found %llu; compile the scenes again",
                                  (unsigned)sizeof *set, (unsigned long long)bytes);
     }
-    if ((uintptr_t)data % 8) return pv_describe_error(text, PV_ERROR_DATA, "compiled scenes: the memory is not aligned to 8 bytes");
-    if (set->magic != PV_SCENE_MAGIC) fault = "magic", at = offsetof(pv_scene_set, magic);
-    else if (set->version != PV_SCENE_VERSION) fault = "version", at = offsetof(pv_scene_set, version);
-    else if (set->bytes != bytes) fault = "bytes", at = offsetof(pv_scene_set, bytes);
+    if ((uintptr_t)data % 8)
+        return pv_describe_error(text, PV_ERROR_DATA, "compiled scenes: the memory is not aligned to 8 bytes");
+    if (set->magic != PV_SCENE_MAGIC)
+        fault = "magic", at = offsetof(pv_scene_set, magic);
+    else if (set->version != PV_SCENE_VERSION)
+        fault = "version", at = offsetof(pv_scene_set, version);
+    else if (set->bytes != bytes)
+        fault = "bytes", at = offsetof(pv_scene_set, bytes);
     else if (set->scene_count > (bytes - sizeof *set) / sizeof(pv_scene_entry))
         fault = "scene_count", at = offsetof(pv_scene_set, scene_count);
     else if (!(isfinite(set->index_range_m) && set->index_range_m >= 0.0f))
         fault = "index_range_m", at = offsetof(pv_scene_set, index_range_m);
     if (!fault) return PV_OK;
-    return pv_describe_error(text, PV_ERROR_DATA,
-                             "compiled scenes: byte %llu (head, %s) is not that of a version %d set of %llu bytes; compile the scenes again",
-                             (unsigned long long)at, fault, PV_SCENE_VERSION, (unsigned long long)bytes);
+    return pv_describe_error(
+        text, PV_ERROR_DATA,
+        "compiled scenes: byte %llu (head, %s) is not that of a version %d set of %llu bytes; compile the scenes again",
+        (unsigned long long)at, fault, PV_SCENE_VERSION, (unsigned long long)bytes);
 }
 
 // An array of `count` elements of `size` bytes at `offset` must lie within the scene and start on 64 bytes.
@@ -121,7 +128,8 @@ static int check_head(const checker* check, const pv_scene* head) {
     if (segments > UINT16_MAX)
         return bad(check, offsetof(pv_scene, segment_count), "segment_count", 65535.0, (double)segments, "a sum of at most");
     if (!(isfinite(head->grid_x0_m) && isfinite(head->grid_y0_m) && isfinite(head->cell_m) && head->cell_m > 0.0f))
-        return bad(check, offsetof(pv_scene, cell_m), "cell_m", 0.0, (double)head->cell_m, "finite grid numbers and a cell size above");
+        return bad(check, offsetof(pv_scene, cell_m), "cell_m", 0.0, (double)head->cell_m,
+                   "finite grid numbers and a cell size above");
     // also keeps cell numbers exact when they are computed in float32
     if (head->grid_nx > 65536 || head->grid_ny > 65536)
         return bad(check, offsetof(pv_scene, grid_nx), "grid_nx, grid_ny", 65536.0,
@@ -133,7 +141,7 @@ static int check_arrays(const checker* check, const pv_scene* head) {
     uint64_t segments = (uint64_t)head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
     uint64_t cells = (uint64_t)head->grid_nx * head->grid_ny;
     int code = 0;
-#define ARRAY(field, count, size) \
+#define ARRAY(field, count, size)                                                                                              \
     if (!code) code = check_array(check, offsetof(pv_scene, field), #field, head->field, count, size)
     ARRAY(objects_offset, head->object_count, sizeof(pv_object));
     ARRAY(frames_offset, 0, sizeof(pv_frame));
@@ -170,13 +178,15 @@ static int check_segments(const checker* check, const drive_scene* scene) {
 static int check_object(const checker* check, const drive_scene* scene, uint32_t o) {
     const pv_object* object = &scene->objects[o];
     uint64_t at = scene->head->objects_offset + o * sizeof *object;
-    if (!(object->width_m > 0.0f && (double)object->width_m <= MAX_SIZE_M && object->length_m > 0.0f && (double)object->length_m <= MAX_SIZE_M))
+    if (!(object->width_m > 0.0f && (double)object->width_m <= MAX_SIZE_M && object->length_m > 0.0f &&
+          (double)object->length_m <= MAX_SIZE_M))
         return bad(check, at, "object.width_m, length_m", MAX_SIZE_M, (double)object->length_m, "more than 0 and at most");
     if (!(fabs((double)object->goal_x_m) <= MAX_COORDINATE_M && fabs((double)object->goal_y_m) <= MAX_COORDINATE_M))
         return bad(check, at, "object.goal", MAX_COORDINATE_M, (double)object->goal_x_m, "a magnitude of at most");
     if (object->type > PV_OTHER) return bad(check, at, "object.type", PV_OTHER, object->type, "at most");
     uint32_t end = (uint32_t)object->frame_first + object->frame_count;
-    if (end > scene->head->frame_count) return bad(check, at, "object.frame_count", scene->head->frame_count, end, "an end of at most");
+    if (end > scene->head->frame_count)
+        return bad(check, at, "object.frame_count", scene->head->frame_count, end, "an end of at most");
     uint64_t room = (check->scene_bytes - scene->head->frames_offset) / sizeof(pv_frame);
     if (object->frames_index > room || object->frame_count > room - object->frames_index)
         return bad(check, at, "object.frames_index", (double)room, (double)object->frames_index, "frames that end at most at");
@@ -184,8 +194,8 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
         const pv_frame* frame = &scene->frames[object->frames_index + i];
         if (frame->speed == PV_FRAME_INVALID) continue;
         if (!(fabs((double)frame->x_m) <= MAX_COORDINATE_M && fabs((double)frame->y_m) <= MAX_COORDINATE_M))
-            return bad(check, scene->head->frames_offset + (object->frames_index + i) * sizeof *frame, "frame.x_m, y_m", MAX_COORDINATE_M,
-                       (double)frame->x_m, "a magnitude of at most");
+            return bad(check, scene->head->frames_offset + (object->frames_index + i) * sizeof *frame, "frame.x_m, y_m",
+                       MAX_COORDINATE_M, (double)frame->x_m, "a magnitude of at most");
     }
     int there = drive_frame(scene, object, 0) != NULL;
     if ((object->flags & PV_OBJECT_VALID_AT_START) && !there)
@@ -204,7 +214,8 @@ static int check_objects(const checker* check, const drive_scene* scene) {
         moving += (object->flags & PV_OBJECT_MOVES) && !(object->flags & PV_OBJECT_EXPERT);
     }
     const pv_scene_entry* entry = drive_entry(check->data, check->scene);
-    if (entry->valid_vehicles != valid) return bad(check, 0, "entry.valid_vehicles", valid, entry->valid_vehicles, "as in the objects,");
+    if (entry->valid_vehicles != valid)
+        return bad(check, 0, "entry.valid_vehicles", valid, entry->valid_vehicles, "as in the objects,");
     if (entry->moving_vehicles != moving)
         return bad(check, 0, "entry.moving_vehicles", moving, entry->moving_vehicles, "as in the objects,");
     if (entry->object_count != scene->head->object_count)
@@ -220,8 +231,8 @@ static int check_cells(const checker* check, const drive_scene* scene) {
         uint64_t at = cell->first;
         for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
             if (at + cell->count[type] > head->candidate_count)
-                return bad(check, head->cells_offset + c * sizeof *cell, "cell", head->candidate_count, (double)(at + cell->count[type]),
-                           "candidates that end at most at");
+                return bad(check, head->cells_offset + c * sizeof *cell, "cell", head->candidate_count,
+                           (double)(at + cell->count[type]), "candidates that end at most at");
             uint32_t least = scene->first[type];
             for (uint64_t end = at + cell->count[type]; at < end; at++) {
                 uint32_t segment = scene->candidates[at];
@@ -243,8 +254,10 @@ static int check_scene(checker* check, uint32_t scene_index) {
     if (entry->offset % ALIGNMENT || entry->offset < heads || entry->offset > check->bytes)
         return bad(check, 0, "entry.offset", (double)heads, (double)entry->offset, "a multiple of 64 within the set, at least");
     if (entry->bytes < sizeof(pv_scene) || entry->bytes > check->bytes - entry->offset)
-        return bad(check, 8, "entry.bytes", (double)(check->bytes - entry->offset), (double)entry->bytes, "a scene's head and at most");
-    if (!memchr(entry->name, 0, PV_SCENE_NAME_BYTES)) return bad(check, 0, "entry.name", 0.0, 1.0, "a name that ends with byte");
+        return bad(check, 8, "entry.bytes", (double)(check->bytes - entry->offset), (double)entry->bytes,
+                   "a scene's head and at most");
+    if (!memchr(entry->name, 0, PV_SCENE_NAME_BYTES))
+        return bad(check, 0, "entry.name", 0.0, 1.0, "a name that ends with byte");
     check->base = entry->offset;
     check->scene_bytes = entry->bytes;
     const pv_scene* head = (const pv_scene*)(const void*)(check->data + check->base);

@@ -1,18 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The exact k nearest road segments of a type (by distance to the segment, ties to the smaller index) and their observation entries.
-// A third of the env's time is spent here. Path stop: between the state of a step and its observation.
+// The exact k nearest road segments of a type (by distance to the segment, ties to the smaller index) and their observation
+// entries. Half of the env's time is spent here. Path stop: between the state of a step and its observation.
 //
-// Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned. What is left
-// is gathered once: distances and all columns are computed for every candidate, 16 at a time, and the winners' columns are copied.
+// Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned. What is
+// left is gathered once: distances and all columns are computed for every candidate, 16 at a time, and the winners' columns are
+// copied.
 #include "nearest.h"
 #include "observe.h"
-
-typedef struct candidates {
-    uint32_t count;
-    uint32_t index[RANKED + LANES];
-} candidates;
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
 DRIVE_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
@@ -42,8 +38,8 @@ DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float
 }
 
 // Leaves the segments of [first, end) within the range in square and index. Returns how many.
-DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y, float range_square,
-                                    float* square, uint32_t* index) {
+DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y,
+                                    float range_square, float* square, uint32_t* index) {
     uint32_t kept = 0;
     float values[4 * LANES];
     for (uint32_t base = first; base < end; base += 4 * LANES) {
@@ -63,28 +59,26 @@ DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, ui
     return kept;
 }
 
-// At most RANKED segments, among them the k nearest within the range.
-DRIVE_INLINE void find_candidates(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
-                                  const drive_scratch* scratch, candidates* out) {
-    uint32_t n = 0;
-    const uint16_t* list = cell_list(scene, type, x, y, k, range_m, &n);
-    if (list && n <= RANKED) {
-        for (uint32_t i = 0; i < n; i++) out->index[i] = list[i];
-        out->count = n;
-        return;
-    }
+// At most RANKED segments, among them the k nearest within the range: the cell's list as it is, or what is left of a longer one
+// or of all segments, put into `found`.
+DRIVE_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, const drive_pose* at, uint32_t k,
+                                             float range_m, const drive_scratch* scratch, uint16_t* found, uint32_t* count) {
+    const uint16_t* list = cell_list(scene, type, at->x, at->y, k, range_m, count);
+    if (list && *count <= RANKED) return list;
+    uint32_t n = *count;
     if (list) {
         for (uint32_t i = 0; i < n; i++) {
             scratch->index[i] = list[i];
-            scratch->square[i] = square_of(scene, list[i], x, y);
+            scratch->square[i] = square_of(scene, list[i], at->x, at->y);
         }
     } else {
-        n = scan_segments(scene, scene->first[type], scene->first[type + 1], x, y, range_m * range_m, scratch->square,
+        n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, range_m * range_m, scratch->square,
                           scratch->index);
     }
     if (n > RANKED) n = narrow(scratch->square, n, scratch->index, k);
-    memcpy(out->index, scratch->index, n * sizeof(uint32_t));
-    out->count = n;
+    for (uint32_t i = 0; i < n; i++) found[i] = (uint16_t)scratch->index[i];
+    *count = n;
+    return found;
 }
 
 // Columns of 16 candidates, v[column][candidate], and their squared distances (+infinity beyond the range).
@@ -96,7 +90,8 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict s
         float across = dx * uy - dy * ux;
         float value = over * over + across * across; // as in segment_square
         square[i] = value <= range_square ? value : __builtin_inff();
-#define PUT(column, value) v[DRIVE_segments_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_segments_##column), -at->bound, at->bound)
+#define PUT(column, value)                                                                                                     \
+    v[DRIVE_segments_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_segments_##column), -at->bound, at->bound)
         PUT(x, dx * at->cosine + dy * at->sine);
         PUT(y, dy * at->cosine - dx * at->sine);
         PUT(half_length, half);
@@ -110,16 +105,17 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict s
 
 PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                                     const drive_scratch* scratch, float* out, drive_near* near) {
-    candidates found;
+    uint16_t found[RANKED];
     _Alignas(64) float raw[5][RANKED], v[DRIVE_SEGMENT][RANKED], square[RANKED];
     _Alignas(64) int32_t keys[RANKED];
     uint32_t order[RANKED];
     near->count = 0;
     if (!k) return;
-    find_candidates(scene, type, at->x, at->y, k, range_m, scratch, &found);
-    uint32_t n = found.count, padded = (n + LANES - 1) / LANES * LANES;
+    uint32_t n = 0;
+    const uint16_t* index = find_candidates(scene, type, at, k, range_m, scratch, found, &n);
+    uint32_t padded = (n + LANES - 1) / LANES * LANES;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = found.index[i];
+        uint32_t s = index[i];
         raw[0][i] = scene->x[s];
         raw[1][i] = scene->y[s];
         raw[2][i] = scene->ux[s];
@@ -131,14 +127,15 @@ PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const dr
         raw[2][i] = 1.0f;
         raw[1][i] = raw[3][i] = raw[4][i] = 0.0f;
     }
-    for (uint32_t base = 0; base < padded; base += LANES) compute_columns(v, square, (const float(*)[RANKED])raw, base, at, range_m * range_m);
+    for (uint32_t base = 0; base < padded; base += LANES)
+        compute_columns(v, square, (const float (*)[RANKED])raw, base, at, range_m * range_m);
     memcpy(keys, square, padded * sizeof(float));
-    rank_keys(keys, padded, order);
+    rank_keys(keys, n, order);
     uint32_t count = 0;
     for (uint32_t most = k < n ? k : n; count < most; count++) {
         uint32_t i = order[count];
         if (keys[i] == FAR_BITS) break;
-        near->index[count] = found.index[i];
+        near->index[count] = index[i];
         near->square[count] = square[i];
         for (uint32_t f = 0; f < DRIVE_SEGMENT; f++) out[count * DRIVE_SEGMENT + f] = v[f][i];
     }
@@ -146,7 +143,8 @@ PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const dr
     memset(out + count * DRIVE_SEGMENT, 0, (k - count) * DRIVE_SEGMENT * sizeof(float));
 }
 
-PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m, uint32_t* index) {
+PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
+                                         uint32_t* index) {
     uint32_t kept = 0;
     for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
         index[kept] = s;

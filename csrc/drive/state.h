@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// State of the driving env over a block of envs, and what its files call of each other. Runs in workers; the block owns the memory.
+// State of the driving env over a block of envs, and what its files call of each other. Runs in workers; the block owns the
+// memory.
 //
 //   block->state: | drive_block | order[] sizes[] waste[] | scratch | env 0 | env 1 | ...        each part starts on 64 bytes
 //   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS)
@@ -17,8 +18,8 @@
 #define DRIVE_ACCELERATIONS 7
 #define DRIVE_STEERINGS 13
 #define DRIVE_ACTIONS (DRIVE_ACCELERATIONS * DRIVE_STEERINGS)
-#define DRIVE_MAX_K 64           // nearest objects or segments of one kind
-#define DRIVE_SAMPLE_STEPS 32    // the counters look at every 32nd step of a scene
+#define DRIVE_MAX_K 64        // nearest objects or segments of one kind
+#define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene
 
 // Agent flags.
 #define DRIVE_ACTIVE 1u   // in the scene: acts, is seen, collides
@@ -26,6 +27,7 @@
 #define DRIVE_OFFROAD 4u  // touches a road edge, or crossed one in this step
 #define DRIVE_REACHED 8u  // reached its goal in this episode
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
+#define DRIVE_BLANK 32u   // done, and its observation row is zeros already
 
 // Running counters of a block.
 enum {
@@ -33,22 +35,23 @@ enum {
     DRIVE_COUNTER_IDLE,    // rows whose agent is done
     DRIVE_COUNTER_PADDING, // rows without an agent
     DRIVE_COUNTER_SAMPLED, // rows that the following ones were summed over
-    DRIVE_COUNTER_BLOCKS,  // for partners, lanes, lines, edges: entries seen, entries that did not fit, distance of the last in cm
+    DRIVE_COUNTER_BLOCKS,  // for partners, lanes, lines, edges: entries seen, entries that did not fit, distance of the last in
+                           // cm
     DRIVE_COUNTER_COUNT = DRIVE_COUNTER_BLOCKS + 3 * 4
 };
 _Static_assert(DRIVE_COUNTER_COUNT <= PV_COUNTERS, "counters do not fit");
 
 // Values of an episode record, sums over the agents of the scene.
-#define DRIVE_RECORD_VALUES(X)                                                   \
-    X(agents)                                                                    \
-    X(goals)      /* agents that reached their goal */                           \
-    X(collisions) /* agents with a contact or more */                            \
-    X(offroads)   /* agents that touched a road edge */                          \
-    X(score)      /* agents that reached their goal with neither until then */   \
-    X(goal_steps) /* steps to the goal, of those that reached it */              \
-    X(complete)   /* 1: the episode ended by itself; 0: the bundle was redrawn */ \
-    X(contacts)                                                                  \
-    X(departures) /* times an agent began to touch a road edge */                \
+#define DRIVE_RECORD_VALUES(X)                                                                                                 \
+    X(agents)                                                                                                                  \
+    X(goals)      /* agents that reached their goal */                                                                         \
+    X(collisions) /* agents with a contact or more */                                                                          \
+    X(offroads)   /* agents that touched a road edge */                                                                        \
+    X(score)      /* agents that reached their goal with neither until then */                                                 \
+    X(goal_steps) /* steps to the goal, of those that reached it */                                                            \
+    X(complete)   /* 1: the episode ended by itself; 0: the bundle was redrawn */                                              \
+    X(contacts)                                                                                                                \
+    X(departures) /* times an agent began to touch a road edge */                                                              \
     X(progress_m) /* metres by which goals came nearer */
 #define RECORD(name) DRIVE_RECORD_##name,
 enum { DRIVE_RECORD_VALUES(RECORD) DRIVE_RECORD_COUNT };
@@ -57,27 +60,27 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
 
 // Per agent, by row. The first ones are the state proper, the middle ones are set when the scene starts, the last ones are the
 // episode's sums.
-#define DRIVE_AGENT_FIELDS(X)                                                                              \
-    X(float, x)                   /* m, scene frame */                                                     \
-    X(float, y)                                                                                            \
-    X(float, heading)             /* rad, [-pi, pi) */                                                     \
-    X(float, cosine)              /* of heading */                                                         \
-    X(float, sine)                                                                                         \
-    X(float, speed)               /* m/s, signed, along the heading */                                     \
-    X(float, goal_distance)       /* m, from the centre */                                                 \
-    X(uint32_t, flags)            /* DRIVE_ACTIVE ... */                                                   \
-    X(float, length)              /* m */                                                                  \
-    X(float, width)                                                                                        \
-    X(float, goal_x)              /* m, scene frame */                                                     \
-    X(float, goal_y)                                                                                       \
-    X(float, inverse_wheelbase)   /* 1/m */                                                                \
-    X(uint32_t, object)           /* index in the scene */                                                 \
-    X(uint32_t, slot)                                                                                      \
-    X(float, episode_return)                                                                               \
-    X(float, progress)            /* m by which goal_distance shrank */                                    \
-    X(uint32_t, contacts)         /* contacts that began */                                                \
-    X(uint32_t, departures)       /* times it began to touch an edge */                                    \
-    X(uint32_t, goal_step)        /* clock at which the goal was reached */
+#define DRIVE_AGENT_FIELDS(X)                                                                                                  \
+    X(float, x) /* m, scene frame */                                                                                           \
+    X(float, y)                                                                                                                \
+    X(float, heading) /* rad, [-pi, pi) */                                                                                     \
+    X(float, cosine)  /* of heading */                                                                                         \
+    X(float, sine)                                                                                                             \
+    X(float, speed)         /* m/s, signed, along the heading */                                                               \
+    X(float, goal_distance) /* m, from the centre */                                                                           \
+    X(uint32_t, flags)      /* DRIVE_ACTIVE ... */                                                                             \
+    X(float, length)        /* m */                                                                                            \
+    X(float, width)                                                                                                            \
+    X(float, goal_x) /* m, scene frame */                                                                                      \
+    X(float, goal_y)                                                                                                           \
+    X(float, inverse_wheelbase) /* 1/m */                                                                                      \
+    X(uint32_t, object)         /* index in the scene */                                                                       \
+    X(uint32_t, slot)                                                                                                          \
+    X(float, episode_return)                                                                                                   \
+    X(float, progress)      /* m by which goal_distance shrank */                                                              \
+    X(uint32_t, contacts)   /* contacts that began */                                                                          \
+    X(uint32_t, departures) /* times it began to touch an edge */                                                              \
+    X(uint32_t, goal_step)  /* clock at which the goal was reached */
 
 typedef struct drive_agents {
 #define FIELD(type, name) type* name; // (A,)
@@ -92,10 +95,10 @@ enum { DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD) };
 // A scene of the bundle.
 typedef struct drive_slot {
     uint32_t scene;
-    uint32_t row;    // its first row
-    uint32_t count;  // its rows
-    uint32_t clock;  // steps of this episode; frame of the log
-    uint32_t over;   // the episode ended: the next turn starts another
+    uint32_t row;   // its first row
+    uint32_t count; // its rows
+    uint32_t clock; // steps of this episode; frame of the log
+    uint32_t over;  // the episode ended: the next turn starts another
     uint32_t unused;
 } drive_slot;
 
@@ -130,7 +133,7 @@ typedef struct drive_block {
     uint64_t scratch_offset;
     uint64_t envs_offset;
     uint64_t env_bytes;
-    uint64_t bytes;        // of all
+    uint64_t bytes;                       // of all
     uint64_t slots_offset, arrays_offset; // within an env
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
@@ -138,9 +141,9 @@ typedef struct drive_block {
 // Objects of a scene that are there at this step, agents and others, in object order.
 typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
-    uint32_t* object; // (bodies,)
-    int32_t* row;     // (bodies,) the agent's row, -1: plays its log
-    uint32_t count;
+    uint32_t* object;                                                                   // (bodies,)
+    int32_t* row;   // (bodies,) the agent's row, -1: plays its log
+    uint32_t count; // up to a multiple of 16, points far away follow
 } drive_bodies;
 
 // Work space of a block; every pointer aims into block->state.
@@ -171,17 +174,19 @@ typedef struct drive_turn {
     pv_block* block;
     const drive_block* layout;
     const pv_drive_config* config;
-    uint32_t env;         // within the block
-    uint64_t first_row;   // of the env, in the block's rows
+    uint32_t env;       // within the block
+    uint64_t first_row; // of the env, in the block's rows
     drive_env* state;
-    drive_slot* slots;    // (layout->slots,)
-    drive_agents agents;  // (A,)
+    drive_slot* slots;   // (layout->slots,)
+    drive_agents agents; // (A,)
     drive_scratch scratch;
-    drive_slot* slot;     // the slot at hand
-    drive_scene scene;    // its scene
+    drive_slot* slot;  // the slot at hand
+    drive_scene scene; // its scene
 } drive_turn;
 
-static inline const pv_drive_config* drive_config_of(const pv_context* context) { return (const pv_drive_config*)context->config; }
+static inline const pv_drive_config* drive_config_of(const pv_context* context) {
+    return (const pv_drive_config*)context->config;
+}
 
 // layout.c
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out);
@@ -198,8 +203,8 @@ int drive_bundle_fill(drive_turn* turn);                               // draws 
 
 // dynamics.c
 void drive_actions_init(drive_action* actions);
-void drive_dynamics(drive_turn* turn);                  // moves the slot's agents by their actions or their log
-void drive_collect_bodies(drive_turn* turn);            // fills scratch.bodies for the slot's clock
+void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
+void drive_collect_bodies(drive_turn* turn); // fills scratch.bodies for the slot's clock
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
 
 // collide.c
@@ -209,7 +214,8 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
 // segments.c: the k nearest segments of a type; writes k entries to out
 void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                           const drive_scratch* scratch, float* out, drive_near* near);
-uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m, uint32_t* index); // all of them
+uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
+                               uint32_t* index); // all of them
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
 // partners.c: the k nearest bodies, not that of `row`; writes k entries to out
@@ -219,11 +225,13 @@ uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float ra
 
 // observe.c
 void drive_describe_observation(const pv_drive_config* config, pv_group_spec* group);
-void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges);   // writes the row's edges, hands them to the judge
-void drive_observe(const drive_turn* turn, uint32_t row);                            // writes the rest of the row
+void drive_observe_edges(const drive_turn* turn, uint32_t row,
+                         drive_near* edges);              // writes the row's edges, hands them to the judge
+void drive_observe(const drive_turn* turn, uint32_t row); // writes the rest of the row
 
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
 void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
 void drive_slot_cut(drive_turn* turn);     // truncates what is open
-void drive_rows_idle(const drive_turn* turn, uint32_t row, uint32_t count); // writes rows without an agent
+void drive_rows_blank(const drive_turn* turn, uint32_t row,
+                      uint32_t count); // writes rows without an agent; they stay as they are

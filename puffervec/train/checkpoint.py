@@ -134,7 +134,7 @@ def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format_version") != FORMAT_VERSION:
         version = manifest.get("format_version") if isinstance(manifest, dict) else None
         raise CheckpointError(f"{file} has format_version {version!r}: this version reads {FORMAT_VERSION}")
-    missing = [k for k in ("target", "config", "counters", "policies", "spec_hash", "files") if k not in manifest]
+    missing = [k for k in ("env", "config", "counters", "policies", "spec_hash", "files") if k not in manifest]
     if missing:
         raise CheckpointError(f"{file} lacks {', '.join(missing)}")
     if verify:

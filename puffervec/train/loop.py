@@ -43,7 +43,6 @@ from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.rollout import Rollout, Slot, Storage, Times
 from puffervec.train.stats import EpisodeWindow
 
-
 ESTIMATE_AFTER_S = 20.0
 
 
@@ -326,7 +325,6 @@ class Trainer:
         counters = dataclasses.replace(self.counters, elapsed_s=self._elapsed())
         manifest = {
             "env": self.config.target,
-            "target": self.config.target,
             "spec_hash": self.spec_hash,
             "config": {"target": self.config.target, **self.config.tables()},
             "counters": vars(counters),
@@ -343,8 +341,8 @@ class Trainer:
 
     def _read_checkpoint(self, path: Path) -> ckpt.Checkpoint:
         found = ckpt.read(path)
-        if found.manifest["target"] != self.config.target:
-            raise CheckpointError(f"{path} is of env {found.manifest['target']!r}, not {self.config.target!r}")
+        if found.manifest["env"] != self.config.target:
+            raise CheckpointError(f"{path} is of env {found.manifest['env']!r}, not {self.config.target!r}")
         if found.manifest["spec_hash"] != self.spec_hash:
             raise CheckpointError(f"{path} was made with other observations or actions than these env settings give")
         return found
@@ -391,8 +389,9 @@ def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:
     """Return a line on how long the preset will take where the CPU works in float32."""
     minutes = steps / max(1.0, agent_steps_per_s) / 60
     return (
-        f"note: this run works in float32 (bf16 needs a CPU with avx512_bf16 or amx_bf16, about twice as fast). At {agent_steps_per_s:,.0f}"
-        f" agent-steps/s {target} needs an estimated {minutes:.0f} min for a score of 0.70 on held-out scenes."
+        "note: this run works in float32; bf16 needs a CPU with avx512_bf16 or amx_bf16. At the measured"
+        f" {agent_steps_per_s:,.0f} agent-steps/s {target} needs an estimated {minutes:.0f} min to score 0.70 on held-out"
+        " scenes"
     )
 
 

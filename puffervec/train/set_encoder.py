@@ -37,8 +37,34 @@ def encode_set_plain(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """The same in plain torch operations, on any device and under autocast."""
     filled = (objects != 0).any(-1, keepdim=True).to(objects.dtype)
     with_constant = torch.cat([objects, filled], dim=-1).to(first.dtype)
-    hidden = torch.relu(torch.nn.functional.linear(with_constant, first))
-    return torch.relu(torch.nn.functional.linear(hidden, second).amax(-2))
+    hidden = torch.relu_(torch.nn.functional.linear(with_constant, first))
+    return torch.relu(max_over_objects(torch.nn.functional.linear(hidden, second)))
+
+
+class _MaxPool(torch.autograd.Function):
+    """amax over dim -2 with a cheap backward pass: two passes over the input in its own dtype, where autograd's own takes six
+    and widens bf16; a third of the time of an update on a CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        pooled = x.amax(-2)
+        ctx.save_for_backward(x, pooled)
+        return pooled
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x, pooled = ctx.saved_tensors
+        chosen = torch.eq(x, pooled.unsqueeze(-2), out=torch.empty_like(x))
+        # Equal maxima share the gradient, as in amax.
+        return chosen.mul_((grad / chosen.sum(-2)).unsqueeze(-2))
+
+
+def max_over_objects(x: Tensor) -> Tensor:
+    """Maximum over the objects: (..., n, width) -> (..., width). First derivatives only."""
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return x.amax(-2)
+    pooled: Tensor = _MaxPool.apply(x)  # type: ignore[no-untyped-call]
+    return pooled
 
 
 def _fits_kernel(objects: Tensor, first: Tensor, second: Tensor) -> bool:
@@ -53,7 +79,7 @@ def _fits_kernel(objects: Tensor, first: Tensor, second: Tensor) -> bool:
         and k <= lib.PV_SET_MOST_FEATURES
         and not objects.requires_grad
         and not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()  # type: ignore[no-untyped-call]
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The driving env without Python, for builds with other flags: drive_main SET CONFIG ACTIONS OUT steps episodes
-// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: int32 (steps, num_agents), run once per episode after a
-// reset with seed 7 + episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations, masks.
+// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: int32 (steps, num_agents), run once per episode
+// after a reset with seed 7 + episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations,
+// masks.
 #include "../../csrc/drive/config.h"
 #include "../../csrc/env_list.h"
 
@@ -51,17 +52,28 @@ int main(int argc, char** argv) {
     uint32_t agents = spec.groups[0].agents, counts[2] = {0}, error_env = 0;
     uint64_t counters[PV_COUNTERS] = {0};
     int64_t task = -1;
-    pv_block block = {.context = &context, .spec = &spec, .env_count = 1, .tasks = &task, .record_count = &counts[0],
-                      .record_dropped = &counts[1], .record_capacity = spec.records_per_turn, .counters = counters,
-                      .error_text = text, .error_env = &error_env};
+    pv_block block = {.context = &context,
+                      .spec = &spec,
+                      .env_count = 1,
+                      .tasks = &task,
+                      .record_count = &counts[0],
+                      .record_dropped = &counts[1],
+                      .record_capacity = spec.records_per_turn,
+                      .counters = counters,
+                      .error_text = text,
+                      .error_env = &error_env};
     uint64_t state_bytes = pv_align_up(type->bytes(&context, 1), 64);
     block.state = aligned_alloc(64, state_bytes);
     memset(block.state, 0, state_bytes);
     block.records = calloc(spec.records_per_turn, sizeof(pv_record));
     block.rows[0] = (pv_rows){.observations = calloc(agents, spec.groups[0].observation_bytes),
-                              .observation_bytes = spec.groups[0].observation_bytes, .rewards = calloc(agents, sizeof(float)),
-                              .terminals = calloc(agents, 1), .truncations = calloc(agents, 1), .masks = calloc(agents, 1),
-                              .agent_types = calloc(agents, 1), .count = agents};
+                              .observation_bytes = spec.groups[0].observation_bytes,
+                              .rewards = calloc(agents, sizeof(float)),
+                              .terminals = calloc(agents, 1),
+                              .truncations = calloc(agents, 1),
+                              .masks = calloc(agents, 1),
+                              .agent_types = calloc(agents, 1),
+                              .count = agents};
     if (type->init(&block)) return 1;
     int steps = atoi(argv[5]), episodes = atoi(argv[6]);
     for (int episode = 0; episode < episodes; episode++) {

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""pv_actions_write and pv_actions_check (csrc/action.c) on hand-made slabs, where any spec can be had: continuous actions too."""
+"""pv_actions_write and pv_actions_check (csrc/action.c) on hand-made slabs, which may have any spec: continuous too."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_indices(dtype: str, sizes: tuple[int, ...]) -> None:
     kind = lib.PV_DISCRETE if len(sizes) == 1 else lib.PV_MULTI_DISCRETE
     made = HandMade(kind, len(source), sizes)
     valid = np.array([[0 <= int(value) < size for value, size in zip(row, sizes, strict=True)] for row in source])
-    expected = np.array([[int(value) if ok else 0 for value, ok in zip(*pair, strict=True)] for pair in zip(source, valid, strict=True)])
+    expected = np.array(
+        [[int(value) if ok else 0 for value, ok in zip(*pair, strict=True)] for pair in zip(source, valid, strict=True)]
+    )
     bad, first = made.check(source)
     assert bad == (~valid).sum()
     assert first == np.flatnonzero(~valid.reshape(-1))[0]
@@ -102,7 +104,9 @@ def test_reals(dtype: str) -> None:
     expected = np.array([[reals(float(x), *BOUNDS[d]) for d, x in enumerate(row)] for row in source], np.float32)
     np.testing.assert_array_equal(made.actions, expected)
     assert np.isfinite(made.actions).all()
-    assert ((made.actions >= np.float32([low for low, _ in BOUNDS])) & (made.actions <= np.float32([high for _, high in BOUNDS]))).all()
+    assert (
+        (made.actions >= np.float32([low for low, _ in BOUNDS])) & (made.actions <= np.float32([high for _, high in BOUNDS]))
+    ).all()
 
 
 def test_clipping_is_not_counted_and_a_valid_batch_is_copied_as_it_is() -> None:

@@ -45,8 +45,12 @@ def test_what_stands_in_invalid_rows_is_never_read_into_others() -> None:
     rewards = rollout["rewards"].copy()
     for k in range(41):
         for row in range(30):
-            came_by_a_step = k > 0 and twin.transition_is_valid(*(rollout[name][k - 1, row] for name in ("masks", "terminals", "truncations")))
-            goes_on = k < 40 and twin.transition_is_valid(*(rollout[name][k, row] for name in ("masks", "terminals", "truncations")))
+            came_by_a_step = k > 0 and twin.transition_is_valid(
+                *(rollout[name][k - 1, row] for name in ("masks", "terminals", "truncations"))
+            )
+            goes_on = k < 40 and twin.transition_is_valid(
+                *(rollout[name][k, row] for name in ("masks", "terminals", "truncations"))
+            )
             if not came_by_a_step:
                 rewards[k, row] = np.nan
             if not goes_on and (not came_by_a_step or rollout["terminals"][k, row]) and k < 40:

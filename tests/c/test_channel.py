@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The channel (csrc/channel.c): lines, turns that wrap, waiting that sleeps and is woken. Also run on the build without a futex."""
+"""The channel (csrc/channel.c): lines, turns that wrap, sleeping and waking. Also run on the build without a futex."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def end(vec: VectorEnv, threads: list[threading.Thread]) -> None:
         thread.join()
 
 
-# ---- lines -------------------------------------------------------------------------------------------------------------------------
+# ---- lines -------------------------------------------------------------------------------------------------
 
 
 def test_each_line_has_two_cache_lines_of_its_own(vec: VectorEnv) -> None:
@@ -76,7 +76,7 @@ def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> 
     assert (line.turn, line.semaphore, line.first, line.count) == (before[1] + 2, lib.PV_PEEK, 3, 1)
 
 
-# ---- waiting -----------------------------------------------------------------------------------------------------------------------
+# ---- waiting -----------------------------------------------------------------------------------------------
 
 
 def test_what_is_done_is_received_at_once(vec: VectorEnv) -> None:
@@ -123,9 +123,11 @@ def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
     end(vec, threads)
 
 
-@pytest.mark.parametrize("budgets", [{}, {"pauses": 1, "yields": 1}, {"pauses": 1, "skip_yields": 2**31}], ids=["ladder", "short", "sleep"])
+@pytest.mark.parametrize(
+    "budgets", [{}, {"pauses": 1, "yields": 1}, {"pauses": 1, "skip_yields": 2**31}], ids=["ladder", "short", "sleep"]
+)
 def test_no_wake_up_is_lost(vec: VectorEnv, budgets: dict[str, int]) -> None:
-    """Thousands of turns with waiters that go to sleep early. A lost wake-up would show as a slice that ran out: the slice here is
+    """Thousands of turns with waiters that go to sleep early. A lost wake-up would show as a slice that ran out: here it is
     so long that the test's own deadline would end it."""
     turns = 3000
     for worker in range(2):

@@ -101,6 +101,13 @@ def call(**changes: Any) -> int:
 def test_bad_arguments_are_refused() -> None:
     assert call() == 2
     assert call(capacity=1) == 2  # how many there would be
-    for change in ({"nx": 0}, {"ny": 0}, {"cell_m": 0.0}, {"cell_m": float("nan")}, {"range_m": float("inf")}, {"k": (65, 0, 0)}):
+    for change in (
+        {"nx": 0},
+        {"ny": 0},
+        {"cell_m": 0.0},
+        {"cell_m": float("nan")},
+        {"range_m": float("inf")},
+        {"k": (65, 0, 0)},
+    ):
         assert call(**change) == -1
     assert call(segment_count=(65536, 0, 0)) == -1

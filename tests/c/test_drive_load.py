@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Loading a driving env's state (csrc/drive/drive.c): what was saved comes back; what is broken is refused or harmless, never a crash."""
+"""Loading a driving env (csrc/drive/drive.c): what was saved comes back; what is broken is refused or harmless, no crash."""
 
 from __future__ import annotations
 

@@ -44,7 +44,9 @@ class Fenced:
 
 @pytest.fixture
 def data(tmp_path: Path) -> bytes:
-    write_world(tmp_path / "set", [random_scene(seed, objects=3, roads=5, frames=6, spread_m=15.0) for seed in (1, 2)], k=(4, 4, 4))
+    write_world(
+        tmp_path / "set", [random_scene(seed, objects=3, roads=5, frames=6, spread_m=15.0) for seed in (1, 2)], k=(4, 4, 4)
+    )
     return (tmp_path / "set").read_bytes()
 
 
@@ -100,7 +102,9 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
         assert code == lib.PV_ERROR_DATA
         return text
 
-    assert "magic" in changed(0, np.uint32(7)) and "version" in changed(4, np.uint32(9)) and "byte 8 " in changed(8, np.uint64(5))
+    assert (
+        "magic" in changed(0, np.uint32(7)) and "version" in changed(4, np.uint32(9)) and "byte 8 " in changed(8, np.uint64(5))
+    )
     assert "scene_count" in changed(20, np.uint32(2**31))
     for name, offset in OFFSETS.items():
         text = changed(base + offset, np.uint64(2**63))

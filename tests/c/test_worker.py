@@ -181,5 +181,3 @@ def test_bench_steps_equals_the_vec_env() -> None:
     with serial("probe", fault) as vec:
         vec.reset(seed=0)
         assert lib.pv_bench_steps(vec._opened, ffi.from_buffer("int32_t[]", actions), 4, 10) == -1.0
-
-

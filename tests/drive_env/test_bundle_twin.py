@@ -39,7 +39,9 @@ def slots(vec: VectorEnv, env: int = 0) -> list[int]:
     return [int(scene) for scene in vec.peek(env)["slot_scene"] if scene >= 0]
 
 
-@pytest.mark.parametrize(("sizes", "rows"), [([3, 5, 41, 7, 1], 256), ([41], 256), ([8, 41], 256), ([30, 2, 70], 64), ([64], 64)])
+@pytest.mark.parametrize(
+    ("sizes", "rows"), [([3, 5, 41, 7, 1], 256), ([41], 256), ([8, 41], 256), ([30, 2, 70], 64), ([64], 64)]
+)
 def test_bundles_equal_the_twin(tmp_path: Path, sizes: list[int], rows: int) -> None:
     write_world(tmp_path / "set", [cars(size) for size in sizes])
     drawn = set()
@@ -64,7 +66,9 @@ def test_padding_on_the_real_scenes(real_scenes: Path, shared_cache: Path, monke
     for control in (0, 1):
         sizes = prepared.scenes.agents(control).tolist()
         drawn = np.zeros(len(sizes), int)
-        with make_env(prepared.path, num_envs=16, num_agents=256, control=control, partners=0, lanes=0, lines=0, edges=0) as vec:
+        with make_env(
+            prepared.path, num_envs=16, num_agents=256, control=control, partners=0, lanes=0, lines=0, edges=0
+        ) as vec:
             for seed in range(0, 64, 16):
                 vec.reset(seed=seed)
                 for env in range(16):
@@ -127,7 +131,10 @@ def test_a_task_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("scenes", "settings", "text"),
-    [([cars(9), cars(12)], {"num_agents": 8}, "num_agents is 8.*up to 12"), ([random_scene(1, 0, 3)], {"num_agents": 1}, "up to 2")],
+    [
+        ([cars(9), cars(12)], {"num_agents": 8}, "num_agents is 8.*up to 12"),
+        ([random_scene(1, 0, 3)], {"num_agents": 1}, "up to 2"),
+    ],
 )
 def test_sets_that_cannot_be_drawn_are_refused(tmp_path: Path, scenes: Any, settings: dict[str, Any], text: str) -> None:
     for scene in scenes:

@@ -20,7 +20,7 @@ def test_wilson_against_published_values() -> None:
 
 def test_wilson_at_the_ends() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
-    assert wilson(10, 10)[1] == pytest.approx(1.0) and wilson(10, 10)[0] == pytest.approx(0.7225, abs=1e-4)
+    assert wilson(10, 10)[1] == 1.0 and wilson(10, 10)[0] == pytest.approx(0.7225, abs=1e-4)
     assert wilson(0, 10)[0] == 0.0
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The teaching env (csrc/probe.c, puffervec/envs/probe.py): every number it writes, its two modes, and the faults that stay in rows."""
+"""The teaching env (csrc/probe.c, puffervec/envs/probe.py): all that it writes, its two modes, faults that show in rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_reset_without_a_seed_begins_the_next_episode() -> None:
         assert observations[0].tolist() == [9, 1, 0, 0, 0, np.float32(philox.uniform(9, 1, 0, 0)), -1, 1]
 
 
-# ---- two groups --------------------------------------------------------------------------------------------------------------------
+# ---- two groups --------------------------------------------------------------------------------------------
 
 
 def test_two_groups_by_hand() -> None:
@@ -74,7 +74,12 @@ def test_two_groups_by_hand() -> None:
         scouts, towers = vec.halves[0].groups["scouts"], vec.halves[0].groups["towers"]
         assert scouts.action_masks is not None
         assert (scouts.rows, towers.rows, towers.action_masks) == (4, 2, None)
-        assert observations["scouts"][:, :5].tolist() == [[300, 0, 0, 0, 0], [300, 0, 0, 1, 0], [600, 0, 0, 0, 0], [600, 0, 0, 1, 0]]
+        assert observations["scouts"][:, :5].tolist() == [
+            [300, 0, 0, 0, 0],
+            [300, 0, 0, 1, 0],
+            [600, 0, 0, 0, 0],
+            [600, 0, 0, 1, 0],
+        ]
         assert observations["towers"]["lights"].tolist() == [[300 % 256, 0, 0, 2], [600 % 256, 0, 0, 2]]
         vec.step({"scouts": [0, 1, 2, 1], "towers": [[1, 3], [0, 2]]})
         assert observations["scouts"][:, 4].tolist() == [0, 1, 2, 1]
@@ -98,15 +103,23 @@ def test_a_scout_that_left_is_masked_and_the_tower_stays() -> None:
         scouts, towers = vec.halves[0].groups["scouts"], vec.halves[0].groups["towers"]
         nothing = {"scouts": [0, 0], "towers": [[0, 0]]}
         vec.step(nothing)
-        assert (scouts.terminals.tolist(), scouts.masks.tolist(), towers.terminals.tolist()) == ([False, True], [True, True], [False])
+        assert (scouts.terminals.tolist(), scouts.masks.tolist(), towers.terminals.tolist()) == (
+            [False, True],
+            [True, True],
+            [False],
+        )
         vec.step(nothing)
-        assert (scouts.terminals.tolist(), scouts.masks.tolist(), towers.masks.tolist()) == ([False, False], [True, False], [True])
+        assert (scouts.terminals.tolist(), scouts.masks.tolist(), towers.masks.tolist()) == (
+            [False, False],
+            [True, False],
+            [True],
+        )
         assert (scouts.rewards.tolist(), scouts.observations[1].any()) == ([2.0, 0.0], False)
         vec.step(nothing)
         assert (scouts.terminals.tolist(), towers.terminals.tolist()) == ([True, False], [True])
 
 
-# ---- records and counters ----------------------------------------------------------------------------------------------------------
+# ---- records and counters ----------------------------------------------------------------------------------
 
 
 def test_records_and_counters() -> None:
@@ -127,7 +140,7 @@ def test_records_and_counters() -> None:
         assert vec.counters() == {"steps": 21, "invalid_actions": 0}
 
 
-# ---- faults that show in the rows; those that end a worker are in tests/test_faults.py -------------------------------------------------
+# ---- faults that show in the rows; those that end a worker are in tests/test_faults.py ---------------------
 
 
 def test_the_nan_fault_shows_in_the_observation() -> None:
@@ -159,7 +172,7 @@ def test_the_slow_fault_changes_nothing() -> None:
     assert shown[0] == shown[1]
 
 
-# ---- settings ----------------------------------------------------------------------------------------------------------------------
+# ---- settings ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_equals_the_twin_over_many_seeds(full: bool) -> None:
     assert min(totals.values()) > 20  # both ends were met often
 
 
-# ---- by hand -----------------------------------------------------------------------------------------------------------------------
+# ---- by hand -----------------------------------------------------------------------------------------------
 
 
 def one_env(**settings: Any) -> VectorEnv:
@@ -208,7 +208,13 @@ def test_episode_records() -> None:
         assert vec.step([0, 0, 0])[4] == {}
         taggers, runner = vec.step([2, 0, 0])[4]["episodes"]
         assert vec.spec.record_names == ("tagged", "agents")
-        assert (taggers["agent_type"], taggers["length"], taggers["episode"], taggers["env"], taggers["task"]) == (0, 2, 0, 0, -1)
+        assert (taggers["agent_type"], taggers["length"], taggers["episode"], taggers["env"], taggers["task"]) == (
+            0,
+            2,
+            0,
+            0,
+            -1,
+        )
         assert taggers["return"] == pytest.approx(9.99)  # the mean over taggers of -0.01 + 10
         assert taggers["values"][:3].tolist() == [1.0, 2.0, 0.0]
         assert (runner["agent_type"], runner["length"], runner["return"]) == (1, 2, pytest.approx(0.01 - 2.0))
@@ -220,7 +226,7 @@ def test_episode_records() -> None:
         assert records["values"][:, 0].tolist() == [0.0, 0.0]
 
 
-# ---- starts ------------------------------------------------------------------------------------------------------------------------
+# ---- starts ------------------------------------------------------------------------------------------------
 
 LAYOUTS = {
     "starting_location_x": [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 1, 1, 1, 4]],
@@ -285,7 +291,10 @@ def test_a_task_beyond_the_layouts_wraps_round() -> None:
         ({"starting_location_x": "abc"}, ["starting_location_x"]),
         ({"starting_location_x": [[0, 0], [0]]}, ["starting_location_x"]),
         ({"starting_location_x": [2**32, 0, 0, 0, 0]}, ["starting_location_x", "4294967296"]),
-        ({"starting_location_x": np.zeros((5, 2), int), "starting_location_y": np.zeros((5, 2), int)}, ["starting_location_x", "(5, 2)"]),
+        (
+            {"starting_location_x": np.zeros((5, 2), int), "starting_location_y": np.zeros((5, 2), int)},
+            ["starting_location_x", "(5, 2)"],
+        ),
         ({"starting_location_x": np.zeros((2, 5), int), "starting_location_y": np.zeros(10, int)}, ["starting_location"]),
         ({"num_runners": 2}, ["num_runners", "num_taggers"]),
     ],

@@ -18,7 +18,7 @@ from puffervec.train import checkpoint as ckpt
 
 def some(steps: int, value: float = 1.0) -> ckpt.Checkpoint:
     manifest: dict[str, Any] = {
-        "target": "probe",
+        "env": "probe",
         "config": {},
         "counters": {"agent_steps": steps},
         "policies": {"default": {}},

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import pytest
 import torch
 
 from puffervec.train.config import PolicySection
-from puffervec.train.object_set import ObjectEncoder, has_object_sets, max_over_objects
+from puffervec.train.object_set import ObjectEncoder, has_object_sets
 from puffervec.train.policy import build_policy
 from tests.train.fakes import group
 
@@ -34,26 +33,6 @@ def test_an_object_at_the_origin_is_told_from_an_empty_slot() -> None:
     objects = torch.zeros(1, 2, 3)
     objects[0, 0, 2] = 1e-3
     assert (encoder(objects) != 0).any()
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_pool_gradient_is_that_of_amax(dtype: torch.dtype) -> None:
-    x = torch.randn(5, 7, 3, dtype=torch.float64).to(dtype)
-    x[0, 1] = x[0, 4] = 9.0  # a tie: the two share the gradient
-    grad = torch.randn(5, 3, dtype=torch.float64).to(dtype)
-    ours, reference = x.clone().requires_grad_(), x.clone().requires_grad_()
-    max_over_objects(ours).backward(grad)
-    reference.amax(-2).backward(grad)
-    torch.testing.assert_close(ours.grad, reference.grad)
-
-
-def test_pool_twice_backward() -> None:
-    """Saved tensors are not overwritten by the backward pass."""
-    x = torch.randn(2, 3, 4, requires_grad=True)
-    pooled = max_over_objects(x)
-    first = torch.autograd.grad(pooled.sum(), x, retain_graph=True)[0]
-    second = torch.autograd.grad(pooled.sum(), x)[0]
-    torch.testing.assert_close(first, second)
 
 
 def test_what_counts_as_a_set() -> None:

@@ -26,7 +26,9 @@ class ProbeRows:
 class ProbeTwin:
     """One env of the probe. Keywords as in ProbeConfig."""
 
-    def __init__(self, seed: int, num_agents: int = 1, episode_length: int = 3, end_kind: int = 0, leave: int = 0, task: int = -1) -> None:
+    def __init__(
+        self, seed: int, num_agents: int = 1, episode_length: int = 3, end_kind: int = 0, leave: int = 0, task: int = -1
+    ) -> None:
         """`seed` is the env's own seed; `task` is what set_tasks gave it before the reset."""
         self.seed, self.agents, self.episode_length = seed, num_agents, episode_length
         self.end_kind, self.leave, self.task = end_kind, leave, task
@@ -69,4 +71,6 @@ class ProbeTwin:
                     self.seed % 4096, self.episode, self.t, agent, self.last_action[agent],
                     philox.uniform(self.seed, self.episode, self.t, agent), self.task, self.clock,
                 ]  # fmt: skip
-        return ProbeRows(observations, np.array(rewards, np.float32), np.array(terminals), np.array(truncations), np.array(masks))
+        return ProbeRows(
+            observations, np.array(rewards, np.float32), np.array(terminals), np.array(truncations), np.array(masks)
+        )

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slow, obvious twin of tag_grid: discrete Tag of one env, written from the game's description and not from csrc/tag/grid.c.
+"""The slow, obvious twin of tag_grid: discrete Tag of one env, written from the game's description, not from csrc/tag/grid.c.
 
-Agents 0 to N-2 are taggers, agent N-1 is the runner. Cells are 0 to L in both axes. What differs from WarpDrive is said where it is
-done: a tag is a terminal, the time limit a truncation, and a finished env restarts at its next step, whose actions are ignored.
+Agents 0 to N-2 are taggers, agent N-1 is the runner. Cells are 0 to L in both axes. What differs from WarpDrive is said where
+it is done: a tag is a terminal, the time limit a truncation, and a finished env restarts at its next step, whose actions are
+ignored.
 Runs in the tests only; all numbers are Python's, rounded to float32 at the very end.
 """
 
@@ -68,7 +69,7 @@ class TagGridTwin:
         return TwinRows(self.observe(), np.zeros(self.agents, np.float32), False, False)
 
     def step(self, actions: Sequence[int]) -> TwinRows:
-        """Move all agents at once. After a finished episode the actions are ignored and the env is reset (next-step autoreset)."""
+        """Move all agents at once; after a finished episode ignore the actions and reset (next-step autoreset)."""
         if self.over:
             return self.reset()
         self.t += 1

@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Other builds of the core (csrc/build_ffi.py): the same bytes without optimization; the fallback without a futex works."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import puffervec
+from tests.builds import BUILD_PRODUCTS, Build, source_folder
+from tests.cases import CASES
+from tests.helpers import action_table, run
+
+STEPS = 300
+# Printed by a build of its own: what the cases show in one process.
+PRINT_DIGESTS = """
+import json, sys, puffervec
+assert puffervec.__file__.startswith(sys.argv[1]), puffervec.__file__
+from tests import test_builds
+print(json.dumps(test_builds.digests(json.loads(sys.argv[2]))))
+"""
+# What runs again without a futex: waiting, waking, and all ends of a worker.
+WITHOUT_FUTEX = [
+    "tests/c/test_channel.py",
+    "tests/test_backends.py::test_threads_run_the_loop",
+    "tests/test_backends.py::test_one_process_may_hold_many_vec_envs_of_all_kinds",
+    "tests/test_byte_equality.py::test_same_seed_same_bytes[probe, two groups-threading 4 2 envs]",
+    "tests/test_byte_equality.py::test_same_seed_same_bytes[probe, two groups-multiprocessing 2 2 workers]",
+    "tests/test_vector.py::test_close_works_in_every_state_and_twice",
+    "tests/test_faults.py::test_a_worker_that_dies_is_named[kill-in step]",
+    "tests/test_faults.py::test_a_hang_is_a_timeout_and_close_ends_it[hang]",
+    "tests/test_faults.py::test_an_interrupted_wait_can_be_gone_on_with",
+    "tests/test_faults.py::test_a_killed_learner_leaves_no_worker[none-spawn]",
+]
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Build]]:
+    """Both are compiled at the same time, without much optimization: the build under test is the optimized one."""
+    made = {
+        "-O0": Build(tmp_path_factory.mktemp("O0") / "copy", PUFFERVEC_OPT="-O0"),
+        "no futex": Build(tmp_path_factory.mktemp("no-futex") / "copy", PUFFERVEC_NO_FUTEX="1", PUFFERVEC_OPT="-O1"),
+    }
+    for build in made.values():
+        build.wait()
+    yield made
+
+
+def digests(names: list[str]) -> dict[str, Any]:
+    """What the named cases show in this process, as JSON can carry it."""
+    found = {}
+    for case in CASES:
+        if case.name in names:
+            with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=4) as vec:
+                found[case.name] = run(vec, STEPS, action_table(vec, STEPS, invalid=0.01), seed=99)
+    return found
+
+
+def test_o0_o1_and_o3_show_the_same_bytes(builds: dict[str, Build]) -> None:
+    """Two builds of the present sources, and the build under test (-O3), which must not be older than these."""
+    names = [case.name for case in CASES if not case.needs()]
+    assert {"probe", "tag, full"} <= set(names)
+    shown = {}
+    for name, build in builds.items():
+        done = build.python("-c", PRINT_DIGESTS, str(build.folder), json.dumps(names))
+        assert done.returncode == 0, done.stderr
+        shown[name] = json.loads(done.stdout)
+    assert shown["-O0"] == shown["no futex"]
+    assert json.loads(json.dumps(digests(names))) == shown["-O0"], "the installed build is not of these sources: rebuild it"
+
+
+def test_without_a_futex(builds: dict[str, Build]) -> None:
+    build = builds["no futex"]
+    # Which build is under test is checked inside: the copy's tests import the copy's package.
+    done = build.python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *WITHOUT_FUTEX)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert " passed" in done.stdout
+    assert b"FUTEX" not in _switches(build)
+
+
+def _switches(build: Build) -> bytes:
+    """The module's own undefined symbols: without a futex it has no use for `syscall`."""
+    (library,) = (build.folder / "puffervec").glob("_native*.so")
+    return b"FUTEX" if b"\0syscall\0" in library.read_bytes() else b""
+
+
+def test_the_copy_is_what_a_copys_tests_import(builds: dict[str, Build]) -> None:
+    build = builds["-O0"]
+    done = build.python("-c", "import puffervec._native, tests; print(puffervec._native.__file__, tests.__file__)")
+    assert all(path.startswith(str(build.folder)) for path in done.stdout.split()), done.stdout + done.stderr
+
+
+def test_a_source_tree_that_was_never_built_says_so(tmp_path: Path) -> None:
+    """puffervec/_ffi.py, imported from a copy without the compiled module."""
+    shutil.copytree(source_folder() / "puffervec", tmp_path / "puffervec", ignore=BUILD_PRODUCTS)
+    # Without site-packages, where an editable install would answer for the missing module.
+    done = subprocess.run([sys.executable, "-S", "-c", "import puffervec._ffi"], cwd=tmp_path, capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: puffervec's C core is not built: run `pip install .`")
+
+
+# ---- the build script --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def build_ffi() -> ModuleType:
+    """csrc/build_ffi.py as a module, loaded in the source folder as setup.py does."""
+    root = source_folder()
+    before = os.getcwd()
+    os.chdir(root)
+    try:
+        spec = importlib.util.spec_from_file_location("build_ffi", root / "csrc/build_ffi.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        os.chdir(before)
+
+
+@pytest.mark.parametrize(
+    ("switches", "wanted", "unwanted"),
+    [
+        (
+            {},
+            ["-O3", "-std=c11", "-ffp-contract=off", "-fvisibility=hidden"],
+            ["-march=native", "-DPV_NO_FUTEX", "-ffast-math", "-g"],
+        ),
+        ({"PUFFERVEC_OPT": "-O0"}, ["-O0"], ["-O3"]),
+        ({"PUFFERVEC_NO_FUTEX": "1"}, ["-DPV_NO_FUTEX", "-O3"], []),
+        ({"PUFFERVEC_DEBUG": "1"}, ["-DPV_DEBUG", "-g"], ["-O3"]),
+        ({"PUFFERVEC_NATIVE": "1"}, ["-march=native"], []),
+        (
+            {"PUFFERVEC_SANITIZE": "address,undefined"},
+            ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"],
+            ["-O3"],
+        ),
+    ],
+)
+def test_switches(
+    build_ffi: ModuleType, switches: dict[str, str], wanted: list[str], unwanted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPT", "NO_FUTEX", "DEBUG", "NATIVE", "SANITIZE"):
+        monkeypatch.delenv(f"PUFFERVEC_{name}", raising=False)
+    for name, value in switches.items():
+        monkeypatch.setenv(name, value)
+    flags = build_ffi.compile_arguments()
+    assert set(wanted) <= set(flags)
+    assert set(unwanted).isdisjoint(flags)
+
+
+def test_every_c_file_is_compiled_and_every_marked_header_is_read(build_ffi: ModuleType) -> None:
+    root = source_folder()
+    assert sorted(build_ffi.sources()) == sorted(str(path.relative_to(root)) for path in (root / "csrc").rglob("*.c"))
+    marked = {str(path.relative_to(root / "csrc")) for path in (root / "csrc").rglob("*.h") if "[cffi]" in path.read_text()}
+    assert marked == {name for name in build_ffi.HEADERS if (root / "csrc" / name).exists()}
+
+
+def test_defines_become_plain_numbers(build_ffi: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.h").write_text(
+        "int hidden(void);\n/* [cffi] */\n#define PV_A 0xFFu // note\n#define PV_B (12ull)\nint shown(void);\n/* [/cffi] */\n"
+    )
+    monkeypatch.setattr(build_ffi, "CSRC", tmp_path)
+    assert build_ffi.declarations("x.h").split() == "#define PV_A 0xFF #define PV_B 12 int shown(void);".split()

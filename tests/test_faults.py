@@ -1,0 +1,255 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Workers that die, fail or hang, and a learner that is killed: a named error each time, never a hang, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import puffervec
+from puffervec._ffi import lib
+from puffervec.envs.probe import FAULTS
+from puffervec.errors import ClosedError, WorkerDied, WorkerError, WorkerTimeout
+from puffervec.vector import VectorEnv
+from tests.helpers import eventually
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+SAID = {
+    "segv": "was ended by SIGSEGV (memory fault",
+    "abort": "was ended by SIGABRT (abort",
+    "exit": "ended with exit status 3",
+    "kill": "was ended by SIGKILL (killed from outside",
+}
+
+
+def faulty(kind: str, env: int = 0, step: int = 2, **settings: Any) -> VectorEnv:
+    """Make workers of which one will fail."""
+    return puffervec.make("probe", {"fault": FAULTS.index(kind), "fault_env": env, "fault_step": step}, **settings)
+
+
+def run_until_it_fails(vec: VectorEnv) -> None:
+    vec.async_reset(0)
+    for _ in range(10):
+        vec.recv()
+        vec.send([0] * vec.agents_per_batch)
+
+
+@pytest.mark.parametrize("step", [-1, 2], ids=["in reset", "in step"])
+@pytest.mark.parametrize("kind", SAID)
+def test_a_worker_that_dies_is_named(kind: str, step: int, capfd: pytest.CaptureFixture[str]) -> None:
+    with faulty(kind, env=3, step=step, num_envs=4, num_workers=2) as vec:
+        with pytest.raises(WorkerDied) as caught:
+            run_until_it_fails(vec)
+        assert str(caught.value).startswith("worker 1 ")
+        assert SAID[kind] in str(caught.value)
+        for call in (vec.recv, lambda: vec.async_reset(0), lambda: vec.peek(0), vec.save):
+            with pytest.raises(WorkerDied, match="worker 1 "):
+                call()
+    with pytest.raises(ClosedError):
+        vec.recv()
+    if kind in ("segv", "abort"):
+        assert "Fatal Python error" in capfd.readouterr().err  # the worker's own trace
+
+
+@pytest.mark.parametrize("step", [-1, 2], ids=["in reset", "in step"])
+@pytest.mark.parametrize("backend", ["serial", "threading", "multiprocessing"])
+def test_an_error_of_an_env_names_worker_env_and_its_words(backend: str, step: int) -> None:
+    workers = {} if backend == "serial" else {"num_workers": 2}
+    expected = 0 if backend == "serial" else 1
+    with faulty("error", env=3, step=step, backend=backend, num_envs=4, **workers) as vec:
+        words = f"^worker {expected}, env 3: the probe was told to fail at step {max(step, 0)}$"
+        with pytest.raises(WorkerError, match=words) as caught:
+            run_until_it_fails(vec)
+        assert type(caught.value) is WorkerError
+        for call in (vec.recv, lambda: vec.async_reset(0)):
+            with pytest.raises(WorkerError, match=f"worker {expected}, env 3"):
+                call()
+
+
+@pytest.mark.parametrize("split", ["workers", "envs"])
+def test_a_death_in_one_of_two_halves(split: str) -> None:
+    with faulty("exit", env=2, num_envs=4, num_workers=2, num_buffers=2, split=split) as vec:
+        with pytest.raises(WorkerDied, match=r"worker \d ended with exit status 3"):
+            run_until_it_fails(vec)
+
+
+@pytest.mark.parametrize("kind", ["hang", "spin"])
+def test_a_hang_is_a_timeout_and_close_ends_it(kind: str) -> None:
+    with faulty(kind, env=1, num_envs=2, num_workers=2, timeout_s=0.3) as vec:
+        with pytest.raises(WorkerTimeout, match=r"worker 1 .*0\.3 s"):
+            run_until_it_fails(vec)
+        with pytest.raises(WorkerTimeout):
+            vec.recv()
+
+
+def test_a_stopped_worker_is_a_timeout_and_close_ends_it() -> None:
+    with puffervec.make("probe", num_workers=1, timeout_s=0.3) as vec:
+        vec.reset(0)
+        process = vec._processes.processes[0]
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.raises(WorkerTimeout, match="worker 0"):
+            vec.step([0])
+
+
+def test_a_worker_that_is_only_slow_is_waited_for() -> None:
+    with faulty("slow", num_workers=1, timeout_s=60) as vec:
+        vec.reset(0)
+        for _ in range(3):
+            vec.step([0])
+
+
+@pytest.mark.parametrize("when", ["idle", "pending", "before the first reset"])
+def test_a_kill_from_outside_is_noticed(when: str) -> None:
+    with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
+        if when != "before the first reset":
+            vec.reset(0)
+        if when == "pending":
+            # The turn is answered by worker 0 only: worker 1 is stopped first, so that it cannot be faster than the kill.
+            os.kill(vec._processes.processes[1].pid, signal.SIGSTOP)
+            vec.send([0, 0])
+        os.kill(vec._processes.processes[1].pid, signal.SIGKILL)
+        with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
+            if when == "before the first reset":
+                vec.reset(0)
+            elif when == "pending":
+                vec.recv()
+            else:
+                vec.step([0, 0])
+
+
+def test_a_death_during_peek_or_save_is_noticed() -> None:
+    for call in (lambda vec: vec.peek(1), lambda vec: vec.save()):
+        with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
+            vec.reset(0)
+            os.kill(vec._processes.processes[1].pid, signal.SIGKILL)
+            with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
+                call(vec)
+
+
+def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of the env type is wrong in the worker only, as with another build on its path."""
+    from puffervec import backends
+
+    real = backends.WorkerTask
+    monkeypatch.setattr(backends, "WorkerTask", lambda *given: real(given[0], given[1], "no such type", *given[3:]))
+    with pytest.raises(WorkerError, match="worker 0"):
+        puffervec.make("probe", num_envs=2, num_workers=2)
+
+
+def test_workers_leave_ctrl_c_to_the_learner() -> None:
+    with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
+        vec.reset(0)
+        for process in vec._processes.processes:
+            os.kill(process.pid, signal.SIGINT)
+        for _ in range(3):
+            vec.step([1, 1])
+
+
+def test_an_interrupted_wait_can_be_gone_on_with() -> None:
+    """Ctrl-C during `recv` leaves the turn pending; the next `recv` takes it."""
+    with puffervec.make("probe", num_workers=1) as vec:
+        vec.reset(0)
+        pid = vec._processes.processes[0].pid
+        os.kill(pid, signal.SIGSTOP)
+        vec.send([3])
+        line = lib.pv_status_line(vec._slab, 0, 0)
+
+        def interrupt() -> None:
+            eventually(lambda: line.bell.sleeping, "recv to sleep")
+            os.kill(os.getpid(), signal.SIGUSR2)
+
+        before = signal.signal(signal.SIGUSR2, signal.default_int_handler)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                vec.recv()
+        finally:
+            thread.join()
+            signal.signal(signal.SIGUSR2, before)
+            os.kill(pid, signal.SIGCONT)
+        assert vec.recv()[0][0, 4] == 3
+
+
+# ---- the learner goes first --------------------------------------------------------------------------------
+
+LEARNER = """
+import sys, puffervec
+kwargs = {"fault": %(fault)d, "fault_step": 2}
+vec = puffervec.make("probe", kwargs, num_envs=2, num_workers=2, start_method=%(method)r)
+vec.reset(0)
+vec.step([0, 0])
+print(*[process.pid for process in vec._processes.processes], flush=True)
+if %(fault)d:
+    vec.send([0, 0])
+sys.stdin.read()
+"""
+
+
+def ended(pid: int) -> bool:
+    """Gone, or dead and only not collected by its new parent."""
+    try:
+        return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("fault", ["none", "hang", "spin"])
+def test_a_killed_learner_leaves_no_worker(fault: str, method: str, tmp_path: Path) -> None:
+    """Idle workers, and workers in a step that never ends: the watch needs neither the GIL nor the env's cooperation."""
+    script = LEARNER % {"fault": FAULTS.index(fault), "method": method}
+    learner = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert learner.stdin is not None and learner.stdout is not None
+    pids = [int(pid) for pid in learner.stdout.readline().split()]
+    assert len(pids) == 2
+    assert not any(ended(pid) for pid in pids)
+    learner.kill()
+    learner.wait()
+    eventually(lambda: all(ended(pid) for pid in pids), "the workers to end")
+    learner.stdin.close()
+    learner.stdout.close()
+
+
+@pytest.mark.parametrize("way", ["sys.exit(0)", "raise ValueError('mine')", "os.kill(os.getpid(), 15)", "pass"])
+def test_a_learner_that_ends_without_close_leaves_no_worker(way: str) -> None:
+    script = (
+        "import os, sys, puffervec\n"
+        "vec = puffervec.make('probe', num_envs=2, num_workers=2)\n"
+        "vec.reset(0)\n"
+        "vec.send([0, 0])\n"
+        "print(*[process.pid for process in vec._processes.processes], flush=True)\n"
+        f"{way}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    eventually(lambda: all(ended(pid) for pid in pids), "the workers to end")
+    last = done.stderr.strip().splitlines()[-1:]
+    assert (done.returncode, last) == {
+        "sys.exit(0)": (0, []),
+        "raise ValueError('mine')": (1, ["ValueError: mine"]),
+        "os.kill(os.getpid(), 15)": (-15, []),
+        "pass": (0, []),
+    }[way]
+
+
+def test_many_vec_envs_one_after_another_leave_the_process_as_it_was() -> None:
+    """Descriptors and arenas of shared memory do not pile up."""
+    counts = []
+    for _ in range(12):
+        with puffervec.make("probe", {"obs_size": 2000}, num_envs=4, num_workers=2, start_method="forkserver") as vec:
+            vec.reset(0)
+        del vec
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert max(counts[4:]) == min(counts[4:])

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Starting, watching and ending worker processes (puffervec/processes.py)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+import puffervec
+from puffervec import processes
+from puffervec.errors import ConfigError, WorkerDied
+from puffervec.processes import WorkerProcesses, describe_exit
+from tests.helpers import action_table, run
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+
+def sleep(task: Any) -> None:
+    """Stands for worker_main.main."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pause()
+
+
+def sleep_deaf(task: Any) -> None:
+    """A worker that does not even end when told."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    task.set()
+    while True:
+        signal.pause()
+
+
+class Numbered:
+    """Stands for WorkerTask."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "words"),
+    [
+        (0, "ended with exit status 0"),
+        (70, "ended with exit status 70"),
+        (-11, "SIGSEGV (memory fault in the env's C code)"),
+        (-6, "SIGABRT"),
+        (-7, "SIGBUS"),
+        (-9, "SIGKILL (killed from outside, or by the kernel for lack of memory"),
+        (-15, "was ended by SIGTERM"),
+        (-99, "was ended by signal 99"),
+    ],
+)
+def test_exit_codes_in_words(exitcode: int, words: str) -> None:
+    assert words in describe_exit(exitcode)
+
+
+def test_a_dead_worker_is_found_by_its_sentinel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "main", sleep)
+    workers = WorkerProcesses([Numbered(0), Numbered(1)], "spawn")  # type: ignore[list-item]
+    try:
+        workers.check([0, 1])
+        os.kill(workers.processes[1].pid, signal.SIGKILL)
+        workers.processes[1].join()
+        workers.check([0])
+        with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
+            workers.check([0, 1])
+    finally:
+        workers.kill()
+    assert workers.processes == []
+    workers.kill()  # twice is no harm
+    workers.end(0.0)
+
+
+def test_end_asks_then_insists() -> None:
+    """A worker that ignores SIGTERM is killed after the grace time."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    workers = WorkerProcesses.__new__(WorkerProcesses)
+    with processes._hidden_main():
+        process = context.Process(target=sleep_deaf, args=(ready,), daemon=True)
+        process.start()
+    workers.processes = [process]
+    assert ready.wait(60)
+    workers._stop([process], grace_s=0.05)
+    assert workers.processes == []
+    with pytest.raises(ValueError, match="closed"):
+        process.is_alive()
+
+
+def test_the_main_module_is_hidden_only_for_the_moment() -> None:
+    mine = sys.modules["__main__"]
+    with processes._hidden_main():
+        assert sys.modules["__main__"] is not mine
+        assert not hasattr(sys.modules["__main__"], "__file__")
+    assert sys.modules["__main__"] is mine
+    with pytest.raises(KeyError), processes._hidden_main():
+        raise KeyError
+    assert sys.modules["__main__"] is mine
+
+
+def test_fork_with_other_threads_is_refused() -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait, name="my-thread")
+    thread.start()
+    try:
+        with pytest.raises(ConfigError) as caught:
+            puffervec.make("probe", num_workers=1, start_method="fork")
+    finally:
+        stop.set()
+        thread.join()
+    for word in ("fork", "my-thread", "'spawn' or 'forkserver'"):
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_all_start_methods_show_the_same(method: str) -> None:
+    with puffervec.make("probe", {"num_agents": 2}, backend="serial", num_envs=4) as vec:
+        table = action_table(vec, 50)
+        expected = run(vec, 50, table)
+    with puffervec.make("probe", {"num_agents": 2}, num_envs=4, num_workers=2, start_method=method) as vec:
+        assert run(vec, 50, table) == expected
+
+
+def test_a_daemonic_process_is_told_what_to_do() -> None:
+    script = (
+        "import multiprocessing, puffervec\n"
+        "def child(pipe):\n"
+        "    try:\n"
+        "        puffervec.make('probe', num_workers=1)\n"
+        "    except puffervec.PuffervecError as error:\n"
+        "        with puffervec.make('probe', backend='serial') as vec:\n"
+        "            vec.reset(0)\n"
+        "            pipe.send(str(error))\n"
+        "near, far = multiprocessing.Pipe()\n"
+        "process = multiprocessing.get_context('fork').Process(target=child, args=(far,), daemon=True)\n"
+        "process.start()\n"
+        "print(near.recv())\n"
+        "process.join()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert (done.stderr, done.returncode) == ("", 0)
+    for word in ("daemonic", "backend='serial' or 'threading'", "daemon=False"):
+        assert word in done.stdout
+
+
+def test_workers_can_be_started_from_threads_at_the_same_time() -> None:
+    """Each start hides the main module for a moment; two at once must not leave it hidden."""
+    mine = sys.modules["__main__"]
+    made: list[puffervec.VectorEnv] = []
+
+    def start() -> None:
+        made.append(puffervec.make("probe", num_workers=1))
+
+    threads = [threading.Thread(target=start) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 3
+    assert sys.modules["__main__"] is mine
+    for vec in made:
+        vec.reset(0)
+        vec.close()

@@ -1,0 +1,283 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Rules about the sources themselves: what may stand where, what an import loads, sizes, compiler warnings."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builds import source_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("puffervec", "drive_env")
+CODE = ("csrc", *PACKAGES, "scripts", "bench", "tests", ".ci")
+MOST_LINES = 600
+WARNINGS = "-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wdouble-promotion -Werror -fvisibility=hidden"
+C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
+# Runs in the learner, when scenes are compiled.
+NO_STEP_CODE = ("csrc/drive/index.c",)
+# Files that are tested together, by a twin of what they do together.
+TESTED_TOGETHER = {
+    "csrc/drive/collide.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/dynamics.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/episode.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/layout.c": "tests/drive_env/test_bundle_twin.py",
+    "csrc/drive/observe.c": "tests/drive_env/test_observe_twin.py",
+    "csrc/drive/partners.c": "tests/drive_env/test_observe_twin.py",
+    "csrc/drive/segments.c": "tests/drive_env/test_observe_twin.py",
+}
+
+
+def files(*suffixes: str, under: tuple[str, ...] = CODE) -> list[Path]:
+    """Return the source files with these suffixes, without build products."""
+    found = [path for folder in under for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")]
+    return sorted(path for path in found if "__pycache__" not in path.parts and path.name != "_native.c")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+C_FILES = files(".c", under=("csrc",))
+C_SOURCES = files(".c", ".h", under=("csrc",))
+PY_SOURCES = files(".py", under=PACKAGES)
+
+
+def without_comments(text: str) -> str:
+    """Return C code without comments and string contents, lines kept."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+    return pattern.sub(lambda match: "\n" * match.group().count("\n"), text)
+
+
+def offences(path: Path, code: str, pattern: str) -> list[str]:
+    """Return "file:line: text" of all matches."""
+    lines = code.splitlines()
+    return [f"{named(path)}:{i + 1}: {line.strip()}" for i, line in enumerate(lines) if re.search(pattern, line)]
+
+
+# ---- all files ---------------------------------------------------------------------------------------------
+
+
+def test_every_source_begins_with_the_licence() -> None:
+    missing = []
+    for path in [*files(".c", ".h", ".py", ".sh"), *(ROOT / name for name in ("setup.py", "Makefile", ".ci/run"))]:
+        if path.exists():
+            head = "\n".join(path.read_text().splitlines()[:4])
+            if not re.search(r"SPDX-FileCopyrightText: \d{4} the puffervec authors\n.*SPDX-License-Identifier: MIT", head):
+                missing.append(named(path))
+    assert missing == []
+
+
+def test_files_are_short() -> None:
+    too_long = {named(path): n for path in files(".c", ".h", ".py") if (n := len(path.read_text().splitlines())) >= MOST_LINES}
+    assert too_long == {}
+
+
+def test_no_tabs_and_no_trailing_blanks() -> None:
+    found = [offence for path in files(".c", ".h", ".py") for offence in offences(path, path.read_text(), r"\t|[ ]$")]
+    assert found == []
+
+
+def test_text_is_ascii_where_a_compiler_reads_it() -> None:
+    assert [named(path) for path in C_SOURCES if not path.read_bytes().isascii()] == []
+
+
+# ---- C -----------------------------------------------------------------------------------------------------
+
+
+def test_atomics_stand_in_the_channel_only() -> None:
+    atomics = r"__atomic_|__sync_|stdatomic|_Atomic|\bvolatile\b|atomic_thread_fence"
+    found = []
+    for path in C_SOURCES:
+        if named(path) in ("csrc/channel.c", "csrc/channel.h"):
+            continue
+        code = without_comments(path.read_text())
+        if named(path) == "csrc/probe.c":  # a fault that spins for ever must not be optimized away
+            code = code.replace("volatile int forever", "")
+        found += offences(path, code, atomics)
+    assert found == []
+
+
+def test_the_channels_fences_are_in_its_four_helpers() -> None:
+    header = without_comments((ROOT / "csrc/channel.h").read_text())
+    assert len(re.findall(r"__atomic_\w+", header.replace("__ATOMIC", ""))) == 4
+    assert "__atomic_" not in without_comments((ROOT / "csrc/channel.c").read_text())
+
+
+def env_files() -> list[Path]:
+    """Return the files of envs that run in a worker."""
+    found = [ROOT / "csrc/probe.c", *files(".c", ".h", under=("csrc/tag", "csrc/drive"))]
+    return [path for path in found if named(path) not in NO_STEP_CODE]
+
+
+def env_code(path: Path) -> str:
+    """An env's code without comments; of the probe also without its faults, which break all rules on purpose."""
+    text = path.read_text()
+    if path.name == "probe.c":
+        text = re.sub(r"// ---- 5\. faults.*?(?=// ---- 6\.)", "", text, flags=re.DOTALL)
+        assert "FAULT_OOM: " not in text
+    return without_comments(text)
+
+
+def test_envs_allocate_nothing_print_nothing_and_read_no_clock() -> None:
+    forbidden = (
+        r"\b(malloc|calloc|realloc|free|alloca|posix_memalign|aligned_alloc|mmap|printf|fprintf|puts|fopen|open|read|write"
+        r"|clock_gettime|gettimeofday|time|clock|rand|srand|random|drand48|getenv|pthread_\w+|sleep|usleep|nanosleep|system|longjmp)\s*\("
+    )
+    assert [offence for path in env_files() for offence in offences(path, env_code(path), forbidden)] == []
+
+
+def test_envs_have_no_writable_globals() -> None:
+    """State lives in the block; a static that is not const would be shared between blocks."""
+    declared = r"^static (?!inline\b)(?!.*\bconst\b)(?!.*\().*[;={]"
+    assert [offence for path in env_files() for offence in offences(path, env_code(path), declared)] == []
+
+
+def test_no_wall_clock() -> None:
+    assert [
+        o for path in C_SOURCES for o in offences(path, without_comments(path.read_text()), r"CLOCK_REALTIME|\btime\(")
+    ] == []
+
+
+def test_headers_are_guarded_and_include_base_first() -> None:
+    for path in files(".h", under=("csrc",)):
+        text = without_comments(path.read_text())
+        assert text.count("#pragma once") == 1, named(path)
+
+
+@pytest.fixture(scope="module")
+def compiler() -> str:
+    source_folder()
+    import shutil
+
+    for name in ("gcc", "cc"):
+        if shutil.which(name):
+            return name
+    pytest.skip("no C compiler")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-O2", "-o", "/dev/null", "-c"], ["-DPV_NO_FUTEX", "-fsyntax-only"], ["-DPV_DEBUG", "-fsyntax-only"]],
+    ids=["release", "no futex", "debug"],
+)
+def test_the_compiler_has_nothing_to_say(compiler: str, arguments: list[str]) -> None:
+    """The release build in full, since some warnings need the optimizer."""
+    running = [
+        subprocess.Popen(
+            [compiler, *C_FLAGS, *arguments, str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for path in C_FILES
+    ]
+    said = [process.communicate(timeout=120)[0] for process in running]
+    assert "".join(said) == ""
+    assert all(process.returncode == 0 for process in running)
+
+
+def test_headers_stand_alone(compiler: str) -> None:
+    for path in files(".h", under=("csrc",)):
+        done = subprocess.run(
+            [compiler, *C_FLAGS, "-Wno-unused-function", "-fsyntax-only", "-x", "c", "-"],
+            input=f'#include "{path}"\n', capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.stderr == "", named(path)
+
+
+# ---- Python ------------------------------------------------------------------------------------------------
+
+
+def test_an_import_loads_nothing_heavy() -> None:
+    """Neither at the start, nor before a name is used; the names that need no torch do not load it."""
+    script = (
+        "import sys, puffervec\n"
+        "heavy = 'torch numpy gymnasium psutil multiprocessing cffi rich tyro safetensors puffervec._native'\n"
+        "print(sorted(set(heavy.split()) & set(sys.modules)))\n"
+        "with puffervec.make('tag_grid', num_envs=2, num_workers=1) as vec:\n"
+        "    vec.reset(0); vec.step([0] * vec.num_agents)\n"
+        "print(sorted({'torch', 'gymnasium', 'rich', 'tyro', 'safetensors', 'matplotlib'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert (done.stdout.split("\n")[:2], done.stderr) == (["[]", "[]"], "")
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield (module, at the top of the file) of every import."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node in tree.body
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node in tree.body
+
+
+def test_torch_is_imported_by_the_trainer_only() -> None:
+    users = {named(path) for path in PY_SOURCES for module, _ in imports(path) if module.split(".")[0] == "torch"}
+    assert all(name.startswith("puffervec/train/") for name in users), users
+
+
+def test_extras_are_imported_where_they_are_used() -> None:
+    """At the top of a file they would break the import for all who do not have them."""
+    extras = {
+        "matplotlib",
+        "tensorboard",
+        "wandb",
+        "optuna",
+        "pettingzoo",
+        "stable_baselines3",
+        "imageio",
+        "huggingface_hub",
+        "onnx",
+    }
+    found = [
+        f"{named(path)}: {module}"
+        for path in PY_SOURCES
+        for module, top in imports(path)
+        if top and module.split(".")[0] in extras
+    ]
+    assert found == []
+
+
+def test_no_pickle_no_eval_no_shell_no_wall_clock() -> None:
+    found = []
+    for path in PY_SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                shell = any(keyword.arg == "shell" for keyword in node.keywords)
+                if called in ("eval", "exec", "compile", "time.time", "os.system", "os.popen", "__import__") or shell:
+                    found.append(f"{named(path)}:{node.lineno}: {called}")
+        found += [
+            f"{named(path)}: {module}"
+            for module, _ in imports(path)
+            if module.split(".")[0] in ("pickle", "marshal", "shelve", "dill")
+        ]
+    assert found == []
+
+
+# ---- the mirror --------------------------------------------------------------------------------------------
+
+
+def test_every_source_has_a_test_that_names_it() -> None:
+    """A file under tests/ is called after it, or its head or text says which file it is about."""
+    tests = {path: path.read_text() for path in files(".py", under=("tests",)) if path.name != Path(__file__).name}
+    names = {path.name for path in tests}
+    unseen = []
+    for path in [*C_FILES, *PY_SOURCES]:
+        if path.name in ("__init__.py", "__main__.py"):
+            continue
+        prefix = "drive_" if "drive" in named(path) else ""
+        called_after_it = {f"test_{path.stem}.py", f"test_{prefix}{path.stem}.py"} & names
+        together = TESTED_TOGETHER.get(named(path))
+        if together is not None and (ROOT / together).exists():
+            continue
+        if not called_after_it and not any(named(path) in text for text in tests.values()):
+            unseen.append(named(path))
+    assert unseen == []

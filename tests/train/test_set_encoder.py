@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pytest
+import torch
+
+from puffervec.train import set_encoder
+from puffervec.train.set_encoder import HIDDEN, WIDTH, encode_set, encode_set_plain, max_over_objects
+
+
+def weights(features: int, hidden: int = HIDDEN, width: int = WIDTH) -> tuple[torch.Tensor, torch.Tensor]:
+    r = torch.Generator().manual_seed(1)
+    return (
+        torch.randn(hidden, features + 1, generator=r).requires_grad_(),
+        torch.randn(width, hidden, generator=r).requires_grad_(),
+    )
+
+
+def objects(*shape: int) -> torch.Tensor:
+    """Random objects, a third of the slots empty."""
+    r = torch.Generator().manual_seed(2)
+    x = torch.randn(*shape, generator=r)
+    x[torch.rand(shape[:-1], generator=r) < 0.33] = 0
+    return x
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(7, 5, 3), (1, 1, 1), (33, 64, 31), (2, 9, 6, 7), (3, 4)])
+def test_kernel_equals_the_plain_form(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    x = objects(*shape).to(dtype)
+    fused, plain = weights(shape[-1]), weights(shape[-1])
+    out, expected = encode_set(x, *fused), encode_set_plain(x, *plain)
+    assert out.shape == (*shape[:-2], WIDTH) and "Fused" in type(out.grad_fn).__name__ + str(out.grad_fn.next_functions)
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
+    grad = torch.randn(out.shape, generator=torch.Generator().manual_seed(3))
+    out.backward(grad)
+    expected.backward(grad)
+    for got, want in zip(fused, plain, strict=True):
+        torch.testing.assert_close(got.grad, want.grad, rtol=1e-3, atol=1e-3)
+
+
+def test_a_slice_of_a_wide_row() -> None:
+    """Fields are parts of longer rows: the kernel reads them where they are."""
+    wide = objects(6, 2 + 4 * 3 + 5)
+    part = wide[:, 2:14].view(6, 4, 3)
+    torch.testing.assert_close(encode_set(part, *weights(3)), encode_set_plain(part, *weights(3)), rtol=1e-4, atol=1e-4)
+
+
+def test_no_rows_and_no_gradient() -> None:
+    first, second = weights(3)
+    assert encode_set(objects(0, 4, 3), first, second).shape == (0, WIDTH)
+    with torch.no_grad():
+        out = encode_set(objects(5, 4, 3), first, second)
+    assert not out.requires_grad
+    torch.testing.assert_close(out, encode_set_plain(objects(5, 4, 3), first, second), rtol=1e-4, atol=1e-4)
+
+
+def test_other_widths_take_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_encoder._Fused, "apply", None)  # Calling it would fail.
+    first, second = weights(3, hidden=8, width=16)
+    assert encode_set(objects(5, 4, 3), first, second).shape == (5, 16)
+    assert encode_set(objects(5, 4, 3).requires_grad_(), *weights(3)).shape == (5, WIDTH)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_pool_gradient_is_that_of_amax(dtype: torch.dtype) -> None:
+    x = torch.randn(5, 7, 3, dtype=torch.float64).to(dtype)
+    x[0, 1] = x[0, 4] = 9.0  # a tie: the two share the gradient
+    grad = torch.randn(5, 3, dtype=torch.float64).to(dtype)
+    ours, reference = x.clone().requires_grad_(), x.clone().requires_grad_()
+    max_over_objects(ours).backward(grad)
+    reference.amax(-2).backward(grad)
+    torch.testing.assert_close(ours.grad, reference.grad)
+
+
+def test_pool_twice_backward() -> None:
+    """Saved tensors are not overwritten by the backward pass."""
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    pooled = max_over_objects(x)
+    first = torch.autograd.grad(pooled.sum(), x, retain_graph=True)[0]
+    second = torch.autograd.grad(pooled.sum(), x)[0]
+    torch.testing.assert_close(first, second)
