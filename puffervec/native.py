@@ -65,9 +65,8 @@ class NativeEnv:
         if isinstance(settings, self.config):
             return settings
         if settings is not None and not isinstance(settings, Mapping):
-            raise ConfigError(
-                f"settings of {self.name} are {settings!r}, a {type(settings).__name__}: give a mapping, or a {self.config.__name__}"
-            )
+            found = f"{settings!r} ({type(settings).__name__})"
+            raise ConfigError(f"settings of {self.name} are {found}: give a mapping or a {self.config.__name__}")
         known = {f.name: f for f in dataclasses.fields(self.config)}
         given = dict(settings or {})
         for name, value in given.items():

@@ -458,7 +458,7 @@ class VectorEnv:
         return self._buffer[offset : offset + self._slab.transfer_bytes]
 
     def _command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
-        """Send a command to one worker, and wait for it. On the line of `half`, which must have no turn under way; the other may."""
+        """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
         lib.pv_turn_send_one(self._slab, worker, half, semaphore, first, count, self._waiter)
         self._sent_one(worker, half)
         self._await_one(worker, half, self.settings.timeout_s)

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
 import psutil
 import pytest
@@ -56,38 +55,35 @@ def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _children() -> list[str]:
-    found = []
+def _children() -> Counter[str]:
+    found: Counter[str] = Counter()
     for process in psutil.Process().children(recursive=True):
         try:
             command = " ".join(process.cmdline())
         except psutil.Error:
             continue
         if not any(helper in command for helper in HELPERS):
-            found.append(f"{process.pid}: {process.status()} {command}")
-    return sorted(found)
+            found[f"process {process.pid}: {process.status()} {command}"] += 1
+    return found
 
 
 def _files() -> Counter[str]:
     """Open descriptors by what they are; numbers of pipes and the like are left out, since they differ each time."""
-    kinds: Counter[str] = Counter()
+    found: Counter[str] = Counter()
     for fd in os.listdir("/proc/self/fd"):
         try:
             target = os.readlink(f"/proc/self/fd/{fd}")
         except OSError:
             continue
         if KEPT_FILES not in target:
-            kinds[target.split(":[")[0]] += 1
-    return kinds
+            found["open file " + target.split(":[")[0]] += 1
+    return found
 
 
-def _held() -> dict[str, Any]:
-    return {
-        "child processes": _children(),
-        "threads": sorted(thread.name for thread in threading.enumerate()),
-        "open files": _files(),
-        "names in /dev/shm": sorted(os.listdir("/dev/shm")),
-    }
+def _held() -> Counter[str]:
+    """Return what this process holds: children, threads, open files; and the names in /dev/shm."""
+    threads = Counter(f"thread {thread.name}" for thread in threading.enumerate())
+    return _children() + _files() + threads + Counter(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))
 
 
 @pytest.fixture(scope="session")
@@ -100,11 +96,10 @@ def helpers_of_multiprocessing() -> None:
 @pytest.fixture
 def no_leaks(helpers_of_multiprocessing: None) -> Iterator[None]:
     """Fail if the test leaves a process, a thread, an open file or a name in /dev/shm behind."""
-    gc.collect()
     before = _held()
     yield
-    gc.collect()
     give_up = time.monotonic() + 5.0
-    while (after := _held()) != before and time.monotonic() < give_up:
+    while (left := _held() - before) and time.monotonic() < give_up:
+        gc.collect()  # a failed test's traceback, or a cycle that is the test's own
         time.sleep(0.02)  # a dead process may take a moment to leave the table
-    assert after == before
+    assert not left

@@ -27,7 +27,8 @@ WAYS: list[dict[str, Any]] = [
     {"backend": "serial", "num_buffers": 2, "split": "envs"},
     {"backend": ManyInOne, "num_workers": 5},
     *({"backend": "threading", **layout} for layout in LAYOUTS),
-    *({"backend": "multiprocessing", **layout} for layout in LAYOUTS),
+    {"backend": "multiprocessing", "num_workers": 2},  # spawn, the default; forkserver starts faster
+    *({"backend": "multiprocessing", "start_method": "forkserver", **layout} for layout in LAYOUTS),
 ]
 
 

@@ -25,7 +25,8 @@ def _no_leaks(no_leaks: None) -> None:
 
 
 def make(backend: str = "serial", kwargs: dict[str, Any] | None = None, **settings: Any) -> VectorEnv:
-    return puffervec.make("probe", kwargs, backend=backend, **settings)
+    """Workers are forked from a server, which is faster than the default."""
+    return puffervec.make("probe", kwargs, backend=backend, start_method="forkserver", **settings)
 
 
 # ---- attributes and what is returned -----------------------------------------------------------------------
@@ -483,7 +484,14 @@ def test_turns_wrap(backend: str, buffers: int, workers: int, split: str) -> Non
     for kind in (wrapping(backend), "serial"):
         count = "auto" if kind == "serial" else workers
         with puffervec.make(
-            "probe", kwargs, backend=kind, num_envs=4, num_buffers=buffers, num_workers=count, split=split
+            "probe",
+            kwargs,
+            backend=kind,
+            num_envs=4,
+            num_buffers=buffers,
+            num_workers=count,
+            split=split,
+            start_method="forkserver",
         ) as vec:
             table = table or action_table(vec, 64)
             shown.append(run(vec, 64, table, seed=3, every=8))

@@ -175,6 +175,7 @@ static int start_bundle(drive_turn* turn) {
     env->step = 0;
     env->over = 0;
     memset((uint8_t*)env + sizeof *env, 0, turn->layout->env_bytes - sizeof *env);
+    memset(turn->block->rows[0].agent_types + turn->first_row, 0, turn->layout->agents); // cars are the only type
     int code = drive_bundle_fill(turn);
     if (code) return code;
     for (uint32_t slot = 0; slot < env->slots; slot++) {

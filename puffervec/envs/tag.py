@@ -66,9 +66,8 @@ def _build(config: TagGridConfig) -> EnvData:
     start_x = _starts(config, config.starting_location_x, "starting_location_x")
     start_y = _starts(config, config.starting_location_y, "starting_location_y")
     if start_x.shape != start_y.shape:
-        raise ConfigError(
-            f"tag_grid: starting_location_x has shape {start_x.shape} and starting_location_y {start_y.shape}: give both, of one shape"
-        )
+        shapes = f"{start_x.shape} and {start_y.shape}"
+        raise ConfigError(f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: give both, of one shape")
     return EnvData(params={"start_x": start_x, "start_y": start_y})
 
 

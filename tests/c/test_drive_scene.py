@@ -69,7 +69,7 @@ def test_every_cut_is_refused(data: bytes) -> None:
 
 def test_any_word_may_be_anything(data: bytes) -> None:
     fenced = Fenced(len(data))
-    words = (0, 1, 63, 64, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800000, 0x7FC00000)
+    words = (0, 1, 64, 1000, 2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800000, 0x7FC00000)
     refused = 0
     for at in range(len(data) // 4):
         for word in words:
@@ -115,6 +115,8 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
     assert "valid_vehicles" in changed(64 + 20, np.uint32(99)) and "object_count" in changed(64 + 24, np.uint32(99))
     candidates_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["candidates"])[0])
     assert "candidates" in changed(candidates_at, np.uint16(65535))
+    swapped = np.frombuffer(data, np.uint16, 2, candidates_at)[::-1].copy().view(np.uint32)[0]
+    assert "ascending indices of the cell's type" in changed(candidates_at, swapped)
 
 
 def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:
