@@ -197,6 +197,7 @@ void drive_slot_advance(drive_turn* turn) {
         }
         drive_near edges;
         int terminal;
+        drive_prefetch(turn, row);
         drive_observe_edges(turn, row, &edges);
         float reward = judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &terminal);
         drive_observe(turn, row);

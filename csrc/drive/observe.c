@@ -107,6 +107,19 @@ static void observe_segments(const drive_turn* turn, int type, const drive_pose*
     count_block(turn, 1 + (uint32_t)type, near, drive_segment_count(&turn->scene, type, at->x, at->y, turn->config->range_m));
 }
 
+// Scenes and rows of many envs do not fit in the fast caches, and each look-up waits for the one before it (cell, list,
+// segments), so they are asked for ahead of their use.
+void drive_prefetch(const drive_turn* turn, uint32_t row) {
+    const drive_agents* agents = &turn->agents;
+    uint32_t end = turn->slot->row + turn->slot->count, next = row + 1, after = row + 2;
+    if (after < end && agents->flags[after] & DRIVE_ACTIVE)
+        drive_prefetch_cell(&turn->scene, agents->x[after], agents->y[after]);
+    if (next >= end || !(agents->flags[next] & DRIVE_ACTIVE)) return;
+    drive_prefetch_lists(&turn->scene, agents->x[next], agents->y[next]);
+    const uint8_t* out = (const uint8_t*)row_at(turn, next);
+    for (uint64_t at = 0; at < turn->block->rows[0].observation_bytes; at += DRIVE_CACHE_LINE) __builtin_prefetch(out + at, 1);
+}
+
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
     uint32_t k = (uint32_t)turn->config->edges;
     drive_pose at = pose_of(turn, row);

@@ -22,15 +22,19 @@ DRIVE_INLINE float square_of(const drive_scene* scene, uint32_t s, float x, floa
     return segment_square(scene->x[s], scene->y[s], scene->ux[s], scene->uy[s], scene->half[s], x, y);
 }
 
-// Candidates of the point's cell, or NULL where the index does not answer.
-DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
-                                       uint32_t* count) {
+// The point's cell, or NULL outside the grid.
+DRIVE_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
     const pv_scene* head = scene->head;
     float column = (x - head->grid_x0_m) * scene->cells_per_m, line = (y - head->grid_y0_m) * scene->cells_per_m;
     int inside = column >= 0.0f && line >= 0.0f && column < (float)head->grid_nx && line < (float)head->grid_ny;
-    if (!inside || k > scene->index_k[type] || range_m > scene->index_range_m) return NULL;
-    const pv_cell* cell = &scene->cells[(uint64_t)(uint32_t)line * head->grid_nx + (uint32_t)column];
-    if (cell->first == PV_CELL_EMPTY) return NULL;
+    return inside ? &scene->cells[(uint64_t)(uint32_t)line * head->grid_nx + (uint32_t)column] : NULL;
+}
+
+// Candidates of the point's cell, or NULL where the index does not answer.
+DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
+                                       uint32_t* count) {
+    const pv_cell* cell = cell_at(scene, x, y);
+    if (!cell || cell->first == PV_CELL_EMPTY || k > scene->index_k[type] || range_m > scene->index_range_m) return NULL;
     uint32_t first = cell->first;
     for (int t = 0; t < type; t++) first += cell->count[t];
     *count = cell->count[type];
@@ -159,4 +163,17 @@ PV_CLONES uint32_t drive_segment_count(const drive_scene* scene, int type, float
         count += (uint32_t)(square_of(scene, s, x, y) <= radius_m * radius_m);
     }
     return count;
+}
+
+void drive_prefetch_cell(const drive_scene* scene, float x, float y) {
+    const pv_cell* cell = cell_at(scene, x, y);
+    if (cell) __builtin_prefetch(cell);
+}
+
+void drive_prefetch_lists(const drive_scene* scene, float x, float y) {
+    const pv_cell* cell = cell_at(scene, x, y);
+    if (!cell || cell->first == PV_CELL_EMPTY) return;
+    const uint8_t* list = (const uint8_t*)&scene->candidates[cell->first];
+    uint32_t bytes = 2 * ((uint32_t)cell->count[0] + cell->count[1] + cell->count[2]);
+    for (uint32_t at = 0; at < bytes; at += DRIVE_CACHE_LINE) __builtin_prefetch(list + at);
 }

@@ -18,7 +18,8 @@
 #define DRIVE_ACCELERATIONS 7
 #define DRIVE_STEERINGS 13
 #define DRIVE_ACTIONS (DRIVE_ACCELERATIONS * DRIVE_STEERINGS)
-#define DRIVE_MAX_K 64        // nearest objects or segments of one kind
+#define DRIVE_MAX_K 64 // nearest objects or segments of one kind
+#define DRIVE_CACHE_LINE 64
 #define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene
 
 // Agent flags.
@@ -218,6 +219,10 @@ uint32_t drive_segments_within(const drive_scene* scene, int type, float x, floa
                                uint32_t* index); // all of them
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
+// Hints that a point will soon be asked for: first the cell, then, with the cell there, its lists.
+void drive_prefetch_cell(const drive_scene* scene, float x, float y);
+void drive_prefetch_lists(const drive_scene* scene, float x, float y);
+
 // partners.c: the k nearest bodies, not that of `row`; writes k entries to out
 void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k, float range_m,
                           const drive_scratch* scratch, float* out, drive_near* near);
@@ -226,8 +231,9 @@ uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float ra
 // observe.c
 void drive_describe_observation(const pv_drive_config* config, pv_group_spec* group);
 void drive_observe_edges(const drive_turn* turn, uint32_t row,
-                         drive_near* edges);              // writes the row's edges, hands them to the judge
-void drive_observe(const drive_turn* turn, uint32_t row); // writes the rest of the row
+                         drive_near* edges);               // writes the row's edges, hands them to the judge
+void drive_prefetch(const drive_turn* turn, uint32_t row); // hints that the rows after `row` come next
+void drive_observe(const drive_turn* turn, uint32_t row);  // writes the rest of the row
 
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows

@@ -67,7 +67,7 @@ def _build(config: TagGridConfig) -> EnvData:
     start_y = _starts(config, config.starting_location_y, "starting_location_y")
     if start_x.shape != start_y.shape:
         shapes = f"{start_x.shape} and {start_y.shape}"
-        raise ConfigError(f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: give both, of one shape")
+        raise ConfigError(f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: give both alike")
     return EnvData(params={"start_x": start_x, "start_y": start_y})
 
 
