@@ -44,10 +44,14 @@ class WorkerTask:
 
 
 def _protect() -> None:
-    """Leave Ctrl-C to the learner, end with it, and keep traces of crashes."""
+    """Leave Ctrl-C and SIGTERM to the learner, end with it, and keep traces of crashes."""
     from puffervec._ffi import lib
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        # A group of its own: a Ctrl-C or SIGTERM for the learner's whole group must not take the workers from under it while it
+        # saves. They end with the learner in any case.
+        os.setpgid(0, 0)
     faulthandler.enable()
     if hasattr(signal, "SIGUSR1"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)

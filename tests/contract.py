@@ -178,17 +178,22 @@ class EnvContract:
                 own = {g.name: table[g.name][:, 3 * g.agents : 4 * g.agents] for g in many.spec.groups}
                 one.step(actions_of(one, own, step, 0))
 
-    @pytest.mark.parametrize("when", [0, 1, 50, 133])
-    def test_save_and_load_equal_never_saved(self, when: int) -> None:
+    @pytest.mark.parametrize("when", [0, 1, 50, 133, "at an end"])
+    def test_save_and_load_equal_never_saved(self, when: int | str) -> None:
+        """Also between a last step and its reset, where an env must remember that it is over."""
         with self.make() as first, self.make(ManyInOne, num_workers=3) as second:
-            table = action_table(first, when + 100, seed=6)
+            table = action_table(first, 400, seed=6)
             first.reset(seed=21)
-            for step in range(when):
-                first.step(actions_of(first, table, step, 0))
+            steps = 0
+            while steps < 300 if when == "at an end" else steps < int(when):
+                first.step(actions_of(first, table, steps, 0))
+                steps += 1
+                if when == "at an end" and envs_that_are_over(first).any():
+                    break
             second.load(first.save())
             second.recv()
             recorders = [Recorder(vec, every=1) for vec in (first, second)]
-            for step in range(when, when + 100):
+            for step in range(steps, steps + 100):
                 for vec, recorder in zip((first, second), recorders, strict=True):
                     recorder.add(vec.step(actions_of(vec, table, step, 0))[4])
             digests = [recorder.result() for recorder in recorders]
@@ -248,6 +253,13 @@ class EnvContract:
                     half.block[:] = fill
                 shown.append(run(vec, 60, action_table(vec, 60), seed=1, every=10))
         assert shown[0] == shown[1]
+
+
+def envs_that_are_over(vec: VectorEnv) -> np.ndarray:
+    """Return (envs,) bool: no row of the env goes on, so that its next step is a reset."""
+    rows = vec.halves[0].groups.values()
+    done = [(r.terminals | r.truncations | ~r.masks).reshape(vec.num_envs, -1) for r in rows]
+    return np.concatenate(done, axis=1).all(axis=1)
 
 
 class RowRules:

@@ -192,6 +192,8 @@ def test_close_works_in_every_state_and_twice(backend: str, state: str) -> None:
         vec.send([1, 1])
     vec.close()
     vec.close()
+    if backend != "multiprocessing":
+        assert [vec._opened[worker].ready for worker in range(vec.num_workers)] == [0, 0]  # their memory is freed
     for call in _every_call(vec):
         with pytest.raises(ClosedError, match="'probe' is closed.*make a new one"):
             call()

@@ -14,16 +14,24 @@
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&             \
     __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
 #define PV_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#define DRIVE_HAS_CLONES
 #else
 #define PV_CLONES
 #endif
 
 #define DRIVE_INLINE static inline __attribute__((always_inline))
 
-// The compiler splits these where the machine's vectors are shorter.
+// Loops go over LANES entries at a time. Where the compiler does not see the vectors, they are written out as PIECES of WIDTH.
+// Wider ones than the target has would be taken apart element by element, so WIDTH is what all machines have, or AVX2's where a
+// variant for AVX2 exists (x86 machines older than that, of before 2013, take twice the time).
 #define LANES 16
-typedef int32_t drive_i16 __attribute__((vector_size(4 * LANES)));
-typedef float drive_f16 __attribute__((vector_size(4 * LANES)));
+#if defined(DRIVE_HAS_CLONES) || defined(__AVX2__)
+#define WIDTH 8
+#else
+#define WIDTH 4
+#endif
+#define PIECES (LANES / WIDTH)
+typedef int32_t drive_vector __attribute__((vector_size(4 * WIDTH)));
 
 #define DRIVE_PI 3.14159265358979f
 

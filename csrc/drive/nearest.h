@@ -20,7 +20,7 @@ DRIVE_INLINE int32_t bits_of(float v) {
 }
 
 // later[i][lane] is 1 for the lanes behind lane i.
-static const drive_i16 later[LANES] = {
+static const int32_t later[LANES][LANES] = {
     {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
     {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
     {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -28,7 +28,7 @@ static const drive_i16 later[LANES] = {
     {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1},
     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1},
     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1},
-    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
 // order[r] = position of the r-th smallest of n keys (at most RANKED), equal ones by position: an entry before precedes key j
@@ -36,28 +36,23 @@ static const drive_i16 later[LANES] = {
 // holds FAR_BITS behind the last one and order has room.
 DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
     for (uint32_t j = 0; j < n; j += LANES) {
-        drive_i16 key, even = {0}, odd = {0};
+        drive_vector key[PIECES], or_equal[PIECES], rank[PIECES];
         int32_t ranks[LANES];
-        memcpy(&key, keys + j, sizeof key);
-        drive_i16 or_equal = key + 1;
-#pragma GCC unroll 4
-        for (uint32_t i = 0; i < j; i += 2) {
-            even -= keys[i] < or_equal;
-            odd -= keys[i + 1] < or_equal;
+        memcpy(key, keys + j, sizeof key);
+        for (int p = 0; p < PIECES; p++) rank[p] = (drive_vector){0};
+        for (int p = 0; p < PIECES; p++) or_equal[p] = key[p] + 1;
+        for (uint32_t i = 0; i < j; i++) {
+            for (int p = 0; p < PIECES; p++) rank[p] -= keys[i] < or_equal[p];
         }
-#pragma GCC unroll 8
-        for (uint32_t i = 0; i < LANES; i += 2) {
-            even -= keys[j + i] < key + later[i];
-            odd -= keys[j + i + 1] < key + later[i + 1];
+        for (uint32_t i = 0; i < LANES; i++) {
+            drive_vector behind[PIECES];
+            memcpy(behind, later[i], sizeof behind);
+            for (int p = 0; p < PIECES; p++) rank[p] -= keys[j + i] < key[p] + behind[p];
         }
-#pragma GCC unroll 4
-        for (uint32_t i = j + LANES; i < n; i += 2) {
-            even -= keys[i] < key;
-            odd -= keys[i + 1] < key;
+        for (uint32_t i = j + LANES; i < n; i++) {
+            for (int p = 0; p < PIECES; p++) rank[p] -= keys[i] < key[p];
         }
-        even += odd;
-        memcpy(ranks, &even, sizeof even);
-#pragma GCC unroll 16
+        memcpy(ranks, rank, sizeof rank);
         for (uint32_t i = 0; i < LANES; i++) order[ranks[i]] = j + i;
     }
 }

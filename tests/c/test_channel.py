@@ -32,7 +32,10 @@ def waiter(**budgets: int) -> Any:
 
 
 def serve_in_threads(vec: VectorEnv) -> list[threading.Thread]:
-    threads = [threading.Thread(target=lib.pv_worker_run, args=(vec._opened + worker,)) for worker in range(vec.num_workers)]
+    threads = [
+        threading.Thread(target=lib.pv_worker_run, args=(vec._opened + worker,), daemon=True)
+        for worker in range(vec.num_workers)
+    ]
     for thread in threads:
         thread.start()
     return threads

@@ -62,9 +62,8 @@ def test_summary_says_what_to_try(small: Small, capsys: pytest.CaptureFixture[st
 
 def test_drive_end_to_end(small: Small, scene: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Train a few steps on one scene; evaluate the run and a baseline; draw it."""
-    config = small(
-        "drive", env={"scenes": scene, "num_agents": 24}, vec={"num_envs": 2}, train={"horizon": 8, "total_timesteps": 200}
-    )
+    train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 200}
+    config = small("drive", env={"scenes": scene, "num_agents": 24}, vec={"num_envs": 2}, train=train)
     with Trainer(config) as trainer:
         metrics = trainer.train()
         folder = trainer.folder

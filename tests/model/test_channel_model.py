@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The channel's protocol cannot get stuck, each part of it is needed, and csrc/channel.c does things in this order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.model.channel_model import Machine, Protocol
+
+SOURCE = Path(__file__).resolve().parents[2] / "csrc/channel.c"
+
+
+@pytest.mark.parametrize(("halves", "turns"), [(1, 1), (1, 3), (2, 1), (2, 2)])
+def test_nothing_gets_stuck_and_every_turn_runs_once(halves: int, turns: int) -> None:
+    result = Machine(halves, turns, Protocol()).search()
+    assert result.states > 100 * halves * turns
+    assert (result.stuck, result.wrong) == (0, 0)
+
+
+@pytest.mark.parametrize("missing", ["recheck", "turn_seq_cst", "sleeping_seq_cst", "bump", "flag_first"])
+def test_the_search_finds_what_each_part_is_for(missing: str) -> None:
+    result = Machine(1, 2, Protocol(**{missing: False})).search()
+    assert result.stuck > 0
+
+
+def body(name: str) -> str:
+    text = re.sub(r"//[^\n]*", "", SOURCE.read_text())
+    match = re.search(rf"\b{name}\([^;{{]*\) \{{\n(.*?)\n\}}", text, re.DOTALL)
+    assert match is not None, name
+    return match.group(1)
+
+
+def in_order(text: str, *parts: str) -> None:
+    at = -1
+    for part in parts:
+        found = text.find(part, at + 1)
+        assert found > at, f"{part!r} does not follow"
+        at = found
+
+
+def test_the_source_does_what_the_model_says() -> None:
+    """The model checks the protocol; this ties it to the code, where a test at random would miss a change."""
+    in_order(
+        body("pv_publish"),
+        "line->semaphore = semaphore",
+        "pv_store_seq_cst(&line->turn, turn)",
+        "pv_load_seq_cst(&bell->sleeping)",
+        "pv_store_release(&bell->word, bell->word + 1)",
+        "bell_wake(bell)",
+    )
+    in_order(
+        body("pv_wait"),
+        "pv_load_acquire(&bell->word)",
+        "pv_store_seq_cst(&bell->sleeping, 1)",
+        "look_seq_cst(watches, count)",
+        "if (changed < 0)",
+        "bell_sleep(bell, seen, slice_ns)",
+        "pv_store_seq_cst(&bell->sleeping, 0)",
+    )
+    assert "pv_load_seq_cst(&watches[i].line->turn)" in body("look_seq_cst")
+    assert "FUTEX_WAIT, seen" in body("bell_sleep")

@@ -1,0 +1,32 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The README's Python runs as it stands, and its pictures and pages exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_there_are_examples() -> None:
+    assert len(BLOCKS) == 3
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_example_runs(number: int, tmp_path: Path) -> None:
+    code = BLOCKS[number].replace("1_000_000", "100_000")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
+def test_link_leads_somewhere(target: str) -> None:
+    assert (ROOT / target).exists()
