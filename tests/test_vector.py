@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import puffervec
+from puffervec import vector
 from puffervec._ffi import lib
+from puffervec.envs.probe import FAULTS
 from puffervec.errors import CallOrderError, ClosedError, ConfigError
 from puffervec.vector import VectorEnv
 from tests.helpers import Lazy, ManyInOne, action_table, actions_of, run, serial
@@ -174,6 +176,31 @@ def test_a_reset_while_a_turn_is_under_way_waits_and_drops_it(backend: str, buff
             assert vec.half == half
             first = 60 + vec.env_ids[0]
             assert rows[0, [0, 1, 2, 4, 7]].tolist() == [first, 0, 0, 0, 0]
+
+
+def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half 1 is slow: without the wait for it, its command line would be written over while it is read."""
+
+    class Watching:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lib, name)
+
+        def pv_turn_send(self, slab: Any, half: int, semaphore: int, *rest: Any) -> None:
+            if semaphore == lib.PV_RESET:
+                turns = [line(slab, half, half).turn for line in (lib.pv_command_line, lib.pv_status_line)]
+                assert turns[0] == turns[1]
+            lib.pv_turn_send(slab, half, semaphore, *rest)
+
+    monkeypatch.setattr(vector, "lib", Watching())
+    kwargs = {"fault": FAULTS.index("slow"), "fault_env": 1, "fault_step": 1}
+    with make("threading", kwargs, num_envs=2, num_buffers=2, num_workers=2) as vec:
+        vec.async_reset(0)
+        for _ in range(2):
+            vec.recv()
+        vec.send([1])
+        vec.send([1])
+        vec.async_reset(5)
+        assert [vec.recv()[0][0, 0] for _ in range(2)] == [5, 6]
 
 
 # ---- closing -----------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class ObjectSetPolicy(nn.Module):
                 part = obs[name]
             else:
                 part = obs[..., column : column + math.prod(shape)].view(*obs.shape[:-1], *(shape or (1,)))
-            pooled.append(self.encoders[name](part))
+            pooled.append(self.encoders[name](part if len(shape) == 2 else part.to(torch.get_default_dtype())))
         heads, value = self.output(self.trunk(torch.cat(pooled, dim=-1)))
         return masked(heads, action_mask), value, state
 

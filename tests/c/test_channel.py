@@ -97,6 +97,8 @@ def test_a_worker_that_does_not_answer_is_named_after_a_slice(vec: VectorEnv) ->
     assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == -2  # worker 1 now
     assert lib.pv_turn_recv(vec._slab, 0, 1, mine, SLICE_NS, 1) == -2  # resumed: at the futex, no new wait
     assert (mine.waits, mine.sleeps) == (2, 3)
+    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 1) == -2  # worker 0 is past: the wait for worker 1 is a new one
+    assert (mine.waits, mine.sleeps) == (3, 4)
     lib.pv_worker_serve(vec._opened + 1, 0)
     assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
     assert lib.pv_status_line(vec._slab, 0, 0).bell.sleeping == 0
