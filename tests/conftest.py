@@ -19,7 +19,7 @@ import pytest
 
 import puffervec
 
-LONGEST_TEST_S = 120
+LONGEST_TEST_S = 300
 LONGEST_SLOW_TEST_S = 3600
 # Long-lived helpers of multiprocessing, started once per session; and the small arenas that its heap keeps for reuse.
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")

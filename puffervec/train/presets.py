@@ -24,7 +24,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "value_coef": 0.5,
             "entropy_coef": 0.005,
             "total_timesteps": 100_000_000,
-            "time_limit_s": 480.0,
+            "time_limit_s": 420.0,
         },
         "policy": {"hidden": (128, 128)},
     },
