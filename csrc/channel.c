@@ -19,8 +19,9 @@ _Static_assert(sizeof(pv_line) == PV_LINE_BYTES, "a line fills its two cache lin
 #define PV_PAUSES 20
 #define PV_YIELDS 200
 #define PV_SLOW_YIELD_NS 100000
-#define PV_SKIP_WAITS 2000
-#define PV_NAP_NS 50000 // without a futex: sleep this long between looks
+#define PV_SKIP_FIRST 16  // waits without yields after one slow yield ...
+#define PV_SKIP_MOST 2000  // ... and when slow ones keep coming
+#define PV_NAP_NS 50000   // without a futex: sleep this long between looks
 
 uint64_t pv_now_ns(void) {
     struct timespec now;
@@ -90,6 +91,13 @@ static int look_seq_cst(const pv_watch* watches, int count) {
     return -1;
 }
 
+// A slow yield is a hiccup, our own other worker on this core, or foreign load; only the next ones tell.
+static void slow_yield(pv_waiter* waiter) {
+    waiter->penalty = waiter->penalty * 2 < PV_SKIP_FIRST ? PV_SKIP_FIRST : waiter->penalty * 2;
+    if (waiter->penalty > PV_SKIP_MOST) waiter->penalty = PV_SKIP_MOST;
+    waiter->skip_yields = waiter->penalty;
+}
+
 static int climb_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
     uint32_t yields = waiter->yields ? waiter->yields : PV_YIELDS;
     uint64_t before_ns = pv_now_ns();
@@ -98,9 +106,13 @@ static int climb_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
         int changed = look(watches, count);
         uint64_t now_ns = pv_now_ns();
         // The peer working next to us also makes a yield long, so a slow yield counts only if it brought no news.
-        if (changed >= 0) return changed;
-        if (now_ns - before_ns > PV_SLOW_YIELD_NS) {
-            waiter->skip_yields = PV_SKIP_WAITS;
+        int slow = now_ns - before_ns > PV_SLOW_YIELD_NS;
+        if (changed >= 0) {
+            if (!slow) waiter->penalty /= 2;
+            return changed;
+        }
+        if (slow) {
+            slow_yield(waiter);
             return -1;
         }
         before_ns = now_ns;

@@ -26,8 +26,9 @@
 // kernel yet is turned away there. Each word has one writer: turn, semaphore and bell.word the sender, sleeping the sleeper.
 //
 // Waiting climbs a ladder: some pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
-// futex with a slice of at most 20 ms. A yield that took over 100 us means that somebody else's work runs here: each further yield
-// would hand it a whole scheduler slice, so this waiter skips yields for its next 2,000 waits.
+// futex with a slice of at most 20 ms. A yield that took over 100 us and brought no news may mean that somebody else's work runs
+// here: each further yield would hand it a whole scheduler slice. So this waiter skips yields for its next 16 waits, twice as many
+// after each further slow yield, up to 2,000; a wait that ends by yielding halves what the next slow one costs.
 #pragma once
 
 #include "base.h"
@@ -67,6 +68,7 @@ typedef struct pv_line {
 // How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for tests and benchmarks.
 typedef struct pv_waiter {
     uint32_t skip_yields; // waits left in which yields are skipped
+    uint32_t penalty;     // how many were skipped after the last slow yield
     uint32_t pauses, yields; // budgets; 0 means the default of 20 and 200
     uint64_t waits, sleeps, wakes_sent;
 } pv_waiter;

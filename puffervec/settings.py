@@ -34,6 +34,11 @@ class VectorSettings:
     timeout_s: float
     start_method: str
 
+    @property
+    def learner_pauses(self) -> int:
+        """Pauses before the learner yields its core, 0 for the default: only one where the workers need every core, its own too."""
+        return 1 if self.num_workers >= usable_cores() else 0
+
 
 def whole(name: str, value: Any, low: int, high: int = MOST_ENVS) -> int:
     """Return `value` as an int in [low, high], or raise ConfigError."""

@@ -82,7 +82,7 @@ class VectorEnv:
         self._buffer[head.config_offset : head.config_offset + len(config)] = config
         self._buffer[head.params_offset : head.params_offset + len(params)] = params
         self._slab = ffi.cast("pv_slab*", ffi.from_buffer(self._buffer))
-        self._waiter = ffi.new("pv_waiter*")
+        self._waiter = ffi.new("pv_waiter*", {"pauses": self.settings.learner_pauses})
 
     def _views(self) -> None:
         head, buffer, spec = self._slab, self._buffer, self.spec
