@@ -36,7 +36,7 @@ class VectorSettings:
 
     @property
     def learner_pauses(self) -> int:
-        """Pauses before the learner yields its core, 0 for the default: only one where the workers need every core, its own too."""
+        """Pauses before the learner yields its core; 0: the default. Only one where the workers need every core."""
         return 1 if self.num_workers >= usable_cores() else 0
 
 
