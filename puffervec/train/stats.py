@@ -26,10 +26,18 @@ class EpisodeWindow:
         self.total = 0
 
     def add(self, batches: Iterable[np.ndarray]) -> None:
-        """Add structured arrays of episode records as `recv` gives them."""
+        """Add structured arrays of episode records as `recv` gives them.
+
+        Records that say that their episode was cut short (`complete` 0: drive's redraw of a bundle) are left out: their agents
+        had no chance to finish.
+        """
         for batch in batches:
+            if "complete" in self.names:
+                batch = batch[batch["values"][:, self.names.index("complete")] > 0]
             self.total += len(batch)
-            columns = [batch["return"], batch["length"]] + [batch["values"][:, i] for i in range(len(self.names))]
+            # A record of several agents holds their mean return; summed here, so that each agent weighs the same in the mean.
+            agents = batch["values"][:, self.names.index("agents")] if self.per_agent else 1.0
+            columns = [batch["return"] * agents, batch["length"]] + [batch["values"][:, i] for i in range(len(self.names))]
             self._rows.extend(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
 
     def means(self) -> dict[str, float]:
