@@ -69,6 +69,7 @@
 // elsewhere the function is compiled once.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
+#define PV_HAS_CLONES
 #define PV_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else
 #define PV_CLONES

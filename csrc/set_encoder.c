@@ -24,8 +24,7 @@ typedef int32_t i16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias
 
 #define SET_INLINE static inline __attribute__((always_inline))
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
-    __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
+#if defined(PV_HAS_CLONES)
 #define SET_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"))) // v3 and v4 have fused multiply-add
 #else
 #define SET_CLONES

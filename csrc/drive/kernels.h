@@ -6,18 +6,10 @@
 // every variant, every compiler and every libm gives the same bits.
 #pragma once
 
+#include "../base.h"
+
 #include <stdint.h>
 #include <string.h>
-
-// PV_CLONES compiles a function several times and lets the loader pick by CPU. It needs ifuncs (glibc) and gcc's attribute, and
-// sanitizers do not survive the resolver; elsewhere the function is compiled once, with the same results.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&             \
-    __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
-#define PV_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
-#define DRIVE_HAS_CLONES
-#else
-#define PV_CLONES
-#endif
 
 #define DRIVE_INLINE static inline __attribute__((always_inline))
 
@@ -25,7 +17,7 @@
 // Wider ones than the target has would be taken apart element by element, so WIDTH is what all machines have, or AVX2's where a
 // variant for AVX2 exists (x86 machines older than that, of before 2013, take twice the time).
 #define LANES 16
-#if defined(DRIVE_HAS_CLONES) || defined(__AVX2__)
+#if defined(PV_HAS_CLONES) || defined(__AVX2__)
 #define WIDTH 8
 #else
 #define WIDTH 4
