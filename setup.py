@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent
 os.chdir(ROOT)
 
 # What an env type of another package is compiled against; installed to puffervec/include.
-PUBLIC_HEADERS = ["base.h", "env.h", "rng.h"]
+PUBLIC_HEADERS = ["base.h", "env.h", "env_helpers.h", "pv_env.h", "pv_ocean.h", "rng.h"]
 
 
 class BuildWithHeaders(build_py):

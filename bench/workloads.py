@@ -47,7 +47,7 @@ class Workload:
 
     def make(self, backend: str, **settings: Any) -> VectorEnv:
         """Return a fresh vector env of this workload, reset with the fixed seed and with the first rows under way."""
-        vec = puffervec.make(self.env, self.kwargs, **{"num_envs": self.num_envs, "backend": backend, **settings})
+        vec = puffervec.make(self.env, env_kwargs=self.kwargs, **{"num_envs": self.num_envs, "backend": backend, **settings})
         vec.async_reset(SEED)
         return vec
 

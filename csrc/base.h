@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* [cffi] */
-#define PV_ABI 1            // bumped when env.h changes incompatibly
+#define PV_ABI 2            // bumped when env.h changes incompatibly
 #define PV_MAX_GROUPS 4     // row groups of one env type
 #define PV_MAX_FIELDS 24    // observation or state fields of one group
 #define PV_MAX_NDIM 3       // axes of one field
@@ -22,7 +22,7 @@
 #define PV_COUNTERS 16      // running counters per block
 #define PV_ERROR_TEXT 4096
 #define PV_LINE_BYTES 128   // two cache lines: the adjacent-line prefetcher pulls pairs
-#define PV_MAX_BUFFERS 2
+#define PV_MAX_BUFFERS 256  // batches that the envs are split into
 #define PV_ALL_ENVS 0xFFFFFFFFu
 
 // Result codes. 0 is success everywhere; anything else comes with a text in the error slot.

@@ -40,6 +40,18 @@ HEADERS = [
     "drive/observe.h",
 ]
 
+# What puffervec/python_block.py defines: an env type whose functions are Python.
+PYTHON_ENV = """
+extern "Python" {
+    uint64_t pv_python_bytes(const pv_context* context, uint32_t env_count);
+    int pv_python_init(pv_block* block);
+    int pv_python_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds);
+    int pv_python_step(pv_block* block);
+    int pv_python_call(pv_block* block);
+    void pv_python_close(pv_block* block);
+}
+"""
+
 MARKED = re.compile(r"/\* \[cffi\] \*/(.*?)/\* \[/cffi\] \*/", re.DOTALL)
 DEFINE = re.compile(r"^(#define \w+ )\(?([^\s()/]+)\)?.*$", re.MULTILINE)
 
@@ -81,6 +93,7 @@ def make_ffi() -> FFI:
     headers = [header for header in HEADERS if (CSRC / header).exists()]
     for header in headers:
         ffi.cdef(declarations(header))
+    ffi.cdef(PYTHON_ENV)
     sanitizers = os.environ.get("PUFFERVEC_SANITIZE", "")
     ffi.set_source(
         "puffervec._native",

@@ -59,7 +59,7 @@ static void bell_wake(const pv_bell* bell) { (void)bell; }
 #endif
 
 static pv_line* line_at(const pv_slab* slab, uint32_t worker, uint32_t half, uint32_t status) {
-    uint64_t index = ((uint64_t)worker * PV_MAX_BUFFERS + half) * 2 + status;
+    uint64_t index = pv_slab_lane(slab, worker, half) * 2 + status;
     return (pv_line*)(void*)pv_slab_at(slab, slab->lines_offset + index * PV_LINE_BYTES);
 }
 
@@ -67,11 +67,17 @@ pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half) { 
 
 pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half) { return line_at(slab, worker, half, 1); }
 
+pv_bell* pv_learner_bell(const pv_slab* slab, uint32_t worker, uint32_t half) {
+    if (!slab->any_order) return &pv_status_line(slab, worker, half)->bell;
+    uint64_t lines = 2 * (uint64_t)slab->num_workers * slab->lanes;
+    return &((pv_line*)(void*)pv_slab_at(slab, slab->lines_offset))[lines].bell;
+}
+
 void pv_publish(pv_line* line, pv_bell* bell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
     line->semaphore = semaphore;
     pv_store_seq_cst(&line->turn, turn); // releases the payload, and is ordered before the look at `sleeping`
     if (PV_UNLIKELY(pv_load_seq_cst(&bell->sleeping))) {
-        pv_store_release(&bell->word, bell->word + 1); // this side is its only writer
+        pv_increment(&bell->word);
         bell_wake(bell);
         waiter->wakes_sent++;
     }

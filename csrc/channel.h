@@ -24,6 +24,8 @@
 // Why no wake-up is lost: the four marked accesses are sequentially consistent, so either the sender sees sleeping = 1, or the
 // sleeper sees the new turn. If the sender sees it, bell.word changes before the wake, so a sleeper that has not reached the
 // kernel yet is turned away there. Each word has one writer: turn, semaphore and bell.word the sender, sleeping the sleeper.
+// Only where the learner takes halves in any order (first come, first served) it waits for many workers at once, and all of them
+// ring one bell: its word is therefore incremented atomically.
 //
 // Waiting climbs a ladder: some pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
 // futex with a slice of at most 20 ms. A yield that took over 100 us and brought no news may mean that somebody else's work runs
@@ -37,15 +39,20 @@
 /* [cffi] */
 // Semaphore values. Commands:
 #define PV_IDLE 0
-#define PV_RESET 1  // argument `seeded`: take seeds from the slab; `count`: 1 if reset masks apply
+#define PV_RESET 1  // argument `seeded`: take seeds from the slab; `count`: 1 if reset masks apply instead
 #define PV_STEP 2
 #define PV_SAVE 3   // envs [first, first + count) into the transfer region
 #define PV_LOAD 4   // ... out of it
 #define PV_PEEK 5   // readable state of env `first` into the transfer region
 #define PV_CLOSE 6
+#define PV_CALL 7   // what the learner asks of Python envs; question and answer stand in the worker's mailbox
 // Status:
 #define PV_DONE 16
 #define PV_FAILED 17 // see the error slot
+
+// Reset masks, one byte per env; 0: the env goes on.
+#define PV_RESET_KEEP 1   // its next episode
+#define PV_RESET_SEEDED 2 // a new seed
 
 #define PV_SLICE_NS 20000000 // longest sleep before a waiter looks around
 
@@ -75,12 +82,14 @@ typedef struct pv_waiter {
 
 pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half);
 pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half);
+// The bell that `worker` rings when it is done with a turn of `half`.
+pv_bell* pv_learner_bell(const pv_slab* slab, uint32_t worker, uint32_t half);
 uint64_t pv_now_ns(void);
 /* [/cffi] */
 
 // The four atomic accesses of the project.
 static inline uint32_t pv_load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-static inline void pv_store_release(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+static inline void pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __ATOMIC_RELEASE); }
 static inline uint32_t pv_load_seq_cst(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
 static inline void pv_store_seq_cst(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
 

@@ -15,9 +15,13 @@
 // nothing, opens nothing, locks nothing and reads no clock. Randomness comes from rng.h only, keyed by the env's seed. The block's
 // rows are already checked: discrete actions are in range and continuous ones finite and clipped (action.c).
 //
-// Rows (see DESIGN in ARCHITECTURE.md): masks[k] is 1 where row k holds a live agent's observation or its last step. Autoreset is
-// next-step: a finished row carries the true last observation; at the next turn its action is ignored and it becomes the reset row
-// (reward 0, flags 0). The env type does this itself, since only it knows which rows restart together.
+// Rows (see DESIGN in ARCHITECTURE.md): masks[k] is 1 where row k holds a live agent's observation or its last step. Autoreset by
+// default is next-step: a finished row carries the true last observation; at the next turn its action is ignored and it becomes the
+// reset row (reward 0, flags 0). `step` does this itself, since only the type knows which rows restart together.
+//
+// The other two modes need nothing of a type whose envs end as a whole (all live rows done at once): in same-step mode the worker
+// keeps the last observations aside and calls reset(mask, NULL) in the same turn; in disabled mode a finished env is not stepped
+// before the learner has reset it. A type whose rows restart one by one sets PV_OWN_AUTORESET and looks at context->autoreset.
 #pragma once
 
 #include "base.h"
@@ -26,6 +30,13 @@
 #define PV_DISCRETE 0       // one index per row, int32
 #define PV_MULTI_DISCRETE 1 // several indices per row, int32
 #define PV_CONTINUOUS 2     // float32 per row and dim, clipped to [low, high]
+#define PV_RAW 3            // action_bytes per row, as they were sent: for envs that are not C
+
+#define PV_NEXT_STEP 0 // autoreset: the step after the last one resets
+#define PV_SAME_STEP 1 // the last step resets; last observations go to final_observations
+#define PV_DISABLED 2  // the learner resets
+
+#define PV_OWN_AUTORESET 1 // pv_env_type.flags: step does same-step and disabled itself
 
 // One named part of an observation row or of the readable state. Several fields of one dtype that fill the row without gaps are
 // shown by Python as one (rows, floats) array; mixed rows are shown as a dict.
@@ -53,6 +64,7 @@ typedef struct pv_group_spec {
     float action_low[PV_MAX_ACTION_DIMS];      // bounds per dim (continuous)
     float action_high[PV_MAX_ACTION_DIMS];
     uint32_t action_mask_size;    // 0, or the sum of action_sizes: one byte per choice, 1 = allowed
+    uint32_t action_bytes;        // stride of an action row; only for PV_RAW, others have 4 bytes per dim
 } pv_group_spec;
 
 typedef struct pv_spec {
@@ -92,6 +104,7 @@ typedef struct pv_context {
     const pv_params* params;  // never NULL; count may be 0
     const uint8_t* data;      // shared read-only data (compiled scenes), mapped once per process, NULL if none
     uint64_t data_bytes;
+    uint32_t autoreset;       // PV_NEXT_STEP...
 } pv_context;
 
 // A finished episode. `values` are named by pv_spec.record_names.
@@ -117,6 +130,8 @@ typedef struct pv_rows {
     uint8_t* masks;             // (rows,) 0 or 1
     uint8_t* agent_types;       // (rows,)
     uint8_t* action_masks;      // (rows, action_mask_size) or NULL
+    uint8_t* final_observations; // (rows, observation_bytes) in same-step mode: valid in rows that are done; else NULL
+    const uint8_t* actions;     // the action rows as bytes
     const int32_t* indices;     // (rows, D) for discrete kinds, else NULL
     const float* values;        // (rows, D) for continuous, else NULL
     uint64_t count;             // rows
@@ -154,6 +169,7 @@ typedef struct pv_env_type {
     const pv_config_field* config_fields;
     uint32_t config_count;
     uint32_t config_bytes;
+    uint32_t flags;        // PV_OWN_AUTORESET
     // Fills a zeroed spec; text (PV_ERROR_TEXT) says what is wrong with config, params or data. Runs in the learner.
     int (*describe)(const pv_context* context, pv_spec* spec, char* text);
     uint64_t (*bytes)(const pv_context* context, uint32_t env_count);
@@ -166,6 +182,7 @@ typedef struct pv_env_type {
     int (*load)(pv_block* block, uint32_t env, const uint8_t* in);
     int (*peek)(pv_block* block, uint32_t env, uint8_t* out);
     void (*close)(pv_block* block);
+    int (*call)(pv_block* block); // NULL: the type answers no calls from the learner (Python envs do)
 } pv_env_type;
 
 /* [/cffi] */

@@ -5,10 +5,11 @@
 // only place that computes an address in it. It has no pointers, so every process maps it where it likes.
 //
 //   | pv_slab (head, spec) | config | params | tasks | seeds | reset masks | lines | counters | records | errors | transfers |
-//   | half 0 | half 1 |
+//   | infos | half 0 | half 1 | ... |
 //
 //   half (starts and ends on a page, so that it is pinned once and crosses to a GPU in one copy):
-//   | group 0: observations | rewards | terminals | truncations | masks | agent_types | action_masks | group 1: ... | actions |
+//   | group 0: observations | rewards | terminals | truncations | masks | agent_types | action_masks | final_observations |
+//   | group 1: ... | actions |
 //
 // Each field is aligned to 64 bytes. A half holds envs [first_env, first_env + env_count) with their rows in env order, whatever
 // the number of workers; a worker's rows are a contiguous range of them.
@@ -22,22 +23,26 @@
 
 /* [cffi] */
 #define PV_SLAB_MAGIC 0x42414C5356465550ull // "PUFVSLAB"
-#define PV_SPLIT_WORKERS 0 // half of the workers serve half A, half serve B
-#define PV_SPLIT_ENVS 1    // every worker serves a part of both halves
+#define PV_SPLIT_WORKERS 0 // each half has its own workers
+#define PV_SPLIT_ENVS 1    // every worker serves a part of each half
 
 // What one wants of a slab; pv_slab_layout turns it into offsets.
 typedef struct pv_slab_request {
     uint32_t num_envs;
     uint32_t num_workers;
-    uint32_t num_buffers; // 1 or 2
-    uint32_t split;       // PV_SPLIT_..., of two buffers
+    uint32_t num_buffers; // halves: 1, 2 for double buffering, or more (the name stays)
+    uint32_t split;       // PV_SPLIT_..., of several halves
+    uint32_t autoreset;   // PV_NEXT_STEP...
+    uint32_t any_order;   // 1: the learner takes halves as they get ready, and all workers ring one bell
+    uint64_t info_bytes;  // of one lane's info area (puffervec/info_area.py), 0 for C envs
     uint64_t config_bytes;
     uint64_t params_bytes;
 } pv_slab_request;
 
-// Byte offsets of one group's arrays of one half, from the slab's base. action_masks is 0 where the group has none.
+// Byte offsets of one group's arrays of one half, from the slab's base. action_masks is 0 where the group has none, and
+// final_observations unless the mode is same-step.
 typedef struct pv_group_layout {
-    uint64_t observations, rewards, terminals, truncations, masks, agent_types, action_masks, actions;
+    uint64_t observations, rewards, terminals, truncations, masks, agent_types, action_masks, final_observations, actions;
     uint64_t rows;
 } pv_group_layout;
 
@@ -50,7 +55,8 @@ typedef struct pv_half_layout {
 typedef struct pv_slab {
     uint64_t magic;
     uint32_t abi;
-    uint32_t num_envs, num_workers, num_buffers, split;
+    uint32_t num_envs, num_workers, num_buffers, split, autoreset, any_order;
+    uint32_t lanes;           // halves that one worker serves; a lane is a (worker, half) pair
     uint32_t record_capacity; // records per (worker, half)
     uint32_t transfer_envs;   // envs that fit into one transfer region
     uint32_t env_row_bytes;   // bytes of all rows of one env, as they are saved
@@ -59,11 +65,12 @@ typedef struct pv_slab {
     uint64_t tasks_offset;       // int64_t[num_envs]
     uint64_t seeds_offset;       // uint64_t[num_envs]
     uint64_t reset_masks_offset; // uint8_t[num_envs]
-    uint64_t lines_offset;       // per (worker, half): command line, status line
-    uint64_t counters_offset;    // uint64_t[num_workers][PV_MAX_BUFFERS][PV_COUNTERS]
-    uint64_t records_offset, record_area_bytes;   // per (worker, half): uint32 count, uint32 dropped, pad to 64, records
+    uint64_t lines_offset;       // per lane: command line, status line; then one line that holds the bell of any_order
+    uint64_t counters_offset;    // uint64_t[lanes of all workers][PV_COUNTERS]
+    uint64_t records_offset, record_area_bytes;   // per lane: uint32 count, uint32 dropped, pad to 64, records
     uint64_t errors_offset;      // pv_error_slot[num_workers]
     uint64_t transfers_offset, transfer_bytes;    // per worker
+    uint64_t infos_offset, info_bytes;            // per lane: uint32 "something stands here", then what Python puts there
     pv_half_layout halves[PV_MAX_BUFFERS];
     pv_spec spec;
 } pv_slab;
@@ -86,6 +93,11 @@ uint64_t pv_slab_layout(const pv_spec* spec, const pv_slab_request* request, pv_
 pv_span pv_slab_span(const pv_slab* slab, uint32_t worker, uint32_t half);
 // The workers that serve `half`: first_env is the first worker, env_count their number.
 pv_span pv_slab_workers(const pv_slab* slab, uint32_t half);
+// Index of a (worker, half) pair among all lanes; the worker must serve the half.
+uint64_t pv_slab_lane(const pv_slab* slab, uint32_t worker, uint32_t half);
+// Byte offsets of a lane's record area and info area.
+uint64_t pv_slab_records(const pv_slab* slab, uint32_t worker, uint32_t half);
+uint64_t pv_slab_infos(const pv_slab* slab, uint32_t worker, uint32_t half);
 // Fills the block of (worker, half) with addresses in this slab; context, state and spec stay as they are.
 void pv_slab_block(pv_slab* slab, uint32_t worker, uint32_t half, pv_block* block);
 /* [/cffi] */

@@ -16,8 +16,11 @@
 #include <unistd.h>
 
 #define PV_EXIT_ORPHAN 70
+#define PV_MAX_WATCHES 4096 // as many workers as settings.py allows
 
 // ---- starting and ending -----------------------------------------------------------------------------------------------------
+
+static const char NO_MEMORY[] = "not enough memory for the env states: use fewer envs";
 
 static int fail(pv_worker* worker, int code, const char* text) {
     pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
@@ -27,16 +30,29 @@ static int fail(pv_worker* worker, int code, const char* text) {
     return code;
 }
 
+// Bytes of scratch for a block: a reset mask per env; per row a reward and two flags.
+static uint64_t scratch_bytes(const pv_block* block) {
+    uint64_t bytes = block->env_count;
+    for (uint32_t g = 0; g < block->spec->group_count; g++) bytes += block->rows[g].count * (sizeof(float) + 2);
+    return bytes;
+}
+
 static int open_block(pv_worker* worker, uint32_t half) {
     pv_block* block = &worker->blocks[half];
     block->context = &worker->context;
     block->spec = &worker->slab->spec;
     pv_slab_block(worker->slab, worker->index, half, block);
     if (!block->env_count) return PV_OK;
+    if (scratch_bytes(block) > worker->scratch_bytes) {
+        free(worker->scratch);
+        worker->scratch_bytes = scratch_bytes(block);
+        worker->scratch = malloc(worker->scratch_bytes);
+        if (!worker->scratch) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
+    }
     uint64_t bytes = pv_align_up(worker->type->bytes(&worker->context, block->env_count), 64);
     if (posix_memalign(&block->state, 64, bytes ? bytes : 64)) {
         block->state = NULL;
-        return fail(worker, PV_ERROR_MEMORY, "not enough memory for the env states: use fewer envs");
+        return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     }
     memset(block->state, 0, bytes ? bytes : 64); // also touches every page, so that step never faults
     int code = worker->type->init(block);
@@ -56,7 +72,12 @@ int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_t
     worker->context.params = (const pv_params*)(void*)pv_slab_at(worker->slab, worker->slab->params_offset);
     worker->context.data = data;
     worker->context.data_bytes = data_bytes;
+    worker->context.autoreset = worker->slab->autoreset;
+    worker->seen = calloc(worker->slab->num_buffers, sizeof *worker->seen);
+    worker->blocks = calloc(worker->slab->num_buffers, sizeof *worker->blocks);
+    if (!worker->seen || !worker->blocks) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
+        if (!pv_slab_span(worker->slab, index, half).env_count) continue;
         worker->seen[half] = pv_load_acquire(&pv_status_line(worker->slab, index, half)->turn);
         int code = open_block(worker, half);
         if (code) return code;
@@ -66,13 +87,18 @@ int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_t
 }
 
 void pv_worker_close(pv_worker* worker) {
-    for (uint32_t half = 0; half < PV_MAX_BUFFERS; half++) {
+    for (uint32_t half = 0; worker->blocks && half < worker->slab->num_buffers; half++) {
         pv_block* block = &worker->blocks[half];
         if (!block->state) continue;
         if (worker->ready) worker->type->close(block);
         free(block->state);
-        block->state = NULL;
     }
+    free(worker->blocks);
+    free(worker->seen);
+    free(worker->scratch);
+    worker->blocks = NULL;
+    worker->seen = NULL;
+    worker->scratch = NULL;
     worker->ready = 0;
 }
 
@@ -115,6 +141,8 @@ static uint8_t* move_env_rows(pv_block* block, uint32_t env, uint8_t* buffer, in
         buffer = move_rows(rows->masks, env, agents, buffer, load);
         buffer = move_rows(rows->agent_types, env, agents, buffer, load);
         if (rows->action_masks) buffer = move_rows(rows->action_masks, env, agents * spec->action_mask_size, buffer, load);
+        if (rows->final_observations)
+            buffer = move_rows(rows->final_observations, env, agents * rows->observation_bytes, buffer, load);
     }
     return buffer;
 }
@@ -154,26 +182,101 @@ static void forget_records(pv_block* block) {
     *block->record_dropped = 0;
 }
 
-static int reset_block(pv_worker* worker, pv_block* block, int masked, int seeded) {
-    const pv_slab* slab = worker->slab;
-    const uint8_t* masks = masked ? pv_slab_at(slab, slab->reset_masks_offset) + block->first_env : NULL;
-    const uint64_t* seeds =
-        seeded ? (const uint64_t*)(void*)pv_slab_at(slab, slab->seeds_offset) + block->first_env : NULL;
-    return worker->type->reset(block, masks, seeds);
+// Resets the envs whose byte in the slab's reset masks is `which`. Returns a result code.
+static int reset_some(pv_worker* worker, pv_block* block, uint8_t which, const uint64_t* seeds) {
+    const uint8_t* asked = pv_slab_at(worker->slab, worker->slab->reset_masks_offset) + block->first_env;
+    uint8_t* mask = worker->scratch;
+    int any = 0;
+    for (uint32_t env = 0; env < block->env_count; env++) any |= mask[env] = asked[env] == which;
+    return any ? worker->type->reset(block, mask, seeds) : PV_OK;
 }
+
+static int reset_block(pv_worker* worker, pv_block* block, int masked, int seeded) {
+    const uint64_t* seeds = (const uint64_t*)(void*)pv_slab_at(worker->slab, worker->slab->seeds_offset) + block->first_env;
+    if (!masked) return worker->type->reset(block, NULL, seeded ? seeds : NULL);
+    int code = reset_some(worker, block, PV_RESET_SEEDED, seeds);
+    return code ? code : reset_some(worker, block, PV_RESET_KEEP, NULL);
+}
+
+// ---- same-step autoreset -----------------------------------------------------------------------------------------------------
+
+// True if no row of the env goes on: each is done, or empty.
+static int is_over(const pv_block* block, uint32_t env) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        uint64_t agents = block->spec->groups[g].agents, first = env * agents;
+        for (uint64_t row = first; row < first + agents; row++) {
+            if (rows->masks[row] && !rows->terminals[row] && !rows->truncations[row]) return 0;
+        }
+    }
+    return 1;
+}
+
+// Moves rewards and flags of all rows of the block into `kept`, or those of finished envs back out of it.
+static void keep_outcomes(const pv_block* block, const uint8_t* over, uint8_t* kept, int back) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        uint64_t agents = block->spec->groups[g].agents;
+        uint8_t* const arrays[] = {(uint8_t*)rows->rewards, rows->terminals, rows->truncations};
+        const uint64_t widths[] = {sizeof(float), 1, 1};
+        for (int a = 0; a < 3; a++) {
+            uint64_t stride = agents * widths[a];
+            for (uint32_t env = 0; env < block->env_count; env++, kept += stride) {
+                if (!over[env]) continue;
+                if (back) memcpy(arrays[a] + env * stride, kept, stride);
+                else memcpy(kept, arrays[a] + env * stride, stride);
+            }
+        }
+    }
+}
+
+static void keep_observations(const pv_block* block, uint32_t env) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        uint64_t stride = block->spec->groups[g].agents * rows->observation_bytes;
+        memcpy(rows->final_observations + env * stride, rows->observations + env * stride, stride);
+    }
+}
+
+// Resets the envs that this step finished, in this turn. Their rewards and flags stay those of the last step.
+static int reset_finished(pv_worker* worker, pv_block* block) {
+    uint8_t* over = worker->scratch;
+    uint8_t* kept = over + block->env_count;
+    int any = 0;
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        any |= over[env] = (uint8_t)is_over(block, env);
+        if (over[env]) keep_observations(block, env);
+    }
+    if (!any) return PV_OK;
+    keep_outcomes(block, over, kept, 0);
+    int code = worker->type->reset(block, over, NULL);
+    keep_outcomes(block, over, kept, 1);
+    return code;
+}
+
+static int step_block(pv_worker* worker, pv_block* block) {
+    int code = worker->type->step(block);
+    int ours = worker->slab->autoreset == PV_SAME_STEP && !(worker->type->flags & PV_OWN_AUTORESET);
+    return !code && ours ? reset_finished(worker, block) : code;
+}
+
+// ---- commands ----------------------------------------------------------------------------------------------------------------
 
 static int run_command(pv_worker* worker, uint32_t half, const pv_line* command) {
     pv_block* block = &worker->blocks[half];
     switch (command->semaphore) {
         case PV_STEP:
             forget_records(block);
-            return block->env_count ? worker->type->step(block) : PV_OK;
+            return step_block(worker, block);
         case PV_RESET:
             forget_records(block);
-            return block->env_count ? reset_block(worker, block, command->count != 0, command->seeded) : PV_OK;
+            return reset_block(worker, block, command->count != 0, command->seeded);
         case PV_SAVE: return move_envs(worker, command->first, command->count, 0);
         case PV_LOAD: return move_envs(worker, command->first, command->count, 1);
         case PV_PEEK: return peek_env(worker, command->first);
+        case PV_CALL:
+            if (!worker->type->call) return fail(worker, PV_ERROR_STATE, "this env type answers no calls");
+            return worker->type->call(block);
         default: return PV_OK; // PV_CLOSE
     }
 }
@@ -196,7 +299,7 @@ static int serve(pv_worker* worker, uint32_t half) {
     }
     worker->seen[half] = turn;
     int close = command->semaphore == PV_CLOSE;
-    pv_publish(status, &status->bell, code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
+    pv_publish(status, pv_learner_bell(worker->slab, worker->index, half), code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
     return close;
 }
 
@@ -204,7 +307,9 @@ void pv_worker_serve(pv_worker* worker, uint32_t half) {
     if (pv_load_acquire(&pv_command_line(worker->slab, worker->index, half)->turn) != worker->seen[half]) serve(worker, half);
 }
 
-uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker) { return pv_slab_span(slab, worker, 0).env_count ? 0 : 1; }
+uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker) {
+    return slab->split == PV_SPLIT_WORKERS ? worker / (slab->num_workers / slab->num_buffers) : 0;
+}
 
 static pv_bell* worker_bell(const pv_slab* slab, uint32_t worker) {
     return &pv_command_line(slab, worker, pv_worker_home(slab, worker))->bell;
@@ -214,7 +319,7 @@ void pv_worker_refuse(pv_worker* worker) {
     uint32_t home = pv_worker_home(worker->slab, worker->index);
     pv_line* status = pv_status_line(worker->slab, worker->index, home);
     uint32_t turn = pv_load_acquire(&pv_command_line(worker->slab, worker->index, home)->turn);
-    pv_publish(status, &status->bell, PV_FAILED, turn, &worker->waiter);
+    pv_publish(status, pv_learner_bell(worker->slab, worker->index, home), PV_FAILED, turn, &worker->waiter);
 }
 
 void pv_worker_run(pv_worker* worker) {
@@ -265,9 +370,20 @@ int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* w
     uint32_t seen;
     while ((seen = pv_load_acquire(&status->turn)) != turn) {
         pv_watch watch = {status, seen};
-        if (pv_wait(&watch, 1, &status->bell, waiter, slice_ns, resume) < 0) return -1 - (int)worker;
+        if (pv_wait(&watch, 1, pv_learner_bell(slab, worker, half), waiter, slice_ns, resume) < 0) return -1 - (int)worker;
     }
     return status->semaphore == PV_FAILED ? PV_TURN_FAILED : 0;
+}
+
+int pv_turn_flags(const pv_slab* slab, uint32_t half) {
+    pv_span workers = pv_slab_workers(slab, half);
+    int flags = 0;
+    for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
+        if (pv_status_line(slab, w, half)->semaphore == PV_FAILED) flags |= PV_TURN_FAILED;
+        if (*(uint32_t*)(void*)pv_slab_at(slab, pv_slab_records(slab, w, half))) flags |= PV_TURN_RECORDS;
+        if (slab->info_bytes && *(uint32_t*)(void*)pv_slab_at(slab, pv_slab_infos(slab, w, half))) flags |= PV_TURN_INFOS;
+    }
+    return flags;
 }
 
 int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t first_worker, pv_waiter* waiter, int64_t slice_ns, int resume) {
@@ -278,11 +394,31 @@ int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t first_worker, pv_waiter*
         if (result < 0) return result;
         resume = 0;
     }
-    int flags = 0;
-    for (uint32_t w = workers.first_env; w < end; w++) {
-        if (pv_status_line(slab, w, half)->semaphore == PV_FAILED) flags |= PV_TURN_FAILED;
-        uint8_t* area = pv_slab_at(slab, slab->records_offset + ((uint64_t)w * PV_MAX_BUFFERS + half) * slab->record_area_bytes);
-        if (*(uint32_t*)(void*)area) flags |= PV_TURN_RECORDS;
+    return pv_turn_flags(slab, half);
+}
+
+// Collects the workers of `half` that are not done yet behind watches[count]. Returns the new count.
+static int watch_half(const pv_slab* slab, uint32_t half, pv_watch* watches, int count) {
+    pv_span workers = pv_slab_workers(slab, half);
+    for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
+        const pv_line* status = pv_status_line(slab, w, half);
+        uint32_t seen = pv_load_acquire(&status->turn);
+        if (seen != pv_command_line(slab, w, half)->turn) watches[count++] = (pv_watch){status, seen};
     }
-    return flags;
+    return count;
+}
+
+int pv_turn_recv_any(pv_slab* slab, const uint8_t* pending, uint32_t first, pv_waiter* waiter, int64_t slice_ns, int resume) {
+    pv_watch watches[PV_MAX_WATCHES];
+    for (;;) {
+        int count = 0;
+        for (uint32_t i = 0; i < slab->num_buffers; i++) {
+            uint32_t half = (first + i) % slab->num_buffers;
+            if (!pending[half]) continue;
+            int before = count;
+            count = watch_half(slab, half, watches, count);
+            if (count == before) return (int)half;
+        }
+        if (!count || pv_wait(watches, count, pv_learner_bell(slab, 0, 0), waiter, slice_ns, resume) < 0) return -1;
+    }
 }

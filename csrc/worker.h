@@ -17,8 +17,10 @@ typedef struct pv_worker {
     pv_context context;
     uint32_t index;
     uint32_t ready;               // init succeeded
-    uint32_t seen[PV_MAX_BUFFERS]; // last command turn served, per half
-    pv_block blocks[PV_MAX_BUFFERS];
+    uint32_t* seen;   // (num_buffers,) last command turn served, per half
+    pv_block* blocks; // (num_buffers,) env_count 0 where another worker serves the half
+    uint8_t* scratch; // reset masks, and rewards and flags that a same-step reset must not lose, of the block at work
+    uint64_t scratch_bytes;
     pv_waiter waiter;
 } pv_worker;
 
@@ -49,11 +51,17 @@ void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t sem
 // pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group. Returns how many values were replaced.
 uint64_t pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter);
 // Waits for the workers [first_worker, ...) of `half` in order, sleeping for at most slice_ns. Returns a negative number -1 - w if
-// worker w is not done yet; else 0, plus PV_TURN_RECORDS if episode records stand in the slab, plus PV_TURN_FAILED if a worker
-// reported an error.
+// worker w is not done yet; else 0, plus PV_TURN_RECORDS if episode records stand in the slab, PV_TURN_INFOS if infos do, and
+// PV_TURN_FAILED if a worker reported an error.
 int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t first_worker, pv_waiter* waiter, int64_t slice_ns, int resume);
+// What pv_turn_recv returns, for a half whose workers are all done.
+int pv_turn_flags(const pv_slab* slab, uint32_t half);
+// Waits until one of the halves whose byte in `pending` is 1 is done, looking from `first` on. Returns the half, or -1 after
+// slice_ns of sleep. Needs a slab with any_order.
+int pv_turn_recv_any(pv_slab* slab, const uint8_t* pending, uint32_t first, pv_waiter* waiter, int64_t slice_ns, int resume);
 // Waits for one worker; returns -1 - w, 0 or PV_TURN_FAILED.
 int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* waiter, int64_t slice_ns, int resume);
 #define PV_TURN_RECORDS 1
 #define PV_TURN_FAILED 2
+#define PV_TURN_INFOS 4
 /* [/cffi] */

@@ -101,7 +101,7 @@ def measure_padding(config: DriveConfig) -> float:
     """Share of rows without an agent in the first bundles of some envs."""
     import puffervec
 
-    with puffervec.make(ENV, config, backend="serial", num_envs=BUNDLES, seed=0) as vec:
+    with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=BUNDLES, seed=0) as vec:
         vec.async_reset(0)
         masks = vec.recv()[6]
         return float(1.0 - masks.mean())
@@ -115,7 +115,7 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[int, dict[str,
     chosen = np.flatnonzero(agents)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_SCENES)).astype(int)]
     config = dataclasses.replace(config, num_agents=int(agents.max()))
-    with puffervec.make(ENV, config, backend="serial", num_envs=len(chosen), seed=0) as vec:
+    with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=len(chosen), seed=0) as vec:
         vec.set_tasks(np.arange(len(chosen)), chosen)
         vec.async_reset(0)
         received = vec.recv()

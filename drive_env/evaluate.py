@@ -25,6 +25,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.schema import Floats
 from drive_env.stats import clustered, wilson
 from puffervec.errors import ConfigError, PuffervecError, SceneError
+from puffervec.infos import Infos
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -152,7 +153,7 @@ def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> Ve
     import puffervec
 
     workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
-    return puffervec.make(ENV, config, backend=backend, num_envs=num_envs, seed=seed, **workers)
+    return puffervec.make(ENV, env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
 
 
 def longest(scenes: Any) -> int:
@@ -183,7 +184,7 @@ def run_batch(
     for _ in range(limit):
         vec.send(actor.act(obs, vec))
         obs, infos = _received(vec)
-        for record in infos.get("episodes", ()):
+        for record in infos.episodes:
             scene = int(record["task"])
             if int(record["env"]) < len(scenes) and scene in open_scenes:
                 records[scene].append((int(record["length"]), float(record["return"]), np.array(record["values"])))
@@ -194,7 +195,7 @@ def run_batch(
     raise PuffervecError(f"evaluation: scenes {sorted(open_scenes)[:5]} left no record of {episodes} episodes in {limit} turns")
 
 
-def _received(vec: VectorEnv) -> tuple[Any, dict[str, Any]]:
+def _received(vec: VectorEnv) -> tuple[Any, Infos]:
     received = vec.recv()
     return received[0], received[4]
 

@@ -38,7 +38,7 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
         received = vec.recv()
         obs, infos = received[0], received[4]
         states.append(vec.peek(0))
-        if len(infos.get("episodes", ())):
+        if len(infos.episodes):
             return tracks_of(states, *scenes.scene(scene))
 
 

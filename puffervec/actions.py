@@ -25,6 +25,8 @@ def _shape(group: GroupSpec, rows: int) -> tuple[int, ...]:
 
 def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
     """Return the (dtype, shape) pairs that need no conversion, with their dtype codes, for `send`'s fast path."""
+    if group.action_plan is not None:
+        return {}
     shape = _shape(group, rows)
     return {
         (dtype, shape): code for dtype, code in DTYPE_CODE.items() if dtype.kind in _kinds(group) and dtype.name != "float16"
@@ -50,6 +52,26 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     return np.ascontiguousarray(array)
 
 
+def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
+    """Return `given` as an array that can be assigned to the action rows of a Python env, or raise ActionError.
+
+    Values pass as they are: what is out of range is for the env to judge. Integers may be wider or narrower than the rows.
+    """
+    shape, dtype = rows.actions.shape, rows.actions.dtype
+    wanted = f"give {'floats' if dtype.kind == 'f' else 'integers'} of shape {shape}"
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise ActionError(f"actions are no array ({error}): {wanted}") from None
+    if group.action_kind == "discrete" and array.shape == (rows.rows, 1):
+        array = array[:, 0]
+    if array.shape != shape:
+        raise ActionError(f"actions have shape {array.shape}: {wanted}")
+    if array.dtype.kind not in ("biuf" if dtype.kind == "f" else "biu"):
+        raise ActionError(f"actions have dtype {array.dtype}: {wanted}")
+    return array
+
+
 def _check_strict(slab: Any, group: GroupSpec, half: int, g: int, array: np.ndarray) -> None:
     first = ffi.new("uint64_t*")
     bad = lib.pv_actions_check(slab, half, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype], first)
@@ -62,15 +84,15 @@ def _check_strict(slab: Any, group: GroupSpec, half: int, g: int, array: np.ndar
         )
 
 
-def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool) -> int:
-    """Check a batch of actions of all groups and copy it into the slab's action rows.
+def check(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool) -> list[np.ndarray]:
+    """Check a batch of actions of all groups.
 
     Args:
         actions: an array or list for one group, a mapping by group name for several, None for what stands in the rows already.
     Returns:
-        how many values were replaced by the no-op.
+        an array per group that can be copied into its action rows.
     Raises:
-        ActionError: nothing was written.
+        ActionError: another kind, count or shape; strict: a value out of range.
     """
     groups = spec.groups
     if actions is None:
@@ -82,9 +104,28 @@ def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict
     else:
         found = sorted(actions) if isinstance(actions, Mapping) else type(actions).__name__
         raise ActionError(f"actions are {found}: give a dict with the groups {sorted(half.groups)}")
-    arrays = [_as_array(group, half.groups[group.name], given[group.name]) for group in groups]
-    if strict:
-        for g, array in enumerate(arrays):
-            _check_strict(slab, groups[g], index, g, array)
-    codes = [DTYPE_CODE[array.dtype] for array in arrays]
-    return sum(int(lib.pv_actions_write(slab, index, g, ffi.from_buffer(arrays[g]), codes[g])) for g in range(len(groups)))
+    arrays = []
+    for g, group in enumerate(groups):
+        border = _as_raw if group.action_plan is not None else _as_array
+        arrays.append(border(group, half.groups[group.name], given[group.name]))
+        if strict and group.action_plan is None:
+            _check_strict(slab, group, index, g, arrays[g])
+    return arrays
+
+
+def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool) -> int:
+    """Check a batch of actions of all groups, as `check`, and copy it into the slab's action rows.
+
+    Returns:
+        how many values were replaced by the no-op.
+    Raises:
+        ActionError: nothing was written.
+    """
+    replaced = 0
+    for g, array in enumerate(check(slab, spec, half, index, actions, strict)):
+        group = spec.groups[g]
+        if group.action_plan is not None:
+            half.groups[group.name].actions[...] = array
+        else:
+            replaced += int(lib.pv_actions_write(slab, index, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype]))
+    return replaced

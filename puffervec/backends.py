@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,11 @@ from typing import Any
 
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
+from puffervec.creators import creators
 from puffervec.errors import ConfigError
 from puffervec.native import NativeEnv, env_type
 from puffervec.processes import WorkerProcesses
+from puffervec.python_env import PythonEnv, dump_source
 from puffervec.settings import check_settings
 from puffervec.vector import VectorEnv
 from puffervec.worker_main import SharedFile, WorkerTask
@@ -32,9 +35,24 @@ class _InProcess(VectorEnv):
         # The finalizer must not hold self: it keeps the memory alive by holding the workers' buffers.
         keep = (self._buffer, self._data, data)
         weakref.finalize(self, _close_workers, self._opened, self.num_workers, keep)
+        kind = self._env_type()
         for index in range(self.num_workers):
-            if lib.pv_worker_open(self._opened + index, self._slab, index, env_type(self.env.name), data, size):
+            if lib.pv_worker_open(self._opened + index, self._slab, index, kind, data, size):
                 self._raise_failure(lib.pv_worker_home(self._slab, index))
+
+    def _env_type(self) -> Any:
+        """Return the `const pv_env_type*` of the envs."""
+        if isinstance(self.env, NativeEnv):
+            return env_type(self.env.name, self.env.library)
+        from puffervec import python_block
+
+        self._open_mail(shared=False)
+        homes: dict[int, python_block.Home] = {}
+        for index, mailbox in enumerate(self._mailboxes):
+            homes |= python_block.homes_of(self._slab, self._buffer, index, mailbox)
+        python_block.register(self.env.source, homes)
+        weakref.finalize(self, python_block.forget, self.env.source)
+        return python_block.TYPE
 
 
 class Serial(_InProcess):
@@ -81,8 +99,10 @@ class Multiprocessing(VectorEnv):
 
     def _start(self) -> None:
         data = SharedFile(self._data_fd) if self._data_fd >= 0 else None
-        cores = self.settings.cores
-        tasks = [WorkerTask(self._memory, index, self.env.name, data, cores[index]) for index in range(self.num_workers)]
+        tasks = [
+            WorkerTask(self._memory, index, self.env.name, data, core, **self._of_worker(index))
+            for index, core in enumerate(self.settings.cores)
+        ]
         homes = [lib.pv_worker_home(self._slab, index) for index in range(self.num_workers)]
         for index, home in enumerate(homes):  # answered when the worker is ready
             lib.pv_turn_send_one(self._slab, index, home, lib.PV_IDLE, 0, 0, self._waiter)
@@ -94,6 +114,20 @@ class Multiprocessing(VectorEnv):
         except BaseException:
             self._processes.kill()
             raise
+
+    def _of_worker(self, index: int) -> dict[str, Any]:
+        """Return what a worker is told about where its env type comes from."""
+        if isinstance(self.env, NativeEnv):
+            return {"library": self.env.library_path}
+        if not self._mailboxes:
+            self._open_mail(shared=True)
+            self._source = dump_source(self.env.source)
+        return {"python": self._source, "mailbox": self._mailboxes[index]}
+
+    @property
+    def processes(self) -> list[Any]:
+        """The worker processes (multiprocessing.Process), by worker."""
+        return self._processes.processes
 
     def _check_workers(self, workers: Sequence[int]) -> None:
         self._processes.check(workers)
@@ -127,34 +161,51 @@ BACKENDS: dict[str, type[VectorEnv]] = {"serial": Serial, "threading": Threading
 
 
 def make(
-    env: str | NativeEnv,
+    env_creator_or_creators: Any,
+    env_args: Any = None,
     env_kwargs: Mapping[str, Any] | Any | None = None,
-    *,
     backend: str | type[VectorEnv] = "multiprocessing",
     num_envs: int = 1,
+    seed: int | Sequence[int] | None = 0,
+    *,
     num_workers: int | str = "auto",
+    batch_size: int | str | None = None,
+    zero_copy: bool = True,
+    overwork: bool = False,
+    sync_traj: bool = True,
     num_buffers: int = 1,
     split: str = "workers",
-    seed: int | Sequence[int] | None = 0,
+    autoreset_mode: str = "next_step",
     pin: bool | str = "auto",
     strict: bool = False,
     copy: bool = False,
     timeout_s: float = 60.0,
     start_method: str = "spawn",
+    **unknown: Any,
 ) -> VectorEnv:
-    """Make a vector env.
+    """Make a vector env. The first arguments and their order are those of `pufferlib.vector.make`.
 
     Args:
-        env: a name from `puffervec.envs`, or an env type.
-        env_kwargs: settings of the env (a mapping, or its config dataclass).
-        backend: "multiprocessing", "threading" or "serial", or the class.
-        num_envs: copies of the env, over all halves.
+        env_creator_or_creators: the name of a C env (`puffervec.envs`) or a NativeEnv; a Gymnasium id; "module:factory"; a
+            callable that makes a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv; or a list of num_envs of these (but
+            for C envs).
+        env_args, env_kwargs: arguments of the creator (of each: a list of them). C envs: env_kwargs is a mapping of settings,
+            or their config dataclass. A creator that names `buf` or `seed` gets them too.
+        backend: "multiprocessing", "threading" (C envs only) or "serial", or the class.
+        num_envs: envs over all batches.
+        seed: for the first reset (env i gets seed + i, or the i-th entry), None for a random one (Python envs: for none).
         num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two buffers split by workers.
+        batch_size: envs per `recv`; None: all (or num_envs / num_buffers). "auto": half of them.
+        zero_copy: hand out views on shared memory, so batches are aligned blocks of envs.
+        sync_traj: batches come in strict round robin. False: in the order in which they get ready; with zero_copy=False they
+            are made of whatever workers are ready first.
+        overwork: accepted for scripts that pass it; more workers than cores are always allowed here.
         num_buffers: 2 for double buffering: one half simulates while the policy looks at the other.
-        split: with two buffers, "workers": half of the workers serve each half; "envs": every worker serves a part of both.
-        seed: for the first reset (env i gets seed + i, or the i-th entry), None for a random one.
+        split: with several buffers, "workers": each has its own workers; "envs": every worker serves a part of each.
+        autoreset_mode: "next_step": the row after a done row is the reset row. "same_step": a done row has the next episode's
+            first observation, the last one stands in `final_observations`. "disabled": reset(mask=...) is yours to call.
         pin: tie worker i to a core; "auto" does it when the workers are at most as many as the usable cores.
-        strict: raise for action values out of range, instead of replacing them by the no-op and counting them.
+        strict: raise for action values of C envs out of range, instead of replacing them by the no-op and counting them.
         copy: return copies from `recv` instead of views on shared memory.
         timeout_s: longest wait for a worker.
         start_method: "spawn", "forkserver" or "fork". With any of them scripts need no `if __name__ == "__main__"`.
@@ -163,14 +214,58 @@ def make(
     Raises:
         ConfigError: an unusable setting, before anything is started. WorkerError: an env could not be made.
     """
-    kind = BACKENDS.get(backend) if isinstance(backend, str) else backend
+    kind = BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
     if kind is None or not (isinstance(kind, type) and issubclass(kind, VectorEnv)):
         raise ConfigError(f"backend is {backend!r}: use one of {', '.join(BACKENDS)}")
-    native_env = registry.get(env) if isinstance(env, str) else env
-    if not isinstance(native_env, NativeEnv):
-        raise ConfigError(f"env is {env!r}: give one of {', '.join(registry.BUILT_IN)}, or a NativeEnv")
+    if unknown:
+        raise ConfigError(f"make has no setting {next(iter(unknown))!r}: the settings are {', '.join(_settings_of_make())}")
     settings = check_settings(
-        num_envs=num_envs, num_workers=num_workers, num_buffers=num_buffers, split=split, seed=seed, pin=pin, strict=strict,
-        copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=kind is Serial,
+        num_envs=num_envs, num_workers=num_workers, num_buffers=num_buffers, split=split, batch_size=batch_size,
+        zero_copy=zero_copy, sync_traj=sync_traj, overwork=overwork, autoreset_mode=autoreset_mode, seed=seed, pin=pin,
+        strict=strict, copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=kind is Serial,
     )  # fmt: skip
-    return kind(native_env, native_env.configure(env_kwargs), settings)
+    native_env = _native_env(env_creator_or_creators)
+    if native_env is not None:
+        if env_args:
+            raise ConfigError(
+                f"env_args is {env_args!r}: settings of the C env {native_env.name!r} go into env_kwargs, by name"
+            )
+        return kind(native_env, native_env.configure(env_kwargs), settings)
+    if kind is Threading:
+        raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
+    made = creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs)
+    env = PythonEnv(made, settings.autoreset, seed)
+    try:
+        return kind(env, None, settings)
+    except BaseException:
+        env.close()
+        raise
+
+
+def _settings_of_make() -> list[str]:
+    parameters = inspect.signature(make).parameters.values()
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+
+
+def _native_env(given: Any) -> NativeEnv | None:
+    """Return the C env that is meant, or None for Python envs.
+
+    Raises:
+        ConfigError: a name that is neither a C env's nor anything that makes a Python env.
+    """
+    if isinstance(given, NativeEnv):
+        return given
+    if not isinstance(given, str):
+        return None
+    try:
+        return registry.get(given)
+    except ConfigError as unknown:
+        if ":" in given or _is_gymnasium_id(given):
+            return None
+        raise ConfigError(f"{unknown}; or give a Gymnasium id, module:factory, or a callable that makes an env") from None
+
+
+def _is_gymnasium_id(name: str) -> bool:
+    import gymnasium
+
+    return name in gymnasium.registry or "-v" in name

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from puffervec import env_types
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
-from puffervec.spec import DTYPE_CODE, DTYPES, EnvSpec, read_spec
+from puffervec.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 
 # What a dataclass field becomes in the C struct, and its struct-module letter.
 _KIND = {"int": "i4", "bool": "i4", "float": "f4"}
@@ -45,16 +46,24 @@ class NativeEnv:
             is float32); fields with `metadata={"python": True}` exist in Python only.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluate: "module:function" that `puffer-train eval` calls, or None.
+        library: where the C table is, for a type that is not in the core: the dotted name of an extension module
+            ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
     """
 
     name: str
     config: type[Any]
     build: Callable[[Any], EnvData]
     evaluate: str | None = None
+    library: str | None = None
 
     def __post_init__(self) -> None:
         """Compare the dataclass with the C struct."""
-        _compare_config(self.name, self.config)
+        _compare_config(self.name, self.config, self.library)
+
+    @property
+    def library_path(self) -> str | None:
+        """Path of the shared library, for processes that should not import its package; None for a type of the core."""
+        return None if self.library is None else env_types.locate(self.library)
 
     def configure(self, settings: Mapping[str, Any] | Any | None) -> Any:
         """Return a config from a mapping of settings, a config, or None for the defaults.
@@ -75,6 +84,18 @@ class NativeEnv:
             if not known[name].metadata.get("python"):
                 given[name] = _checked(self.name, known[name], value)
         return self.config(**given)
+
+
+    def pack(self, config: Any) -> bytes:
+        """Return the bytes of the C config struct."""
+        return pack_config(config)
+
+    def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
+        """Ask the env type for its spec; see `describe` below."""
+        return describe(self.name, config, params, data, self.library, autoreset)
+
+    def close(self) -> None:
+        """Hold nothing."""
 
 
 def c_fields(config: type[Any]) -> list[dataclasses.Field[Any]]:
@@ -103,21 +124,18 @@ def _checked(env: str, f: dataclasses.Field[Any], given: Any) -> Any:
     return value
 
 
-def env_type(name: str) -> Any:
-    """Return the C table entry `const pv_env_type*` of that name.
+def env_type(name: str, library: str | None = None) -> Any:
+    """Return the C table entry `const pv_env_type*` of that name; see `env_types.find`.
 
     Raises:
-        ConfigError: no such type was compiled in.
+        ConfigError: no such type, or one that was built against other headers.
     """
-    found = lib.pv_env_find(name.encode())
-    if found == ffi.NULL:
-        raise ConfigError(f"the C core has no env type {name!r}: rebuild it, or check csrc/env_list.h")
-    return found
+    return env_types.find(name, library)
 
 
-def _compare_config(name: str, config: type[Any]) -> None:
+def _compare_config(name: str, config: type[Any], library: str | None) -> None:
     """Raise ImportError where the dataclass and the C struct differ in name, order, kind or size."""
-    native = env_type(name)
+    native = env_type(name, library)
     in_c = []
     for i in range(native.config_count):
         entry = native.config_fields[i]
@@ -171,11 +189,14 @@ def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
     return bytes(blob)
 
 
-def describe(name: str, config: bytes, params: bytes, data: Any) -> tuple[Any, EnvSpec]:
+def describe(
+    name: str, config: bytes, params: bytes, data: Any, library: str | None = None, autoreset: str = "next_step"
+) -> tuple[Any, EnvSpec]:
     """Ask the env type for its spec.
 
     Args:
         config, params: blobs from pack_config and pack_params. data: a buffer with the shared data, or None.
+        library: as in NativeEnv. autoreset: the mode, which the type may refuse.
     Returns:
         the C `pv_spec` and its Python form.
     Raises:
@@ -189,7 +210,8 @@ def describe(name: str, config: bytes, params: bytes, data: Any) -> tuple[Any, E
     context.config, context.params = config_copy, ffi.cast("const pv_params*", params_copy)
     mapped = ffi.from_buffer("uint8_t[]", data) if data is not None else ffi.NULL
     context.data, context.data_bytes = mapped, len(data) if data is not None else 0
+    context.autoreset = AUTORESET_MODES.index(autoreset)
     spec, text = ffi.new("pv_spec*"), ffi.new("char[]", lib.PV_ERROR_TEXT)
-    if env_type(name).describe(context, spec, text):
+    if env_type(name, library).describe(context, spec, text):
         raise ConfigError(f"{name}: {ffi.string(text).decode(errors='replace')}")
     return spec, read_spec(spec)

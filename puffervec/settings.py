@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from puffervec._ffi import lib
 from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError
 from puffervec.processes import START_METHODS
 from puffervec.slab import SPLITS
+from puffervec.spec import AUTORESET_MODES
 
 MOST_ENVS = 2**31 - 1
 MOST_WORKERS = 4096
@@ -21,12 +24,19 @@ MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class VectorSettings:
-    """How envs are spread over workers and halves. See `puffervec.make` for each field."""
+    """How envs are spread over workers and halves. See `puffervec.make` for each field.
+
+    order: how `recv` takes halves: "strict" round robin; "ready": whichever is ready first; "first_come": batches of
+    `batch_halves` halves (of one worker each) that are ready first, copied side by side.
+    """
 
     num_envs: int
     num_workers: int
     num_buffers: int
     split: str
+    order: str
+    batch_halves: int
+    autoreset: str
     seed: Any
     cores: tuple[int | None, ...]
     strict: bool
@@ -51,24 +61,27 @@ def whole(name: str, value: Any, low: int, high: int = MOST_ENVS) -> int:
 
 def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process: bool) -> int:
     per_half = num_envs // num_buffers
-    halves_by_workers = num_buffers == 2 and split == "workers"
+    own = num_buffers if split == "workers" else 1  # halves that have workers of their own
     if in_process:
-        if value not in ("auto", num_buffers if halves_by_workers else 1):
+        if value not in ("auto", own):
             raise ConfigError(f"num_workers is {value!r}: the serial backend has no workers, leave it 'auto'")
-        return 2 if halves_by_workers else 1
+        return own
     if isinstance(value, str):
         if value != "auto":
             raise ConfigError(f"num_workers is {value!r}: give a number or 'auto'")
-        if halves_by_workers:
-            return 2 * max(1, min(usable_cores(), per_half))
-        return max(1, min(usable_cores(), per_half))
+        # Twice the cores for double buffering: they stay busy while one half waits for the policy.
+        cores = usable_cores() if own <= 2 else -(-usable_cores() // own)
+        return own * max(1, min(cores, per_half))
     workers = whole("num_workers", value, 1, MOST_WORKERS)
-    if halves_by_workers and workers % 2:
-        raise ConfigError(f"num_workers is {workers}: two buffers need an even number, half for each; or use split='envs'")
-    share = workers // 2 if halves_by_workers else workers
-    if share > per_half:
-        most = per_half * (2 if halves_by_workers else 1)
-        raise ConfigError(f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at most {most}")
+    if workers % own:
+        raise ConfigError(
+            f"num_workers is {workers}: {num_buffers} buffers need a multiple of {num_buffers}, so many for each; "
+            "or use split='envs'"
+        )
+    if workers // own > per_half:
+        raise ConfigError(
+            f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at most {per_half * own}"
+        )
     return workers
 
 
@@ -81,20 +94,76 @@ def _pins(pin: Any, workers: int) -> tuple[int | None, ...]:
     return tuple(cores[i % len(cores)] for i in range(workers)) if pin else (None,) * workers
 
 
+@dataclass(frozen=True)
+class _Batches:
+    """What PufferLib's batch settings come to."""
+
+    num_buffers: int
+    num_workers: Any
+    order: str = "strict"
+    batch_halves: int = 1
+    copy: bool = False
+
+
+def _batches(envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_traj: bool, in_process: bool) -> _Batches:
+    """Return buffers, workers and order for batches of `batch_size` envs out of several workers (PufferLib's settings)."""
+    size = max(1, envs // 2) if batch_size == "auto" else whole("batch_size", batch_size, 1, envs)
+    if size == envs:
+        return _Batches(1, workers, copy=not zero_copy)
+    count = envs // size
+    contiguous = zero_copy or sync_traj
+    if contiguous and envs % size:
+        raise ConfigError(
+            f"num_envs is {envs}, no multiple of batch_size {size}: batches without a copy, or in order, need that; "
+            "use another batch_size, or zero_copy=False with sync_traj=False"
+        )
+    if workers == "auto":
+        share = max(n for n in range(1, size + 1) if size % n == 0 and n <= max(1, usable_cores() if count <= 2 else 1))
+        workers = count if in_process else -(-envs // size) * share
+    workers = whole("num_workers", workers, 1, MOST_WORKERS)
+    if envs % workers:
+        raise ConfigError(
+            f"num_envs is {envs}, no multiple of num_workers {workers}: batches need workers with equally many envs"
+        )
+    if size % (envs // workers):
+        raise ConfigError(
+            f"batch_size is {size}, no multiple of the {envs // workers} envs of a worker: a batch is made of whole workers; "
+            "use another batch_size or num_workers"
+        )
+    if contiguous:
+        return _Batches(count, workers, "strict" if sync_traj else "ready", copy=not zero_copy)
+    return _Batches(workers, workers, "first_come", size // (envs // workers), copy=True)
+
+
 def check_settings(
-    *, num_envs: Any, num_workers: Any, num_buffers: Any, split: Any, seed: Any, pin: Any, strict: bool, copy: bool,
-    timeout_s: Any, start_method: str, in_process: bool,
+    *, num_envs: Any, num_workers: Any = "auto", num_buffers: Any = 1, split: Any = "workers", batch_size: Any = None,
+    zero_copy: bool = True, sync_traj: bool = True, overwork: bool = False, autoreset_mode: str = "next_step", seed: Any = None,
+    pin: Any = "auto", strict: bool = False, copy: bool = False, timeout_s: Any = 60.0, start_method: str = "spawn",
+    in_process: bool = False,
 ) -> VectorSettings:  # fmt: skip
     """Return checked settings; every refusal is a ConfigError that names the value and what is allowed."""
     envs = whole("num_envs", num_envs, 1)
-    buffers = whole("num_buffers", num_buffers, 1, 2)
-    if split not in SPLITS:
-        raise ConfigError(f"split is {split!r}: use 'workers' or 'envs'")
-    if envs % buffers:
-        raise ConfigError(f"num_envs is {envs}: two buffers need an even number, half of the envs each")
-    for name, value in (("strict", strict), ("copy", copy)):
+    switches = {"strict": strict, "copy": copy, "zero_copy": zero_copy, "sync_traj": sync_traj, "overwork": overwork}
+    for name, value in switches.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ConfigError(f"{name} is {value!r}: use True or False")
+    batches = _Batches(whole("num_buffers", num_buffers, 1, lib.PV_MAX_BUFFERS), num_workers)
+    if batch_size is not None:
+        if num_buffers != 1 or split != "workers":
+            raise ConfigError(
+                f"batch_size is {batch_size!r} beside num_buffers={num_buffers} and split={split!r}: give one or the other; "
+                "batch_size=num_envs/2 is num_buffers=2"
+            )
+        batches = _batches(envs, num_workers, batch_size, zero_copy, sync_traj, in_process)
+    elif not zero_copy:
+        batches = dataclasses.replace(batches, copy=True)
+    buffers, num_workers = batches.num_buffers, batches.num_workers
+    if split not in SPLITS:
+        raise ConfigError(f"split is {split!r}: use 'workers' or 'envs'")
+    if autoreset_mode not in AUTORESET_MODES:
+        raise ConfigError(f"autoreset_mode is {autoreset_mode!r}: use one of {', '.join(AUTORESET_MODES)}")
+    if envs % buffers:
+        raise ConfigError(f"num_envs is {envs}: {buffers} buffers need a multiple of {buffers}, equally many envs each")
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not timeout_s > 0:
         raise ConfigError(f"timeout_s is {timeout_s!r}: give seconds greater than 0")
     if start_method not in START_METHODS:
@@ -103,16 +172,20 @@ def check_settings(
         check_seed(seed, envs)
     workers = _workers(num_workers, envs, buffers, split, in_process)
     cores = (None,) * workers if in_process else _pins(pin, workers)
-    return VectorSettings(envs, workers, buffers, split, seed, cores, strict, copy, float(timeout_s), start_method)
+    return VectorSettings(
+        envs, workers, buffers, split, batches.order, batches.batch_halves, autoreset_mode, seed, cores, strict,
+        copy or batches.copy, float(timeout_s), start_method,
+    )  # fmt: skip
 
 
 def check_seed(seed: Any, num_envs: int) -> None:
-    """Raise ConfigError unless `seed` is a whole number, or a sequence of one per env."""
+    """Raise ConfigError unless `seed` is a whole number, or a sequence of one (or None) per env."""
     if isinstance(seed, (list, tuple, np.ndarray)):
         if len(seed) != num_envs:
             raise ConfigError(f"seed has {len(seed)} entries for {num_envs} envs: give one per env, or one number")
         for entry in seed:
-            whole("an entry of seed", entry, 0, MOST_SEED)
+            if entry is not None:
+                whole("an entry of seed", entry, 0, MOST_SEED)
     elif isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         if not 0 <= int(seed) <= MOST_SEED:
             raise ConfigError(f"seed is {seed}: use 0 to 2**63 - 1")
@@ -121,7 +194,7 @@ def check_seed(seed: Any, num_envs: int) -> None:
 
 
 def env_seeds(seed: Any, num_envs: int) -> np.ndarray:
-    """Return (num_envs,) uint64 env seeds: seed + i, or the i-th entry of a sequence.
+    """Return (num_envs,) uint64 env seeds: seed + i, or the i-th entry of a sequence (0 for None).
 
     Raises:
         ConfigError: a negative or non-integer seed, or a sequence of another length.
@@ -129,4 +202,4 @@ def env_seeds(seed: Any, num_envs: int) -> np.ndarray:
     check_seed(seed, num_envs)
     if isinstance(seed, (int, np.integer)):
         return np.uint64(seed) + np.arange(num_envs, dtype=np.uint64)
-    return np.array([int(entry) for entry in seed], dtype=np.uint64)
+    return np.array([int(entry or 0) for entry in seed], dtype=np.uint64)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 from puffervec.shared_memory import PAGE
-from puffervec.spec import EnvSpec, GroupSpec
+from puffervec.spec import AUTORESET_MODES, EnvSpec, GroupSpec
 
 SPLITS = ("workers", "envs")
 
@@ -37,11 +38,15 @@ class Request:
     split: str
     config_bytes: int
     params_bytes: int
+    autoreset: str = "next_step"
+    any_order: bool = False
+    info_bytes: int = 0
 
     def to_c(self) -> Any:
         """Return a filled `pv_slab_request*`."""
-        split = SPLITS.index(self.split)
-        values = (self.num_envs, self.num_workers, self.num_buffers, split, self.config_bytes, self.params_bytes)
+        values = dataclasses.asdict(self)
+        values["split"] = SPLITS.index(self.split)
+        values["autoreset"] = AUTORESET_MODES.index(self.autoreset)
         return ffi.new("pv_slab_request*", values)
 
 
@@ -77,16 +82,17 @@ def twin_bytes(spec: EnvSpec, request: Request) -> int:
 
     halves = request.num_buffers
     envs = request.num_envs // halves
-    by_workers = halves == 2 and request.split == "workers"
-    workers_per_half = request.num_workers // 2 if by_workers else request.num_workers
+    by_workers = request.split == "workers"
+    workers_per_half = request.num_workers // halves if by_workers else request.num_workers
     most_envs = max(1, -(-envs // workers_per_half))
-    lanes = request.num_workers * lib.PV_MAX_BUFFERS
-    row_bytes = sum(group.agents * (group.observation_bytes + 8 + group.action_mask_size) for group in spec.groups)
+    lanes = request.num_workers * (1 if by_workers else halves)
+    kept = int(request.autoreset == "same_step")  # final_observations
+    row_bytes = sum(g.agents * ((1 + kept) * g.observation_bytes + 8 + g.action_mask_size) for g in spec.groups)
     take(request.config_bytes)
     take(request.params_bytes)
     for width in (8, 8, 1):  # tasks, seeds, reset masks
         take(request.num_envs * width)
-    take(lanes * 2 * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES)
+    take((2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES)
     take(lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES)
     record_area = 64 + most_envs * spec.records_per_turn * RECORD_DTYPE.itemsize
     take(lanes * (-(-record_area // 64) * 64))
@@ -94,15 +100,16 @@ def twin_bytes(spec: EnvSpec, request: Request) -> int:
     widest = max(spec.save_bytes + row_bytes, spec.state_bytes)
     transfer_envs = min(max(1, (1 << 20) // widest), most_envs)
     take(request.num_workers * (-(-widest * transfer_envs // 64) * 64))
+    take(lanes * (-(-request.info_bytes // 64) * 64))
     for _ in range(halves):
         take(0, PAGE)
         for group in spec.groups:
             rows = envs * group.agents
-            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size):
+            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size, kept * group.observation_bytes):
                 if width:
                     take(rows * width)
         for group in spec.groups:
-            take(envs * group.agents * 4 * group.action_dims)
+            take(envs * group.agents * group.action_bytes)
         take(0, PAGE)
     return at
 
@@ -114,7 +121,9 @@ class GroupRows:
     Attributes:
         observations: (rows, F) of the flat dtype, or a dict of (rows, *shape) arrays where data types are mixed.
         rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
-        action_masks: (rows, choices) bool, or None. actions: (rows,) int32, or (rows, D) int32 or float32.
+        action_masks: (rows, choices) bool, or None. actions: (rows,) int32, or (rows, D) int32 or float32; Python envs: as the
+            action plan says.
+        final_observations: like observations, in same-step mode: the last observation of rows that are done; else None.
         agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of all groups + slot.
     Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this half.
     """
@@ -130,6 +139,7 @@ class GroupRows:
     action_masks: np.ndarray | None
     actions: np.ndarray
     agent_ids: np.ndarray
+    final_observations: Any = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +167,8 @@ _ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "agen
 def _observations(memory: memoryview, offset: int, rows: int, group: GroupSpec) -> Any:
     size = rows * group.observation_bytes
     raw = np.frombuffer(memory, np.uint8, size, offset)
+    if group.observation_plan is not None:
+        return raw.view(group.observation_plan.row_dtype).reshape(rows, *group.observation_plan.row_shape)
     if group.flat_dtype is not None:
         return raw.view(group.flat_dtype).reshape(rows, -1)
     table = raw.view(group.row_dtype)
@@ -176,7 +188,7 @@ def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.nda
         count = rows * int(np.prod(columns, dtype=np.int64))
         return np.frombuffer(memory, dtype, count, offset).reshape(rows, *columns)
 
-    columns = () if group.action_kind == "discrete" else (group.action_dims,)
+    columns = group.action_shape
     return GroupRows(
         spec=group,
         rows=rows,
@@ -189,6 +201,7 @@ def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.nda
         action_masks=view(np.bool_, at.action_masks, group.action_mask_size) if group.action_mask_size else None,
         actions=view(group.action_dtype, at.actions, *columns),
         agent_ids=agent_ids,
+        final_observations=_observations(memory, at.final_observations, rows, group) if at.final_observations else None,
     )
 
 
@@ -221,8 +234,10 @@ def _check_twin() -> None:
 
     config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
     c_spec, spec = native.describe("probe", config, params, None)
-    for workers, buffers, split in ((3, 1, "workers"), (4, 2, "workers"), (3, 2, "envs")):
-        request = Request(10, workers, buffers, split, len(config), len(params))
+    for workers, buffers, split, mode in (
+        (3, 1, "workers", "next_step"), (4, 2, "workers", "same_step"), (3, 2, "envs", "disabled"), (5, 5, "workers", "same_step"),
+    ):  # fmt: skip
+        request = Request(10, workers, buffers, split, len(config), len(params), mode, buffers == 5, 100)
         in_c, in_python = lib.pv_slab_layout(c_spec, request.to_c(), ffi.new("pv_slab*")), twin_bytes(spec, request)
         if in_c != in_python:
             raise ImportError(f"csrc/slab.c lays out {in_c} bytes and puffervec/slab.py {in_python}: rebuild the C core")

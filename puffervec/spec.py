@@ -14,6 +14,8 @@ from puffervec._ffi import ffi, lib
 if TYPE_CHECKING:
     import gymnasium
 
+    from puffervec.emulation import ActionPlan, ObservationPlan
+
 # In the order of base.h's codes; compared with them below.
 DTYPES = ("f4", "f2", "f8", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
 _CODES = ("F32", "F16", "F64", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
@@ -23,6 +25,9 @@ if [getattr(lib, f"PV_{name}") for name in _CODES] != list(range(lib.PV_DTYPES))
 DTYPE_CODE: dict[np.dtype[Any], int] = {np.dtype(name): code for code, name in enumerate(DTYPES)}
 
 ACTION_KINDS = ("discrete", "multi_discrete", "continuous")
+AUTORESET_MODES = ("next_step", "same_step", "disabled")
+if [lib.PV_NEXT_STEP, lib.PV_SAME_STEP, lib.PV_DISABLED] != list(range(len(AUTORESET_MODES))):
+    raise ImportError("puffervec/spec.py and csrc/env.h disagree about autoreset modes: rebuild the C core")
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,10 @@ class Field:
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """Rows that share spaces: `agents` rows per env, `observation_bytes` each."""
+    """Rows that share spaces: `agents` rows per env, `observation_bytes` each.
+
+    observation_plan, action_plan: how a Python env's spaces stand in the rows (puffervec.emulation); None for C envs.
+    """
 
     name: str
     agents: int
@@ -68,6 +76,8 @@ class GroupSpec:
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     action_mask_size: int
+    observation_plan: ObservationPlan | None = None
+    action_plan: ActionPlan | None = None
 
     @property
     def action_dims(self) -> int:
@@ -77,7 +87,21 @@ class GroupSpec:
     @property
     def action_dtype(self) -> np.dtype[Any]:
         """Data type of the action rows in the slab."""
+        if self.action_plan is not None:
+            return np.dtype(self.action_plan.row_dtype)
         return np.dtype(np.float32 if self.action_kind == "continuous" else np.int32)
+
+    @property
+    def action_shape(self) -> tuple[int, ...]:
+        """Shape of one action row in the slab."""
+        if self.action_plan is not None:
+            return tuple(self.action_plan.row_shape)
+        return () if self.action_kind == "discrete" else (self.action_dims,)
+
+    @property
+    def action_bytes(self) -> int:
+        """Bytes of one action row in the slab."""
+        return self.action_dtype.itemsize * int(np.prod(self.action_shape, dtype=np.int64))
 
     @property
     def flat_dtype(self) -> np.dtype[Any] | None:
@@ -96,9 +120,11 @@ class GroupSpec:
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
-        """Space of one row: a flat Box, or a Dict of Boxes where data types are mixed."""
+        """Space of one row: a flat Box, or a Dict of Boxes where data types are mixed; of a Python env: as emulated."""
         from gymnasium import spaces
 
+        if self.observation_plan is not None:
+            return self.observation_plan.emulated_space
         boxes: dict[str, Any] = {field.name: field.space for field in self.fields}
         if self.flat_dtype is None:
             return spaces.Dict(boxes)
@@ -111,6 +137,8 @@ class GroupSpec:
         """Space of one row's action."""
         from gymnasium import spaces
 
+        if self.action_plan is not None:
+            return self.action_plan.emulated_space
         if self.action_kind == "discrete":
             return spaces.Discrete(self.action_sizes[0])
         if self.action_kind == "multi_discrete":
@@ -135,6 +163,23 @@ class EnvSpec:
     def agents(self) -> int:
         """Rows per env over all groups."""
         return sum(group.agents for group in self.groups)
+
+
+def leaf_fields(plan: ObservationPlan) -> tuple[Field, ...]:
+    """Return the leaves of a Python env's observation space as fields of a row."""
+    return tuple(
+        Field(
+            name=".".join(map(str, leaf.path)) or "observation",
+            dtype=leaf.dtype,
+            shape=leaf.shape,
+            offset=leaf.offset,
+            unit="",
+            low=float(np.min(getattr(leaf.space, "low", 0), initial=0)),
+            high=float(np.max(getattr(leaf.space, "high", 1), initial=1)),
+            scale=1.0,
+        )
+        for leaf in plan.leaves
+    )
 
 
 def row_dtype(fields: tuple[Field, ...], itemsize: int) -> np.dtype[Any]:

@@ -5,7 +5,8 @@
     async_reset -> recv -> send -> recv -> ...            one buffer
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
 
-Everything that the hot path needs is looked up once here: `recv` is one C call, and `send` another.
+Everything that the hot path needs is looked up once here: `recv` is one C call, and `send` another. What stands beside the loop
+(saving, calls, tasks) is in aside.py; halves in the order in which they get ready in any_order.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,13 +22,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from puffervec import actions as action_border
-from puffervec import native
+from puffervec import any_order, native
 from puffervec._ffi import ffi, lib
+from puffervec.aside import Aside
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerError, WorkerTimeout
-from puffervec.settings import VectorSettings, env_seeds, whole
+from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
+from puffervec.infos import NO_INFOS, Infos
+from puffervec.mailbox import Mailbox
+from puffervec.python_env import PythonEnv
+from puffervec.settings import VectorSettings, env_seeds
 from puffervec.shared_memory import SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.spec import row_dtype
+from puffervec.states import CLOSED, HELD, IDLE, PENDING, READY
 from puffervec.worker_main import SharedFile
 
 if TYPE_CHECKING:
@@ -35,30 +43,32 @@ if TYPE_CHECKING:
 SLICE_NS = lib.PV_SLICE_NS
 _OFFSET_LINE_TIMES = (ffi.offsetof("pv_line", "begin_ns"), ffi.offsetof("pv_line", "end_ns"))
 
-# What may happen next with a half.
-IDLE, PENDING, HELD, READY, CLOSED = "not reset", "sent", "received", "loaded", "closed"
+Env = native.NativeEnv | PythonEnv
 
 
-class VectorEnv:
-    """Many copies of a C env, stepped together. Made by `puffervec.make`.
+class VectorEnv(Aside):
+    """Many envs, stepped together. Made by `puffervec.make`.
 
     Attributes:
         num_envs, num_workers, num_buffers: as asked for. num_agents: rows of all envs. agents_per_batch: rows of one half.
-        spec: the rows as the env describes them. config: the env's settings. env: the env type.
+        spec: the rows as the env describes them. config: a C env's settings. env: the env type. autoreset_mode: as asked for.
         halves: views on each half's rows. half: index of the half last received.
+        driver_env: a Python env that was made here to see its spaces; this object for C envs.
+        emulated: False for C envs; else a dict with the dtypes of native rows, as PufferLib has it.
         agent_ids: ids of the rows of the half last received (dict by group where there are several groups).
     """
 
-    emulated = False
-
-    def __init__(self, env: native.NativeEnv, config: Any, settings: VectorSettings) -> None:
+    def __init__(self, env: Env, config: Any, settings: VectorSettings) -> None:
         self.env, self.config, self.settings = env, config, settings
         self.num_envs, self.num_workers = settings.num_envs, settings.num_workers
         self.num_buffers = settings.num_buffers
+        self.autoreset_mode = settings.autoreset
         self._state = [IDLE] * self.num_buffers
         self._allocate()
         self._views()
         self._recv_half = self._send_half = self.half = 0
+        self._strict_order = settings.order == "strict"
+        self._held: deque[list[int]] = deque()  # batches received and not yet sent, where the order is not strict
         self._seeded = False
         self._invalid_actions = 0
         self._broken: WorkerError | None = None
@@ -68,14 +78,13 @@ class VectorEnv:
 
     def _allocate(self) -> None:
         build = self.env.build(self.config)
-        config, params = native.pack_config(self.config), native.pack_params(build.params)
+        config, params = self.env.pack(self.config), native.pack_params(build.params)
         self._data_fd = os.open(build.data, os.O_RDONLY | os.O_CLOEXEC) if build.data is not None else -1
         if self._data_fd >= 0:
             weakref.finalize(self, os.close, self._data_fd)
         self._data = SharedFile(self._data_fd).map() if self._data_fd >= 0 else None
-        c_spec, self.spec = native.describe(self.env.name, config, params, self._data)
-        request = Request(self.num_envs, self.num_workers, self.num_buffers, self.settings.split, len(config), len(params))
-        head = layout(c_spec, request)
+        c_spec, self.spec = self.env.describe(config, params, self._data, self.autoreset_mode)
+        head = layout(c_spec, self._request(len(config), len(params)))
         self._memory = SharedMemory(head.bytes)
         self._buffer = self._memory.buffer
         self._buffer[: ffi.sizeof("pv_slab")] = bytes(ffi.buffer(head))
@@ -84,23 +93,46 @@ class VectorEnv:
         self._slab = ffi.cast("pv_slab*", ffi.from_buffer(self._buffer))
         self._waiter = ffi.new("pv_waiter*", {"pauses": self.settings.learner_pauses})
 
+    def _request(self, config_bytes: int, params_bytes: int) -> Request:
+        settings = self.settings
+        per_worker = -(-self.num_envs // self.num_buffers)
+        if settings.split == "workers":
+            per_worker = -(-per_worker // (self.num_workers // self.num_buffers))
+        return Request(
+            self.num_envs, self.num_workers, self.num_buffers, settings.split, config_bytes, params_bytes, settings.autoreset,
+            settings.order != "strict", info_bytes(per_worker) if isinstance(self.env, PythonEnv) else 0,
+        )  # fmt: skip
+
     def _views(self) -> None:
         head, buffer, spec = self._slab, self._buffer, self.spec
         self.halves = tuple(view_half(buffer, head, spec, h) for h in range(self.num_buffers))
         self.num_agents = self.num_envs * spec.agents
-        self.agents_per_batch = self.num_agents // self.num_buffers
+        self.agents_per_batch = self.num_agents // self.num_buffers * self.settings.batch_halves
         self.num_groups = len(spec.groups)
         self._single = self.num_groups == 1
         self._tasks = np.frombuffer(buffer, np.int64, self.num_envs, head.tasks_offset)
         self._tasks[:] = -1
         self._seeds = np.frombuffer(buffer, np.uint64, self.num_envs, head.seeds_offset)
         self._reset_masks = np.frombuffer(buffer, np.uint8, self.num_envs, head.reset_masks_offset)
-        shape = (self.num_workers, lib.PV_MAX_BUFFERS, lib.PV_COUNTERS)
+        shape = (self.num_workers, head.lanes, lib.PV_COUNTERS)
         self._counters = np.frombuffer(buffer, np.uint64, int(np.prod(shape)), head.counters_offset).reshape(shape)
         self._results = [tuple(self._collect(half, name) for name in _RECV_ARRAYS) for half in self.halves]
         self._workers = [_span(lib.pv_slab_workers(head, h)) for h in range(self.num_buffers)]
         self._fast_actions = action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self._single else {}
         self._state_dtype = row_dtype(spec.state_fields, spec.state_bytes)
+        self._mailboxes: list[Mailbox] = []
+        self._info_readers: list[list[tuple[int, InfoReader]]] = [[] for _ in range(self.num_buffers)]  # as in _workers
+
+    def _open_mail(self, shared: bool) -> None:
+        """Make the mailboxes and info readers of Python envs. shared: workers are other processes."""
+        served: list[list[int]] = [[] for _ in range(self.num_workers)]
+        for half, workers in enumerate(self._workers):
+            for worker in workers:
+                served[worker].append(half)
+                span = _span(lib.pv_slab_span(self._slab, worker, half))
+                area = InfoArea(self._buffer, lib.pv_slab_infos(self._slab, worker, half), len(span))
+                self._info_readers[half].append((span.start - int(self.halves[half].env_ids[0]), InfoReader(area)))
+        self._mailboxes = [Mailbox(halves, shared) for halves in served]
 
     def _collect(self, half: Half, name: str) -> Any:
         arrays = {group: getattr(rows, name) for group, rows in half.groups.items()}
@@ -139,16 +171,16 @@ class VectorEnv:
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
-        """Space of the rows of one half."""
+        """Space of the rows of one batch."""
         return self._by_group([_batched(g.observation_space, self._rows(i)) for i, g in enumerate(self.spec.groups)])
 
     @property
     def action_space(self) -> gymnasium.Space[Any]:
-        """Space of the actions of one half."""
+        """Space of the actions of one batch."""
         return self._by_group([_batched(g.action_space, self._rows(i)) for i, g in enumerate(self.spec.groups)])
 
     def _rows(self, group: int) -> int:
-        return self.halves[0].groups[self.spec.groups[group].name].rows
+        return int(self.halves[0].groups[self.spec.groups[group].name].rows * self.settings.batch_halves)
 
     def _by_group(self, found: list[gymnasium.Space[Any]]) -> gymnasium.Space[Any]:
         from gymnasium import spaces
@@ -156,80 +188,132 @@ class VectorEnv:
         return found[0] if self._single else spaces.Dict(dict(zip([g.name for g in self.spec.groups], found, strict=True)))
 
     @property
+    def driver_env(self) -> Any:
+        """The Python env that was made to see its spaces; this object for C envs."""
+        return self.env.driver if isinstance(self.env, PythonEnv) else self
+
+    @property
+    def emulated(self) -> Any:
+        """False for C envs; else the dtypes of a native row: {"observation_dtype": ..., "emulated_observation_dtype": ...}."""
+        plan = self.spec.groups[0].observation_plan
+        return {"observation_dtype": plan.row_dtype, "emulated_observation_dtype": plan.dtype} if plan is not None else False
+
+    @property
     def agent_ids(self) -> Any:
-        """(rows,) int64 ids of the rows of the half last received; dict by group where there are several."""
-        return self._results[self.half][_AGENT_IDS]
+        """(rows,) int64 ids of the rows of the batch last received; dict by group where there are several."""
+        return any_order.joined([self._results[half][_AGENT_IDS] for half in self._batch])
 
     @property
     def env_ids(self) -> np.ndarray:
-        """(envs,) int64 indices of the envs of the half last received."""
-        return self.halves[self.half].env_ids
+        """(envs,) int64 indices of the envs of the batch last received."""
+        return np.concatenate([self.halves[half].env_ids for half in self._batch])
+
+    @property
+    def final_observations(self) -> Any:
+        """Same-step mode: like the observations, the last ones of rows that are done in the batch last received; else None.
+
+        Views on shared memory as in `recv` (copies where `recv` copies).
+        """
+        found = [self._collect(self.halves[half], "final_observations") for half in self._batch]
+        return None if self.autoreset_mode != "same_step" else any_order.joined(found, self.settings.copy)
+
+    @property
+    def _batch(self) -> list[int]:
+        """The halves last received."""
+        return self._held[-1] if self._held else [self.half]
 
     # ---- the loop -----------------------------------------------------------------------------------------------------
 
-    def async_reset(self, seed: int | Sequence[int] | None = None) -> None:
-        """Start a reset of all envs; `recv` each half afterwards. Turns that are under way are waited for and dropped.
+    def async_reset(
+        self, seed: int | Sequence[int | None] | None = None, *, mask: Any = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Start a reset; `recv` each half afterwards. Turns that are under way are waited for and dropped.
 
         Args:
-            seed: env i gets seed + i, or the i-th entry of a sequence. None: at the first reset the seed of `make` (or a random
-                one), later the envs keep their seeds and begin their next episode.
+            seed: env i gets seed + i, or the i-th entry of a sequence (None: as if no seed were given). None: at the first
+                reset the seed of `make` (or a random one), later the envs keep their seeds and begin their next episode.
+            mask: (num_envs,) bool: only these envs are reset; the others stay as they are, and only halves with a reset env
+                are to be received again.
+            options: for the reset of Python envs, the same for each. C envs know {"task": n}: see `set_tasks`.
         Raises:
-            ConfigError: an unusable seed. ClosedError. WorkerError: an env failed, WorkerDied, WorkerTimeout.
+            ConfigError: an unusable seed, mask or option. ClosedError. WorkerError: an env failed, WorkerDied, WorkerTimeout.
+            CallOrderError: a mask that takes in envs which are under way.
         """
         self._require_open()
-        seeds = self._choose_seeds(seed)
-        self._drain()
+        chosen = None if mask is None else self._check_mask(mask)
+        self._take_options(options, chosen)
+        seeds, which = self._choose_seeds(seed, chosen)
+        if chosen is None:
+            self._drain()
+        halves = [h for h in range(self.num_buffers) if which is None or which[self.halves[h].env_ids].any()]
         if seeds is not None:
-            self._seeds[:] = seeds
-            self._seeded = True
-        for half in range(self.num_buffers):
-            lib.pv_turn_send(self._slab, half, lib.PV_RESET, seeds is not None, 0, self._waiter)
+            self._seeds[:] = seeds if which is None else np.where(which == lib.PV_RESET_SEEDED, seeds, self._seeds)
+        if which is not None:
+            self._reset_masks[:] = which
+        for half in halves:
+            lib.pv_turn_send(self._slab, half, lib.PV_RESET, seeds is not None, which is not None, self._waiter)
             self._sent(half)
             self._state[half] = PENDING
-        self._recv_half = self._send_half = 0
+        self._recv_half = self._send_half = halves[0]
+        self._held.clear()
 
-    def recv(self) -> tuple[Any, Any, Any, Any, dict[str, Any], Any, Any]:
-        """Wait for the next half and return its rows.
+    def recv(self, timeout_s: float | None = None) -> tuple[Any, Any, Any, Any, Infos, Any, Any]:
+        """Wait for the next batch and return its rows.
 
+        Args:
+            timeout_s: raise WorkerTimeout after this long, but leave the turn under way: a later `recv` goes on waiting for it.
+                None: as long as the vector env's own deadline, after which it is given up.
         Returns:
             (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations (rows, F), rewards (rows,)
-            float32, the flags (rows,) bool; dicts by group where there are several. infos is {} or {"episodes": (n,) records
-            of the episodes that ended, a copy}.
+            float32, the flags (rows,) bool; dicts by group where there are several. infos: see `puffervec.infos.Infos`; false
+            where nothing was reported.
         Aliasing: views on shared memory, valid until the next `send` of this half (copy=True: copies).
         Raises:
             CallOrderError: nothing was sent. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
         """
+        if not self._strict_order:
+            return any_order.recv(self, timeout_s)  # type: ignore[no-any-return]
         half = self._recv_half
         if self._state[half] is not PENDING:
             return self._recv_ready(half)  # type: ignore[no-any-return]
         flags = lib.pv_turn_recv(self._slab, half, 0, self._waiter, SLICE_NS, 0)
         if flags < 0:
-            flags = self._wait_on(half, flags)
+            flags = self._wait_on(half, flags, timeout_s)
         if flags & 2:  # PV_TURN_FAILED
             self._raise_failure(half)
         self._state[half] = HELD
         self.half = half
-        self._recv_half = self.num_buffers - 1 - half
+        self._recv_half = half + 1 if half + 1 < self.num_buffers else 0
         obs, rewards, terminals, truncations, ids, masks = self._results[half]
-        infos = {"episodes": self._episodes(half)} if flags else {}
+        infos = self._infos([half]) if flags else NO_INFOS
         if self.settings.copy:
-            return tuple(_copied(entry) for entry in (obs, rewards, terminals, truncations, infos, ids, masks))
+            obs, rewards, terminals, truncations, ids, masks = map(_copied, self._results[half])
         return obs, rewards, terminals, truncations, infos, ids, masks
 
     def send(self, actions: Any) -> None:
-        """Hand over the actions of the half received longest ago and let its workers step.
+        """Hand over the actions of the batch received longest ago and let its workers step.
 
         Args:
             actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer dtype or a list for discrete
                 kinds; dict by group where there are several; None: they stand in `halves[h].groups[...].actions` already.
-                Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`.
+                Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
+                Python envs get them as they are.
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range. Nothing was sent.
-            CallOrderError: no half is received. ClosedError.
+            CallOrderError: no half is received; or, without autoreset, an env is done. ClosedError.
         """
+        if not self._strict_order:
+            return any_order.send(self, actions)
         half = self._send_half
         if self._state[half] is not HELD:
             self._refuse_send(half)
+        if self.autoreset_mode == "disabled":
+            self._refuse_done(half)
+        self._step_half(half, actions)
+        self._send_half = half + 1 if half + 1 < self.num_buffers else 0
+
+    def _step_half(self, half: int, actions: Any) -> None:
+        """Write the actions of a half and publish its turn."""
         code = self._fast_actions.get((getattr(actions, "dtype", None), getattr(actions, "shape", None)))
         if code is not None and not self.settings.strict and actions.flags.c_contiguous:
             replaced = lib.pv_turn_step(self._slab, half, ffi.from_buffer(actions), code, self._waiter)
@@ -239,33 +323,85 @@ class VectorEnv:
         if replaced:
             self._invalid_actions += replaced
         self._state[half] = PENDING
-        self._send_half = self.num_buffers - 1 - half
         self._sent(half)
 
-    def reset(self, seed: int | Sequence[int] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all envs and wait: `async_reset` and `recv` in one. Needs num_buffers=1. Returns (observations, infos)."""
-        self._require_one_buffer("reset", "async_reset and recv")
-        self.async_reset(seed)
+    def reset(
+        self, seed: int | Sequence[int | None] | None = None, *, mask: Any = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, Infos]:
+        """Reset all envs (or those of `mask`) and wait: `async_reset` and `recv` in one. Needs one batch.
+
+        Returns (observations, infos).
+        """
+        self._require_one_batch("reset", "async_reset and recv")
+        self.async_reset(seed, mask=mask, options=options)
         result = self.recv()
         return result[0], result[4]
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all envs and wait: `send` and `recv` in one. Needs num_buffers=1.
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
+        """Step all envs and wait: `send` and `recv` in one. Needs one batch.
 
         Returns (observations, rewards, terminals, truncations, infos) as in `recv`.
         """
-        self._require_one_buffer("step", "send and recv")
+        self._require_one_batch("step", "send and recv")
         self.send(actions)
         return self.recv()[:5]
 
     # ---- the slow side of the loop ------------------------------------------------------------------------------------
 
-    def _choose_seeds(self, seed: Any) -> np.ndarray | None:
-        if seed is None and not self._seeded:
+    def _choose_seeds(self, seed: Any, mask: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return (seeds or None, reset masks or None): what each env is to do, in the terms of csrc/channel.h."""
+        if seed is None and not self._seeded and mask is None:
             seed = self.settings.seed
-            if seed is None:
+            if seed is None and not isinstance(self.env, PythonEnv):
                 seed = int.from_bytes(os.urandom(7), "little")
-        return None if seed is None else env_seeds(seed, self.num_envs)
+        seeds = None if seed is None else env_seeds(seed, self.num_envs)
+        self._seeded = self._seeded or seeds is not None
+        seeded = np.full(self.num_envs, seeds is not None)
+        if seeds is not None and isinstance(seed, (list, tuple)):
+            seeded = np.array([entry is not None for entry in seed])
+        if mask is None and (seeded.all() or not seeded.any()):
+            return (seeds if seeded.all() else None), None
+        which = np.where(seeded, lib.PV_RESET_SEEDED, lib.PV_RESET_KEEP).astype(np.uint8)
+        return seeds, which if mask is None else np.where(mask, which, 0).astype(np.uint8)
+
+    def _check_mask(self, mask: Any) -> np.ndarray:
+        """Return the envs to reset as (num_envs,) bool; they must not be under way."""
+        array = np.asarray(mask)
+        if array.dtype != np.bool_ or array.shape != (self.num_envs,):
+            raise ConfigError(
+                f"mask has dtype {array.dtype} and shape {array.shape}: give ({self.num_envs},) bool, one per env"
+            )
+        if not array.any():
+            raise ConfigError("mask has no True: name at least one env to reset, or send actions")
+        for half, views in enumerate(self.halves):
+            if array[views.env_ids].any():
+                self._require_rows(half, "reset with a mask")
+        return array
+
+    def _take_options(self, options: Mapping[str, Any] | None, mask: np.ndarray | None) -> None:
+        if options is None:
+            return
+        if self._mailboxes:
+            for mailbox in self._mailboxes:
+                for question in mailbox.questions.values():
+                    question.post(options)
+        elif set(options) - {"task"}:
+            raise ConfigError(f"options are {options!r}: {self.env.name} knows only 'task'")
+        elif options:
+            self.set_tasks(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask), options["task"])
+
+    def _refuse_done(self, half: int) -> None:
+        """Raise where an env of the half is done and nobody has reset it (no autoreset)."""
+        over = np.ones(len(self.halves[half].env_ids), np.bool_)
+        for rows in self.halves[half].groups.values():
+            live = rows.masks & ~rows.terminals & ~rows.truncations
+            over &= ~live.reshape(len(over), -1).any(axis=1)
+        if over.any():
+            ids = self.halves[half].env_ids[over]
+            raise CallOrderError(
+                f"send: env {ids[0]}" + (f" and {len(ids) - 1} more" if len(ids) > 1 else "") + " is done and "
+                "autoreset_mode is 'disabled': call reset(mask=...) first, with True for each env that is done"
+            )
 
     def _recv_ready(self, half: int) -> Any:
         """`recv` of a half that is not under way: hand out loaded rows, or refuse."""
@@ -275,10 +411,12 @@ class VectorEnv:
             raise CallOrderError(f"recv: half {half} is {self._state[half]}: call {expected} first")
         self._state[half] = HELD
         self.half = half
-        self._recv_half = self.num_buffers - 1 - half
+        self._recv_half = (half + 1) % self.num_buffers
         obs, rewards, terminals, truncations, ids, masks = self._results[half]
-        result: tuple[Any, ...] = (obs, rewards, terminals, truncations, {}, ids, masks)
-        return tuple(_copied(entry) for entry in result) if self.settings.copy else result
+        result: tuple[Any, ...] = (obs, rewards, terminals, truncations, ids, masks)
+        if self.settings.copy:
+            result = tuple(map(_copied, result))
+        return (*result[:4], NO_INFOS, *result[4:])
 
     def _refuse_send(self, half: int) -> None:
         self._require_open()
@@ -291,30 +429,42 @@ class VectorEnv:
         if self._broken is not None:
             raise type(self._broken)(f"{self._broken} (the vector env cannot go on: close it and make a new one)")
 
-    def _require_one_buffer(self, name: str, instead: str) -> None:
+    def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
-            raise CallOrderError(f"{name} needs num_buffers=1, this vector env has {self.num_buffers}: use {instead}")
+            raise CallOrderError(
+                f"{name} needs num_buffers=1 (batch_size=num_envs), this has {self.num_buffers} halves: use {instead}"
+            )
 
-    def _wait_on(self, half: int, result: int) -> int:
+    def _wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
         """Go on waiting for the workers of a half, with a look around after each slice."""
-        deadline = time.monotonic() + self.settings.timeout_s
+        begun = time.monotonic()
         while result < 0:
             first = -1 - result
-            self._look_around(self._workers[half], first, deadline)
-            result = lib.pv_turn_recv(self._slab, half, first, self._waiter, SLICE_NS, 1)
+            self._look_around(self._workers[half], first, begun, timeout_s)
+            slice_ns = SLICE_NS if timeout_s is None else max(1000, min(SLICE_NS, int(timeout_s * 1e9)))
+            result = lib.pv_turn_recv(self._slab, half, first, self._waiter, slice_ns, 1)
         return int(result)
 
-    def _look_around(self, workers: Sequence[int], waiting_for: int, deadline: float) -> None:
+    def _look_around(
+        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, limit_s: float | None = None
+    ) -> None:
+        """Between two slices of a wait: raise if a worker has died or time is up. soft_s: give up this wait only."""
+        waited = time.monotonic() - begun
+        limit_s = limit_s or self.settings.timeout_s
         try:
             self._check_workers(workers)
-            if time.monotonic() > deadline:
-                limit = f"{self.settings.timeout_s:g} s"
-                raise WorkerTimeout(f"worker {waiting_for} gave no answer in {limit}: an env hangs, or timeout_s is too short")
+            if waited > limit_s:
+                raise WorkerTimeout(
+                    f"worker {waiting_for} gave no answer in {limit_s:g} s: an env hangs, or timeout_s is too short"
+                )
         except WorkerError as error:
             self._broken = error
             raise
+        if soft_s is not None and waited >= soft_s:
+            raise WorkerTimeout(f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on")
 
     def _raise_failure(self, half: int) -> None:
+        """Raise the error of the first worker of the half that has one, from the env's own exception where it has one."""
         slots = ffi.cast("pv_error_slot*", ffi.addressof(self._slab_bytes(), self._slab.errors_offset))
         for worker in self._workers[half]:
             if slots[worker].code:
@@ -322,19 +472,34 @@ class VectorEnv:
                 where = f"worker {worker}" + (f", env {env}" if env != lib.PV_ALL_ENVS else "")
                 text = ffi.string(slots[worker].text).decode(errors="replace") or f"error code {slots[worker].code}"
                 self._broken = WorkerError(f"{where}: {text}")
-                raise self._broken
+                cause = self._mailboxes[worker].answers[half].take() if self._mailboxes else None
+                if isinstance(cause, BaseException) and not isinstance(cause, Exception):
+                    raise cause  # Ctrl-C or exit in an env of this very process
+                raise self._broken from (cause if isinstance(cause, Exception) else None)
         raise WorkerError(f"a worker of half {half} failed without a message")
 
     def _slab_bytes(self) -> Any:
         return ffi.from_buffer("uint8_t[]", self._buffer)
 
     def _record_area(self, worker: int, half: int) -> tuple[np.ndarray, int]:
-        offset = self._slab.records_offset + (worker * lib.PV_MAX_BUFFERS + half) * self._slab.record_area_bytes
+        offset = lib.pv_slab_records(self._slab, worker, half)
         count, dropped = np.frombuffer(self._buffer, np.uint32, 2, offset)
         return np.frombuffer(self._buffer, RECORD_DTYPE, count, offset + 64), int(dropped)
 
-    def _episodes(self, half: int) -> np.ndarray:
-        return np.concatenate([self._record_area(worker, half)[0] for worker in self._workers[half]])
+    def _infos(self, halves: Sequence[int]) -> Infos:
+        """Return what the workers of the halves have reported; positions count from the first half on."""
+        if not self._mailboxes:
+            areas = [self._record_area(worker, half)[0] for half in halves for worker in self._workers[half]]
+            return Infos(np.concatenate(areas), self.spec.record_names)
+        envs = len(self.halves[0].env_ids)
+        readers, others = [], []
+        for i, half in enumerate(halves):
+            for worker, (first, reader) in zip(self._workers[half], self._info_readers[half], strict=True):
+                readers.append((i * envs + first, reader))
+                if reader.others:
+                    found = self._mailboxes[worker].answers[half].take()
+                    others += [(i * envs + first + position, info) for position, info in found]
+        return Infos(numeric=gather(readers, envs * len(halves)), others=others)
 
     def _drain(self) -> None:
         """Wait for the turns that are under way."""
@@ -344,135 +509,9 @@ class VectorEnv:
                 if self._wait_on(half, flags) & lib.PV_TURN_FAILED:
                     self._raise_failure(half)
                 self._state[half] = HELD
-
-    # ---- beside the loop ----------------------------------------------------------------------------------------------
-
-    def set_tasks(self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int) -> None:
-        """Say which task (scene index, start layout) each env runs from its next reset on; -1: the env draws its own.
-
-        Raises:
-            ConfigError: an env or a task that is not there.
-        """
-        self._require_open()
-        ids, wanted = _whole_numbers("env ids", env_ids), _whole_numbers("tasks", tasks)
-        if ids.size and (ids.min() < 0 or ids.max() >= self.num_envs):
-            raise ConfigError(f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to {self.num_envs - 1}")
-        if wanted.ndim and wanted.shape != ids.shape:
-            raise ConfigError(f"set_tasks: {wanted.size} tasks for {ids.size} envs: give one per env, or one number")
-        if wanted.size and wanted.min() < -1:
-            raise ConfigError(f"set_tasks: task {wanted.min()}: tasks are 0 and up, or -1 for the env's own choice")
-        self._tasks[ids] = wanted
-
-    def counters(self) -> dict[str, int]:
-        """Return the running sums that the env keeps, over all envs, and `invalid_actions`. Exact between `recv` and `send`."""
-        totals = self._counters.sum(axis=(0, 1))
-        named = {name: int(totals[i]) for i, name in enumerate(self.spec.counter_names)}
-        return {**named, "invalid_actions": self._invalid_actions}
-
-    def timing(self, half: int) -> np.ndarray:
-        """Return (workers of the half, 2) int64: begin and end of each worker's last turn, in the ns of time.monotonic_ns."""
-        times = np.empty((len(self._workers[half]), 2), np.int64)
-        for i, worker in enumerate(self._workers[half]):
-            line = lib.pv_status_line(self._slab, worker, half)
-            times[i] = line.begin_ns, line.end_ns
-        return times
-
-    def peek(self, env: int) -> dict[str, np.ndarray]:
-        """Return a copy of the readable state of one env, by field name. Its half must not be under way."""
-        worker, half = self._worker_of(env, "peek")
-        self._command_one(worker, half, lib.PV_PEEK, env, 1)
-        row = np.frombuffer(self._transfer(worker), self._state_dtype, 1)[0]
-        return {field.name: np.array(row[field.name]) for field in self.spec.state_fields}
-
-    def save(self) -> list[bytes]:
-        """Return the state of every env with its task and rows, as flat bytes, one piece each. No turn may be under way."""
-        self._require_open()
-        saved: list[bytes] = []
-        size = self._saved_bytes
-        for worker, half, first, count in self._transfers("save"):
-            self._command_one(worker, half, lib.PV_SAVE, first, count)
-            region = self._transfer(worker)
-            for i in range(count):
-                saved.append(self._tasks[first + i].tobytes() + bytes(region[i * size : (i + 1) * size]))
-        return saved
-
-    def load(self, states: Sequence[bytes]) -> None:
-        """Put every env into a saved state. The next call is `recv`, which returns the saved rows.
-
-        Raises:
-            ConfigError: another number of envs, or states of another size.
-        """
-        self._require_open()
-        size = self._saved_bytes
-        if len(states) != self.num_envs:
-            raise ConfigError(f"load: {len(states)} states for {self.num_envs} envs: give one per env")
-        wrong = {len(state) for state in states} - {size + 8}
-        if wrong:
-            found = wrong.pop()
-            raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
-        for worker, half, first, count in self._transfers("load"):
-            region = self._transfer(worker)
-            for i in range(count):
-                self._tasks[first + i] = np.frombuffer(states[first + i], np.int64, 1)[0]
-                region[i * size : (i + 1) * size] = states[first + i][8:]
-            self._command_one(worker, half, lib.PV_LOAD, first, count)
-        self._state = [READY] * self.num_buffers
-        self._recv_half = self._send_half = 0
-        self._seeded = True
-
-    @property
-    def _saved_bytes(self) -> int:
-        return int(self.spec.save_bytes + self._slab.env_row_bytes)
-
-    def _worker_of(self, env: int, verb: str) -> tuple[int, int]:
-        """Return the worker and the half of an env whose half is not under way."""
-        self._require_open()
-        index = whole(f"{verb}: env", env, 0, self.num_envs - 1)
-        for half in range(self.num_buffers):
-            for worker in self._workers[half]:
-                if index in _span(lib.pv_slab_span(self._slab, worker, half)):
-                    self._require_rows(half, verb)
-                    return worker, half
-        raise AssertionError("every env has a worker")
-
-    def _require_rows(self, half: int, verb: str) -> None:
-        if self._state[half] in (PENDING, IDLE):
-            expected = "recv" if self._state[half] is PENDING else "async_reset and recv"
-            raise CallOrderError(f"{verb}: half {half} is {self._state[half]}: call {expected} first")
-
-    def _transfers(self, verb: str) -> list[tuple[int, int, int, int]]:
-        """Return (worker, half, first env, count) in env order, cut so that each fits the transfer region."""
-        for half, state in enumerate(self._state):
-            if verb != "load" or state is PENDING:  # a vec env that was never reset may be loaded into
-                self._require_rows(half, verb)
-        cut = []
-        for half in range(self.num_buffers):
-            for worker in self._workers[half]:
-                envs = _span(lib.pv_slab_span(self._slab, worker, half))
-                for first in range(envs.start, envs.stop, self._slab.transfer_envs):
-                    cut.append((worker, half, first, min(self._slab.transfer_envs, envs.stop - first)))
-        return cut
-
-    def _transfer(self, worker: int) -> memoryview:
-        offset = self._slab.transfers_offset + worker * self._slab.transfer_bytes
-        return self._buffer[offset : offset + self._slab.transfer_bytes]
-
-    def _command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
-        """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
-        lib.pv_turn_send_one(self._slab, worker, half, semaphore, first, count, self._waiter)
-        self._sent_one(worker, half)
-        self._await_one(worker, half, self.settings.timeout_s)
-
-    def _await_one(self, worker: int, half: int, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        result, resume = -1, 0
-        while result < 0:
-            result = lib.pv_turn_recv_one(self._slab, worker, half, self._waiter, SLICE_NS, resume)
-            if result < 0:
-                self._look_around([worker], worker, deadline)
-            resume = 1
-        if result & lib.PV_TURN_FAILED:
-            self._raise_failure(half)
+                for mailbox in self._mailboxes:  # what was reported is dropped too
+                    if half in mailbox.answers:
+                        mailbox.answers[half].take()
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 
@@ -482,9 +521,12 @@ class VectorEnv:
             return
         self._state = [CLOSED] * self.num_buffers
         self._stop()
+        self.env.close()
 
     def notify(self) -> None:
-        """Do nothing: C envs have no use for it. Kept for scripts that call it."""
+        """Call `notify` of every Python env that has one; C envs have no use for it. No turn may be under way."""
+        if self._mailboxes and hasattr(self.driver_env, "notify"):
+            self.call("notify")
 
     def __enter__(self) -> Self:
         return self
@@ -501,19 +543,6 @@ class VectorEnv:
 
 _RECV_ARRAYS = ("observations", "rewards", "terminals", "truncations", "agent_ids", "masks")
 _AGENT_IDS = _RECV_ARRAYS.index("agent_ids")
-
-
-def _whole_numbers(name: str, given: Any) -> np.ndarray:
-    """Return `given` as an int64 array, or raise ConfigError."""
-    try:
-        array = np.asarray(given)
-        if array.size and array.dtype.kind in "iu" and array.max() <= np.iinfo(np.int64).max:
-            return array.astype(np.int64)
-        if array.size == 0:
-            return np.zeros(array.shape, np.int64)
-    except (ValueError, OverflowError):
-        pass
-    raise ConfigError(f"set_tasks: {name} are {given!r}: give whole numbers below 2**63")
 
 
 def _span(span: Any) -> range:

@@ -10,9 +10,12 @@ import mmap
 import multiprocessing
 import os
 import signal
+import traceback
 from dataclasses import dataclass
 from multiprocessing import reduction
 from typing import Any
+
+_MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 class SharedFile:
@@ -34,13 +37,21 @@ class SharedFile:
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """All that a worker is told. memory: the slab (puffervec.shared_memory.SharedMemory). core: the core to run on, or None."""
+    """All that a worker is told.
+
+    memory: the slab (puffervec.shared_memory.SharedMemory). library: where a C env type of another package is. core: the core
+        to
+    run on, or None. python: the pickled PythonSource of Python envs, and mailbox: its mailbox (puffervec.mailbox.Mailbox).
+    """
 
     memory: Any
     index: int
     env_name: str
     data: SharedFile | None
     core: int | None
+    library: str | None = None
+    python: bytes | None = None
+    mailbox: Any = None
 
 
 def _protect() -> None:
@@ -60,6 +71,34 @@ def _protect() -> None:
         lib.pv_watch_parent(parent.sentinel)
 
 
+def _env_type(task: WorkerTask, slab: Any) -> Any:
+    """Return the worker's `const pv_env_type*`; for Python envs after loading what makes them."""
+    if task.python is None:
+        from puffervec.env_types import find
+
+        return find(task.env_name, task.library)
+    os.environ.update(dict.fromkeys(_MATH_THREADS, "1"))  # before NumPy is loaded
+    import pickle
+
+    from puffervec import python_block
+
+    source = pickle.loads(task.python)
+    python_block.register(source, python_block.homes_of(slab, task.memory.buffer, task.index, task.mailbox))
+    return python_block.TYPE
+
+
+def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
+    """Answer the learner's first command with an error: this worker could not get as far as opening its envs."""
+    from puffervec._ffi import ffi, lib
+
+    worker = ffi.new("pv_worker*", {"slab": slab, "index": task.index})
+    slot = ffi.cast("pv_error_slot*", ffi.cast("uint8_t*", slab) + slab.errors_offset) + task.index
+    text = "".join(traceback.format_exception(error)).encode(errors="replace")[-(lib.PV_ERROR_TEXT - 1) :]
+    slot.env, slot.code = lib.PV_ALL_ENVS, lib.PV_ERROR_CONFIG
+    ffi.memmove(slot.text, text + b"\0", len(text) + 1)
+    lib.pv_worker_refuse(worker)
+
+
 def main(task: WorkerTask) -> None:
     """Open the envs, serve commands until told to close. Runs without the GIL and without Python per step."""
     from puffervec._ffi import ffi, lib
@@ -72,7 +111,11 @@ def main(task: WorkerTask) -> None:
     mapped = task.data.map() if task.data is not None else None
     data = ffi.from_buffer("uint8_t[]", mapped) if mapped is not None else ffi.NULL
     worker = ffi.new("pv_worker*")
-    env_type = lib.pv_env_find(task.env_name.encode())
+    try:
+        env_type = _env_type(task, ffi.cast("pv_slab*", slab))
+    except Exception as error:
+        _refuse(task, ffi.cast("pv_slab*", slab), error)
+        return
     code = lib.pv_worker_open(worker, slab, task.index, env_type, data, len(mapped) if mapped is not None else 0)
     if code:
         lib.pv_worker_refuse(worker)

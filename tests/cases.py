@@ -27,7 +27,7 @@ class Case:
 
 def _without_drive() -> str:
     try:
-        puffervec.make("drive", DRIVE, backend="serial", num_envs=1).close()
+        puffervec.make("drive", env_kwargs=DRIVE, backend="serial", num_envs=1).close()
     except Exception as error:  # whatever is not there yet: the C type, the scenes, a dependency
         return f"drive cannot be made here: {type(error).__name__}: {error}"
     return ""

@@ -42,7 +42,7 @@ class EnvContract:
     def make(self, backend: Any = "serial", **changes: Any) -> VectorEnv:
         """Make the env under test."""
         settings = {"backend": backend, "num_envs": self.num_envs, **changes}
-        return puffervec.make(self.env, self.settings, **settings)
+        return puffervec.make(self.env, env_kwargs=self.settings, **settings)
 
     @pytest.fixture
     def vec(self) -> Iterator[VectorEnv]:
@@ -126,7 +126,7 @@ class EnvContract:
         vec.reset(seed=3)
         found = []
         for step in range(self.steps // self.num_envs // 2):
-            found += [record.copy() for record in vec.step(actions_of(vec, table, step, 0))[4].get("episodes", [])]
+            found += [record.copy() for record in vec.step(actions_of(vec, table, step, 0))[4].episodes]
         assert found
         used = len(vec.spec.record_names)
         for record in found:
@@ -330,7 +330,7 @@ def own_bytes(vec: VectorEnv, worker: int) -> np.ndarray:
                 width = raw_rows(vec, half, array, group.name).shape[1] * group.agents
                 begin = getattr(slab.halves[half].groups[g], array) + first * width
                 allowed[begin : begin + span.env_count * width] = True
-    lane = worker * lib.PV_MAX_BUFFERS + half
+    lane = lib.pv_slab_lane(slab, worker, half)
     for begin, size in (
         (slab.counters_offset + lane * lib.PV_COUNTERS * 8, lib.PV_COUNTERS * 8),
         (slab.records_offset + lane * slab.record_area_bytes, slab.record_area_bytes),

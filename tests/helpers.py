@@ -128,7 +128,7 @@ class Recorder:
         for digest, view in self._pieces[self.vec.half]:
             digest.update(view)
         if infos:
-            self._episodes.append(infos["episodes"])
+            self._episodes.append(infos.episodes)
         self._seen += 1
         if self._seen % (self.every * self.vec.num_buffers) == 0:
             self.digests.append({name: digest.hexdigest() for name, digest in self._hashes.items()})
@@ -159,4 +159,4 @@ def run(vec: VectorEnv, steps: int, table: dict[str, np.ndarray], seed: Any = 0,
 
 def serial(env: str, kwargs: dict[str, Any] | None = None, **settings: Any) -> VectorEnv:
     """Make a vec env in this process."""
-    return puffervec.make(env, kwargs, backend="serial", **settings)
+    return puffervec.make(env, env_kwargs=kwargs, backend="serial", **settings)

@@ -62,7 +62,7 @@ def digests(names: list[str]) -> dict[str, Any]:
     found = {}
     for case in CASES:
         if case.name in names:
-            with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=4) as vec:
+            with puffervec.make(case.env, env_kwargs=case.kwargs, backend="serial", num_envs=4) as vec:
                 found[case.name] = run(vec, STEPS, action_table(vec, STEPS, invalid=0.01), seed=99)
     return found
 

@@ -40,7 +40,7 @@ def name_of(way: dict[str, Any]) -> str:
 def expected(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The action table and what the serial backend shows; the oracle."""
     case = next(case for case in CASES if case.name == name)
-    with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=ENVS) as vec:
+    with puffervec.make(case.env, env_kwargs=case.kwargs, backend="serial", num_envs=ENVS) as vec:
         table = action_table(vec, STEPS, invalid=0.01)
         return table, run(vec, STEPS, table, seed=2026)
 
@@ -50,7 +50,7 @@ def expected(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def test_same_seed_same_bytes(case: Case, way: dict[str, Any], no_leaks: None) -> None:
     require(case)
     table, oracle = expected(case.name)
-    with puffervec.make(case.env, case.kwargs, num_envs=ENVS, **way) as vec:
+    with puffervec.make(case.env, env_kwargs=case.kwargs, num_envs=ENVS, **way) as vec:
         found = run(vec, STEPS, table, seed=2026)
     for at, (mine, its) in enumerate(zip(found["digests"], oracle["digests"], strict=True)):
         different = [array for array in its if mine[array] != its[array]]
@@ -66,7 +66,7 @@ def test_the_hashes_would_show_a_difference(case: Case) -> None:
     group = next(iter(table))
     changed = {**table, group: table[group].copy()}
     changed[group][250:270, 0] = (changed[group][250:270, 0] + 1) % 2
-    with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=ENVS) as vec:
+    with puffervec.make(case.env, env_kwargs=case.kwargs, backend="serial", num_envs=ENVS) as vec:
         found = run(vec, 400, changed, seed=2026)
     assert found["digests"][:2] == oracle["digests"][:2]
     assert found["digests"][3] != oracle["digests"][3]
@@ -76,6 +76,6 @@ def test_the_hashes_would_show_a_difference(case: Case) -> None:
 def test_another_seed_gives_other_bytes(case: Case) -> None:
     require(case)
     table, oracle = expected(case.name)
-    with puffervec.make(case.env, case.kwargs, backend="serial", num_envs=ENVS) as vec:
+    with puffervec.make(case.env, env_kwargs=case.kwargs, backend="serial", num_envs=ENVS) as vec:
         found = run(vec, 100, table, seed=2027)
     assert found["digests"][0] != oracle["digests"][0]

@@ -139,7 +139,7 @@ def test_broken_rows_are_caught(array: str, value: int, message: str) -> None:
 
 
 def test_one_worker_at_a_time_leaves_the_other_pending() -> None:
-    with puffervec.make("probe", {}, backend=OneAtATime, num_envs=2, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs={}, backend=OneAtATime, num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
         vec.serve_only = 1
         vec.send([3, 3])

@@ -34,7 +34,7 @@ SAID = {
 
 def faulty(kind: str, env: int = 0, step: int = 2, **settings: Any) -> VectorEnv:
     """Make workers of which one will fail."""
-    return puffervec.make("probe", {"fault": FAULTS.index(kind), "fault_env": env, "fault_step": step}, **settings)
+    return puffervec.make("probe", env_kwargs={"fault": FAULTS.index(kind), "fault_env": env, "fault_step": step}, **settings)
 
 
 def run_until_it_fails(vec: VectorEnv) -> None:
@@ -141,7 +141,7 @@ def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch:
     from puffervec import backends
 
     real = backends.WorkerTask
-    monkeypatch.setattr(backends, "WorkerTask", lambda *given: real(given[0], given[1], "no such type", *given[3:]))
+    monkeypatch.setattr(backends, "WorkerTask", lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other))
     with pytest.raises(WorkerError, match="worker 0"):
         puffervec.make("probe", num_envs=2, num_workers=2)
 
@@ -186,7 +186,7 @@ def test_an_interrupted_wait_can_be_gone_on_with() -> None:
 LEARNER = """
 import sys, puffervec
 kwargs = {"fault": %(fault)d, "fault_step": 2}
-vec = puffervec.make("probe", kwargs, num_envs=2, num_workers=2, start_method=%(method)r)
+vec = puffervec.make("probe", env_kwargs=kwargs, num_envs=2, num_workers=2, start_method=%(method)r)
 vec.reset(0)
 vec.step([0, 0])
 print(*[process.pid for process in vec._processes.processes], flush=True)
@@ -250,7 +250,9 @@ def test_many_vec_envs_one_after_another_leave_the_process_as_it_was() -> None:
     """Descriptors and arenas of shared memory do not pile up."""
     counts = []
     for _ in range(12):
-        with puffervec.make("probe", {"obs_size": 2000}, num_envs=4, num_workers=2, start_method="forkserver") as vec:
+        with puffervec.make(
+            "probe", env_kwargs={"obs_size": 2000}, num_envs=4, num_workers=2, start_method="forkserver"
+        ) as vec:
             vec.reset(0)
         del vec
         counts.append(len(os.listdir("/proc/self/fd")))

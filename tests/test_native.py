@@ -129,7 +129,7 @@ def test_the_registry() -> None:
 
 
 def test_an_env_type_may_be_given_instead_of_a_name() -> None:
-    with puffervec.make(PROBE, ProbeConfig(num_agents=2), backend="serial") as vec:
+    with puffervec.make(PROBE, env_kwargs=ProbeConfig(num_agents=2), backend="serial") as vec:
         assert (vec.env, vec.config, vec.num_agents) == (PROBE, ProbeConfig(num_agents=2), 2)
 
 

@@ -70,7 +70,7 @@ def action_in_slab(vec: VectorEnv, half: int, env: int, agent: int) -> int:
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=name_of)
 def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
-    with puffervec.make("probe", {"num_agents": AGENTS}, num_envs=ENVS, **layout) as vec:
+    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, num_envs=ENVS, **layout) as vec:
         twins = [ProbeTwin(SEED + env, AGENTS) for env in range(ENVS)]
         expected = [twin.begin() for twin in twins]
         vec.async_reset(SEED)
@@ -107,7 +107,7 @@ def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
 
 def test_nothing_moves_before_the_worker_ran() -> None:
     """The other side of stop 4: a command that stands in the line changes no row."""
-    with puffervec.make("probe", {"num_agents": AGENTS}, backend=Lazy, num_envs=ENVS, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, backend=Lazy, num_envs=ENVS, num_workers=2) as vec:
         vec.reset(SEED)
         vec.asleep = True
         before = row_bytes(vec, 0, 3, 2)
@@ -125,7 +125,7 @@ def test_nothing_moves_before_the_worker_ran() -> None:
 def test_two_groups_share_the_path() -> None:
     """Mode 1: other widths and dtypes, an action mask and pairs of actions; the same stops."""
     layout: dict[str, Any] = {"num_workers": 2, "num_buffers": 2, "split": "envs"}
-    with puffervec.make("probe", {"mode": 1, "num_agents": 2}, num_envs=ENVS, **layout) as vec:
+    with puffervec.make("probe", env_kwargs={"mode": 1, "num_agents": 2}, num_envs=ENVS, **layout) as vec:
         vec.async_reset(SEED)
         for half in range(2):
             observations = vec.recv()[0]
@@ -185,7 +185,7 @@ def trainer_with_echo(tmp_path: Path, env: dict[str, Any], vec: dict[str, Any]) 
         train={"horizon": 6, "device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 100, "seed": SEED},
         log={"dashboard": "off", "checkpoint_interval_s": 1000.0, "folder": str(tmp_path)},
     )
-    with puffervec.make("probe", env, backend="serial") as one:
+    with puffervec.make("probe", env_kwargs=env, backend="serial") as one:
         groups = one.spec.groups
     policies = {group.name if len(groups) > 1 else "default": Echo(group) for group in groups}
     return Trainer(config, policies=policies)

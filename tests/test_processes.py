@@ -121,10 +121,10 @@ def test_fork_with_other_threads_is_refused() -> None:
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_all_start_methods_show_the_same(method: str) -> None:
-    with puffervec.make("probe", {"num_agents": 2}, backend="serial", num_envs=4) as vec:
+    with puffervec.make("probe", env_kwargs={"num_agents": 2}, backend="serial", num_envs=4) as vec:
         table = action_table(vec, 50)
         expected = run(vec, 50, table)
-    with puffervec.make("probe", {"num_agents": 2}, num_envs=4, num_workers=2, start_method=method) as vec:
+    with puffervec.make("probe", env_kwargs={"num_agents": 2}, num_envs=4, num_workers=2, start_method=method) as vec:
         assert run(vec, 50, table) == expected
 
 

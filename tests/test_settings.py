@@ -37,11 +37,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         {"num_envs": 4, "num_workers": 3, "num_buffers": 2, "split": "envs"},
         ["num_workers", "3", "4 envs", "2 buffer", "at most 2"],
     ),
-    ({"num_envs": 4, "num_workers": 3, "num_buffers": 2}, ["num_workers", "3", "even", "split='envs'"]),
+    ({"num_envs": 4, "num_workers": 3, "num_buffers": 2}, ["num_workers", "3", "multiple", "split='envs'"]),
     ({"num_envs": 4, "num_workers": 6, "num_buffers": 2}, ["num_workers", "6", "4 envs", "at most 4"]),
-    ({"num_envs": 3, "num_buffers": 2}, ["num_envs", "3", "even"]),
-    ({"num_buffers": 3}, ["num_buffers", "3", "1 to 2"]),
-    ({"num_buffers": 0}, ["num_buffers", "0", "1 to 2"]),
+    ({"num_envs": 3, "num_buffers": 2}, ["num_envs", "3", "multiple"]),
+    ({"num_buffers": 257}, ["num_buffers", "257", "1 to 256"]),
+    ({"num_buffers": 0}, ["num_buffers", "0", "1 to 256"]),
     ({"num_envs": 4, "num_buffers": 2, "split": "rows"}, ["split", "'rows'", "'workers'", "'envs'"]),
     ({"pin": "yes"}, ["pin", "'yes'", "'auto'", "True"]),
     ({"timeout_s": 0}, ["timeout_s", "0", "greater than 0"]),
@@ -152,7 +152,7 @@ def test_env_seeds() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], [1, None], np.zeros((2, 2), int)], ids=str
+    "seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], np.zeros((2, 2), int)], ids=str
 )
 def test_unusable_seeds_leave_the_vec_env_as_it_is(seed: Any) -> None:
     with puffervec.make("probe", backend="serial", num_envs=2) as vec:

@@ -57,10 +57,10 @@ def test_a_view_outlives_the_object(backing: str) -> None:
 
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
 def test_workers_map_it(backing: str, start_method: str) -> None:
-    with puffervec.make("probe", {}, backend="serial", num_envs=4) as vec:
+    with puffervec.make("probe", env_kwargs={}, backend="serial", num_envs=4) as vec:
         table = action_table(vec, 30)
         expected = run(vec, 30, table)
-    with puffervec.make("probe", {}, num_envs=4, num_workers=2, start_method=start_method) as vec:
+    with puffervec.make("probe", env_kwargs={}, num_envs=4, num_workers=2, start_method=start_method) as vec:
         assert vec._memory.backing == backing
         assert run(vec, 30, table) == expected
 

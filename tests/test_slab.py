@@ -55,7 +55,7 @@ def random_request(rng: np.random.Generator) -> Request:
 
 def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, int, str]]:
     """Return (begin, end, alignment, name) of everything in a slab, from the head's own numbers."""
-    lanes = request.num_workers * lib.PV_MAX_BUFFERS
+    lanes = request.num_workers * (request.num_buffers if request.split == "envs" else 1)
     found = [
         (0, ffi.sizeof("pv_slab"), 1, "head"),
         (head.config_offset, head.config_offset + request.config_bytes, 64, "config"),
@@ -177,7 +177,7 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
             else:
                 assert rows.action_masks == ffi.NULL
             assert offset(block.tasks) == made.tasks_offset + 8 * span.first_env
-            lane = worker * lib.PV_MAX_BUFFERS + half
+            lane = lib.pv_slab_lane(made, worker, half)
             assert offset(block.record_count) == made.records_offset + lane * made.record_area_bytes
             assert offset(block.records) == offset(block.record_count) + 64
             assert offset(block.counters) == made.counters_offset + lane * 8 * lib.PV_COUNTERS

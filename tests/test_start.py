@@ -22,7 +22,7 @@ import os
 with open(os.environ["MARKS"], "a") as marks: marks.write("x")
 
 import puffervec
-vec = puffervec.make("probe", {"num_agents": 2}, num_envs=3, num_workers=2)
+vec = puffervec.make("probe", env_kwargs={"num_agents": 2}, num_envs=3, num_workers=2)
 observations, infos = vec.reset(seed=5)
 result = vec.step([1, 2, 3, 4, 0, 1])
 print("shown", observations[:, [0, 4]].astype(int).tolist(), type(vec).__name__, vec.settings.start_method)

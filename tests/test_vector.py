@@ -28,7 +28,7 @@ def _no_leaks(no_leaks: None) -> None:
 
 def make(backend: str = "serial", kwargs: dict[str, Any] | None = None, **settings: Any) -> VectorEnv:
     """Workers are forked from a server, which is faster than the default."""
-    return puffervec.make("probe", kwargs, backend=backend, start_method="forkserver", **settings)
+    return puffervec.make("probe", env_kwargs=kwargs, backend=backend, start_method="forkserver", **settings)
 
 
 # ---- attributes and what is returned -----------------------------------------------------------------------
@@ -53,7 +53,7 @@ def test_a_batch_has_the_documented_shapes_and_dtypes() -> None:
             assert (observations.shape, observations.dtype) == ((6, 8), np.float32)
             assert (rewards.shape, rewards.dtype) == ((6,), np.float32)
             assert all((flags.shape, flags.dtype) == ((6,), np.bool_) for flags in (terminals, truncations, masks))
-            assert infos == {}
+            assert not infos
             assert (agent_ids.tolist(), agent_ids.dtype) == (list(range(6 * half, 6 * half + 6)), np.int64)
             assert vec.env_ids.tolist() == [2 * half, 2 * half + 1]
             assert vec.agent_ids is agent_ids
@@ -93,7 +93,7 @@ def _leaves(value: Any) -> list[np.ndarray]:
 def test_episode_records_are_copies() -> None:
     with make(kwargs={"episode_length": 1}) as vec:
         vec.reset(seed=0)
-        episodes = vec.step([1])[4]["episodes"]
+        episodes = vec.step([1])[4].episodes
         kept = episodes.copy()
         assert episodes.dtype.names == ("episode", "task", "env", "slot", "agent_type", "length", "return", "values")
         for _ in range(5):
@@ -334,7 +334,7 @@ def test_tasks_are_read_at_the_next_reset() -> None:
         assert rows[:, 6].tolist() == [-1, -1, -1]
         vec.step([0] * 3)
         assert rows[:, 6].tolist() == [-1, -1, -1]
-        assert vec.step([0] * 3)[4]["episodes"]["task"].tolist() == [-1, -1, -1]
+        assert vec.step([0] * 3)[4].episodes["task"].tolist() == [-1, -1, -1]
         vec.step([0] * 3)
         assert rows[:, 6].tolist() == [4, 6, 2**33]
         vec.set_tasks(range(3), [1, 2, -1])
@@ -407,7 +407,7 @@ def test_peek_at_one_half_while_the_other_is_under_way(backend: str, split: str)
 
 def test_peek_does_not_overwrite_a_command_that_the_worker_has_not_seen() -> None:
     with puffervec.make(
-        "probe", {"episode_length": 9}, backend=Lazy, num_envs=2, num_buffers=2, num_workers=1, split="envs"
+        "probe", env_kwargs={"episode_length": 9}, backend=Lazy, num_envs=2, num_buffers=2, num_workers=1, split="envs"
     ) as vec:
         vec.async_reset(0)
         vec.recv()
@@ -514,7 +514,7 @@ def test_turns_wrap(backend: str, buffers: int, workers: int, split: str) -> Non
         count = "auto" if kind == "serial" else workers
         with puffervec.make(
             "probe",
-            kwargs,
+            env_kwargs=kwargs,
             backend=kind,
             num_envs=4,
             num_buffers=buffers,

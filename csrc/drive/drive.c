@@ -10,11 +10,13 @@
 
 #include <math.h>
 
+#define DRIVE_MAX_AGENTS 4096 // rows of one env
+
 // ---- settings -----------------------------------------------------------------------------------------------------
 
 // X(name, kind, lowest, highest), in the order of pv_drive_config
 #define SETTINGS(X)                                                                                                            \
-    X(num_agents, PV_I32, 1, 4096)                                                                                             \
+    X(num_agents, PV_I32, 1, DRIVE_MAX_AGENTS)                                                                                             \
     X(control, PV_I32, 0, 1)                                                                                                   \
     X(resample_steps, PV_I32, 1, 1000000)                                                                                      \
     X(max_steps, PV_I32, 0, 1000000)                                                                                           \
@@ -203,30 +205,68 @@ static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
     return PV_OK;
 }
 
+static int next_bundle(drive_turn* turn) {
+    turn->state->episode++;
+    return start_bundle(turn);
+}
+
+static int start_slot(drive_turn* turn) {
+    drive_slot_start(turn);
+    return PV_OK;
+}
+
+// Same-step autoreset of `count` rows: keeps the last observations aside, starts anew, and puts rewards and flags of the last
+// step back. Rows are counted once a turn, so the counters stay as they are.
+static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(drive_turn* turn)) {
+    float rewards[DRIVE_MAX_AGENTS];
+    uint8_t terminals[DRIVE_MAX_AGENTS], truncations[DRIVE_MAX_AGENTS];
+    uint64_t counters[PV_COUNTERS];
+    const pv_rows* rows = &turn->block->rows[0];
+    uint64_t at = turn->first_row + row, stride = rows->observation_bytes;
+    memcpy(counters, turn->block->counters, sizeof counters);
+    memcpy(rows->final_observations + at * stride, rows->observations + at * stride, count * stride);
+    memcpy(rewards, rows->rewards + at, count * sizeof(float));
+    memcpy(terminals, rows->terminals + at, count);
+    memcpy(truncations, rows->truncations + at, count);
+    int code = start(turn);
+    memcpy(rows->rewards + at, rewards, count * sizeof(float));
+    memcpy(rows->terminals + at, terminals, count);
+    memcpy(rows->truncations + at, truncations, count);
+    memcpy(turn->block->counters, counters, sizeof counters);
+    return code;
+}
+
+// One turn of the scene at hand, which is over. In disabled mode it waits for the others; an episode that would be cut before its
+// first step is not begun.
+static void step_idle_slot(drive_turn* turn, int last) {
+    if (turn->block->context->autoreset == PV_NEXT_STEP && !last) {
+        drive_slot_start(turn);
+        return;
+    }
+    drive_rows_blank(turn, turn->slot->row, turn->slot->count);
+    turn->block->counters[DRIVE_COUNTER_IDLE] += turn->slot->count;
+}
+
 static int step_env(pv_block* block, uint32_t env) {
+    const int same_step = block->context->autoreset == PV_SAME_STEP;
     drive_turn turn;
     drive_turn_open(block, env, &turn);
-    if (turn.state->over) { // next-step autoreset: this turn's actions are ignored
-        turn.state->episode++;
-        return start_bundle(&turn);
-    }
+    if (turn.state->over) return next_bundle(&turn); // next-step autoreset: this turn's actions are ignored
     turn.state->step++;
     int last = turn.state->step >= (uint32_t)turn.config->resample_steps;
     for (uint32_t slot = 0; slot < turn.state->slots; slot++) {
         drive_turn_slot(&turn, slot);
-        if (!turn.slot->over) {
-            drive_slot_advance(&turn);
-            if (last) drive_slot_cut(&turn);
-        } else if (!last) {
-            drive_slot_start(&turn);
-        } else { // an episode that would be cut before its first step is not begun
-            drive_rows_blank(&turn, turn.slot->row, turn.slot->count);
-            block->counters[DRIVE_COUNTER_IDLE] += turn.slot->count;
+        if (turn.slot->over) {
+            step_idle_slot(&turn, last);
+            continue;
         }
+        drive_slot_advance(&turn);
+        if (last) drive_slot_cut(&turn);
+        else if (same_step && turn.slot->over) restart(&turn, turn.slot->row, turn.slot->count, start_slot);
     }
     count_padding(&turn);
-    turn.state->over = (uint32_t)last;
-    return PV_OK;
+    turn.state->over = (uint32_t)(last && !same_step);
+    return last && same_step ? restart(&turn, 0, turn.layout->agents, next_bundle) : PV_OK;
 }
 
 static int drive_step(pv_block* block) {
@@ -345,6 +385,7 @@ const pv_env_type pv_drive_type = {
     .config_fields = config_fields,
     .config_count = sizeof config_fields / sizeof config_fields[0],
     .config_bytes = sizeof(pv_drive_config),
+    .flags = PV_OWN_AUTORESET,
     .describe = drive_describe,
     .bytes = drive_bytes,
     .init = drive_init,

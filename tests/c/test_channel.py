@@ -21,7 +21,7 @@ SLICE_NS = 1_000_000
 @pytest.fixture
 def vec() -> Iterator[VectorEnv]:
     """Two workers in this process that run only when told; all waiting below is the test's own."""
-    with puffervec.make("probe", {"episode_length": 10**6}, backend=Lazy, num_envs=4, num_workers=2) as made:
+    with puffervec.make("probe", env_kwargs={"episode_length": 10**6}, backend=Lazy, num_envs=4, num_workers=2) as made:
         made.reset(seed=0)
         made.asleep = True
         yield made
@@ -55,7 +55,7 @@ def test_each_line_has_two_cache_lines_of_its_own(vec: VectorEnv) -> None:
     addresses = [
         int(ffi.cast("uintptr_t", line(vec._slab, worker, half)))
         for worker in range(vec.num_workers)
-        for half in range(lib.PV_MAX_BUFFERS)
+        for half in range(vec._slab.lanes)
         for line in (lib.pv_command_line, lib.pv_status_line)
     ]
     assert addresses == sorted(set(addresses))

@@ -23,7 +23,7 @@ from tests.helpers import Lazy, ManyInOne, serial
 @pytest.fixture
 def vec() -> Iterator[VectorEnv]:
     """Four envs, two workers that run only when told."""
-    with puffervec.make("probe", {"episode_length": 2}, backend=Lazy, num_envs=4, num_workers=2) as made:
+    with puffervec.make("probe", env_kwargs={"episode_length": 2}, backend=Lazy, num_envs=4, num_workers=2) as made:
         made.reset(seed=50)
         made.asleep = True
         yield made
@@ -74,9 +74,11 @@ def test_records_that_do_not_fit_are_counted() -> None:
             self._slab.record_capacity = 2
             super()._start()
 
-    with puffervec.make("tag_grid", {"episode_length": 1, "num_taggers": 1}, backend=Narrow, num_envs=3, num_workers=1) as vec:
+    with puffervec.make(
+        "tag_grid", env_kwargs={"episode_length": 1, "num_taggers": 1}, backend=Narrow, num_envs=3, num_workers=1
+    ) as vec:
         vec.reset(seed=0)
-        episodes = vec.step([0] * 6)[4]["episodes"]
+        episodes = vec.step([0] * 6)[4].episodes
         assert [(int(r["env"]), int(r["slot"])) for r in episodes] == [(0, 0), (0, 1)]
         assert vec._record_area(0, 0)[1] == 2  # one try per env that found the area full; tag stops at the first
         vec.step([0] * 6)
@@ -85,7 +87,7 @@ def test_records_that_do_not_fit_are_counted() -> None:
 
 def test_an_error_in_step_is_told_with_worker_env_and_text() -> None:
     fault = {"fault": FAULTS.index("error"), "fault_env": 3, "fault_step": 2}
-    with puffervec.make("probe", fault, backend=ManyInOne, num_envs=4, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs=fault, backend=ManyInOne, num_envs=4, num_workers=2) as vec:
         vec.reset(seed=0)
         vec.step([0] * 4)
         vec.send([0] * 4)
@@ -115,7 +117,7 @@ def test_an_env_type_built_against_other_headers_is_refused() -> None:
 
 
 def test_a_worker_that_could_not_open_answers_with_a_failure() -> None:
-    with puffervec.make("probe", {}, backend=Lazy, num_envs=2, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs={}, backend=Lazy, num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
         vec.asleep = True
         lib.pv_turn_send_one(vec._slab, 1, 0, lib.PV_IDLE, 0, 0, vec._waiter)

@@ -92,7 +92,7 @@ def test_the_bundle_is_drawn_anew_and_open_episodes_are_cut(tmp_path: Path) -> N
             for step in range(1, 15):
                 *_, terminals, truncations, infos = vec.step(np.full(11, 45))
                 assert not terminals.any()
-                records = infos.get("episodes", [])
+                records = infos.episodes
                 for slot, steps in enumerate(length):
                     # An episode takes `steps` steps and one more turn, in which the scene starts again.
                     clock, live = step % (steps + 1), slot_of == slot

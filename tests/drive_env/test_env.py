@@ -46,7 +46,7 @@ def test_backends_give_the_same_bytes(scenes: str, backend: str) -> None:
     def run(**settings: Any) -> list[bytes]:
         rng = np.random.default_rng(1)
         found = []
-        with puffervec.make("drive", {"scenes": scenes, "num_agents": 6}, num_envs=4, seed=3, **settings) as vec:
+        with puffervec.make("drive", env_kwargs={"scenes": scenes, "num_agents": 6}, num_envs=4, seed=3, **settings) as vec:
             vec.reset(3)
             for _ in range(60):
                 obs, rewards, terminals, truncations, _ = vec.step(rng.integers(0, 91, vec.num_agents))
@@ -63,5 +63,5 @@ def test_bad_scenes_are_refused_before_anything_starts(tmp_path: Path, cache: Pa
         ({"lanes": 99}, ConfigError),
     ):
         with pytest.raises(error):
-            puffervec.make("drive", settings, num_envs=2, num_workers=2)
+            puffervec.make("drive", env_kwargs=settings, num_envs=2, num_workers=2)
     assert not cache.exists()

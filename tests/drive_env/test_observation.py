@@ -24,7 +24,7 @@ def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[tup
     """Blocks, values by name and floats per row of the first observation of one scene."""
     (folder / "one.json").write_text(json.dumps(tree))
     config = DriveConfig(scenes=str(folder / "one.json"), num_agents=2, **settings)
-    with puffervec.make(ENV, config, backend="serial", num_envs=1, seed=0) as vec:
+    with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=1, seed=0) as vec:
         obs, _ = vec.reset(0)
         reader = ObservationReader(vec.spec.groups[0])
         return reader.blocks, reader.read(obs), obs.shape[1]
@@ -90,7 +90,7 @@ def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_p
                 point["x"] += 7.0 * (number % 3) - 9.0 * number  # closer together than the tiny scene has them
         (folder / f"{index}.json").write_text(json.dumps(tree))
     config = {"scenes": str(folder), "num_agents": 64}
-    with puffervec.make("drive", config, backend="threading", num_envs=len(sizes), num_workers=workers, seed=0) as vec:
+    with puffervec.make("drive", env_kwargs=config, backend="threading", num_envs=len(sizes), num_workers=workers, seed=0) as vec:
         vec.set_tasks(range(len(sizes)), range(len(sizes)))
         obs, _ = vec.reset(0)
         reader = ObservationReader(vec.spec.groups[0])

@@ -45,7 +45,7 @@ def recorded(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> tuple[Tracks, 
     (tmp_path / "one.json").write_text(json.dumps(tree))
     config = DriveConfig(scenes=str(tmp_path / "one.json"), num_agents=3)
     scenes = prepare_scenes(config).scenes
-    with puffervec.make(ENV, config, backend="serial", num_envs=1, seed=0) as vec:
+    with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=1, seed=0) as vec:
         tracks = record(Straight(), vec, scenes, 0, 0)
     head, _ = scenes.scene(0)
     return tracks, np.array([head["origin_x"], head["origin_y"]])

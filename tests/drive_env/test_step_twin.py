@@ -80,7 +80,7 @@ class Judge:
         """Records of scenes that ended equal the sums."""
         names = self.vec.spec.record_names
         state = self.vec.peek(0)
-        for record in infos.get("episodes", ()):
+        for record in infos.episodes:
             slot = int(record["slot"])
             if slot in self.unclear:
                 continue

@@ -80,7 +80,7 @@ def write_world(
 def make_env(path: Path, num_envs: int = 1, **settings: Any) -> VectorEnv:
     """A serial vector env over a written set."""
     env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=path))
-    return puffervec.make(env, {"num_agents": 64, **settings}, backend="serial", num_envs=num_envs)
+    return puffervec.make(env, env_kwargs={"num_agents": 64, **settings}, backend="serial", num_envs=num_envs)
 
 
 def agents_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:

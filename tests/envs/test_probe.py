@@ -130,7 +130,7 @@ def test_records_and_counters() -> None:
         found = []
         for _ in range(7):
             infos = vec.step([4] * 6)[4]
-            found += list(infos.get("episodes", []))
+            found += list(infos.episodes)
         assert [(int(r["env"]), int(r["episode"]), int(r["task"]), int(r["length"])) for r in found] == [
             (0, 0, -1, 3), (1, 0, 8, 3), (2, 0, -1, 3), (0, 1, -1, 3), (1, 1, 8, 3), (2, 1, -1, 3),
         ]  # fmt: skip
@@ -154,7 +154,7 @@ def test_the_nan_fault_shows_in_the_observation() -> None:
 def test_the_oob_fault_writes_into_the_next_workers_rows() -> None:
     """What the guard zones of tests/contract.py have to catch."""
     fault = {"fault": FAULTS.index("oob"), "fault_step": 1}
-    with puffervec.make("probe", fault, backend=OneAtATime, num_envs=2, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs=fault, backend=OneAtATime, num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
         rewards = vec.halves[0].groups["agents"].rewards
         assert rewards.tolist() == [0, 0]

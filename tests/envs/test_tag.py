@@ -199,14 +199,14 @@ def test_the_step_after_the_end_is_a_reset_that_ignores_actions() -> None:
         assert vec.peek(0)["x"].tolist() == [4, 1]  # the true last observation, not the next episode's
         observations, rewards, terminals, truncations, infos = vec.step([1, 1])
         np.testing.assert_array_equal(observations, first)
-        assert (rewards.any(), terminals.any(), truncations.any(), infos) == (False, False, False, {})
+        assert (rewards.any(), terminals.any(), truncations.any(), infos) == (False, False, False, [])
 
 
 def test_episode_records() -> None:
     with one_env(num_taggers=2, episode_length=2, starting_location_x=[1, 4, 0], starting_location_y=[0, 4, 0]) as vec:
         vec.reset(seed=5)
-        assert vec.step([0, 0, 0])[4] == {}
-        taggers, runner = vec.step([2, 0, 0])[4]["episodes"]
+        assert not vec.step([0, 0, 0])[4]
+        taggers, runner = vec.step([2, 0, 0])[4].episodes
         assert vec.spec.record_names == ("tagged", "agents")
         assert (taggers["agent_type"], taggers["length"], taggers["episode"], taggers["env"], taggers["task"]) == (
             0,
@@ -221,7 +221,7 @@ def test_episode_records() -> None:
         assert runner["values"][:3].tolist() == [1.0, 1.0, 0.0]
         vec.step([0, 0, 0])
         vec.step([0, 0, 0])
-        records = vec.step([0, 0, 0])[4]["episodes"]
+        records = vec.step([0, 0, 0])[4].episodes
         assert records["episode"].tolist() == [1, 1]
         assert records["values"][:, 0].tolist() == [0.0, 0.0]
 
@@ -241,7 +241,7 @@ def test_tasks_choose_the_layout_from_the_next_reset_on() -> None:
         assert [vec.peek(env)["x"].tolist() for env in range(3)] == [LAYOUTS["starting_location_x"][i] for i in (2, 0, 1)]
         assert [vec.peek(env)["y"].tolist() for env in range(3)] == [LAYOUTS["starting_location_y"][i] for i in (2, 0, 1)]
         vec.set_tasks([1], 2)
-        records = vec.step([0] * 15)[4]["episodes"]
+        records = vec.step([0] * 15)[4].episodes
         assert records["task"].tolist() == [2, 2, 0, 0, 1, 1]  # the task that an episode ran, not the next one
         vec.step([0] * 15)
         assert vec.peek(1)["x"].tolist() == LAYOUTS["starting_location_x"][2]

@@ -64,7 +64,7 @@ def test_idle_rows_are_skipped(small: Small, deterministic: bool) -> None:
     _, policies = ev.load_policies(path, CPU)
     actor = ev.PolicyActor(policies, CPU, deterministic, seed=1)
     idle_seen = 0
-    with puffervec.make("probe", env, backend="serial", num_envs=4) as vec:
+    with puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4) as vec:
         vec.async_reset(0)
         actor.reset(vec)
         for _ in range(8):
@@ -91,7 +91,7 @@ def test_two_groups_act(small: Small) -> None:
 
 
 def test_random_actions_cover_all_choices() -> None:
-    with puffervec.make("probe", {"num_agents": 50}, backend="serial") as vec:
+    with puffervec.make("probe", env_kwargs={"num_agents": 50}, backend="serial") as vec:
         vec.async_reset(0)
         obs = vec.recv()[0]
         assert set(ev.RandomActor(0).act(obs, vec)) == {0, 1, 2, 3, 4}

@@ -45,7 +45,7 @@ def test_storage_holds_what_the_env_wrote(small: Small, vec: dict[str, Any]) -> 
     joined = {k: np.concatenate([first[k], second[k][1:]]) for k in first}
     for k in first:
         np.testing.assert_array_equal(first[k][-1], second[k][0], err_msg=k)
-    with puffervec.make("probe", env, backend="serial", num_envs=4, seed=config.train.seed) as vec_env:
+    with puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4, seed=config.train.seed) as vec_env:
         vec_env.async_reset(config.train.seed)
         for step in range(len(joined["rewards"])):
             obs, rewards, terminals, truncations, _, _, masks = vec_env.recv()
@@ -77,7 +77,7 @@ def test_two_groups_with_a_mask_and_mixed_rows(small: Small) -> None:
     allowed = np.take_along_axis(scouts["action_masks"], scouts["actions"], -1)[..., 0]
     live = (scouts["masks"] != 0) & (scouts["terminals"] == 0)
     assert allowed[live & (scouts["action_masks"].sum(-1) > 0)].all()
-    with puffervec.make("probe", {"mode": 1, "num_agents": 2, "episode_length": 4}, backend="serial", num_envs=4) as vec:
+    with puffervec.make("probe", env_kwargs={"mode": 1, "num_agents": 2, "episode_length": 4}, backend="serial", num_envs=4) as vec:
         vec.async_reset(config.train.seed)
         obs = vec.recv()[0]
         np.testing.assert_array_equal(scouts["obs"][0], obs["scouts"])
@@ -86,7 +86,7 @@ def test_two_groups_with_a_mask_and_mixed_rows(small: Small) -> None:
 
 
 def tower_fields() -> list[str]:
-    with puffervec.make("probe", {"mode": 1}, backend="serial") as vec:
+    with puffervec.make("probe", env_kwargs={"mode": 1}, backend="serial") as vec:
         return [field.name for field in vec.spec.groups[1].fields]
 
 

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The one header that an env type of another package includes. The package's shared library needs no other file of puffervec,
+// is linked with nothing of it, and knows nothing of Python: it exports one table per env type, which puffervec finds by its
+// name.
+//
+//     #include "pv_env.h"
+//     ...the functions of env.h...
+//     PV_ENV_TYPE(my_env) = {
+//         .abi = PV_ABI,
+//         .struct_bytes = sizeof(pv_env_type),
+//         .name = "my_env",
+//         ...
+//     };
+//
+// Compile with the flags of puffervec.compile_args(), so that a build gives the same bytes on every machine.
+#pragma once
+
+#include "env_helpers.h"
+#include "rng.h"
+
+// Begins the definition of the table, visible from outside as pv_env_type_<name> whatever the default visibility is.
+#define PV_ENV_TYPE(name)                                                                                                      \
+    extern __attribute__((visibility("default"))) const pv_env_type pv_env_type_##name;                                        \
+    const pv_env_type pv_env_type_##name

@@ -1,0 +1,399 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Turns an env written in the convention of PufferLib's Ocean into an env type of puffervec, without an edit of the env's
+// header:
+//
+//     typedef struct { float score; ...; float n; } Log;               floats, summed over n episodes
+//     typedef struct { Log log; float* observations; int* actions;     or unsigned char* observations, float* actions, ...
+//                      float* rewards; unsigned char* terminals; ...; } MyEnv;
+//     void c_reset(MyEnv* env);  void c_step(MyEnv* env);  void c_close(MyEnv* env);  void c_render(MyEnv* env);   (never
+//     called)
+//
+// The glue is one C file that says what the header cannot, and includes this file, which includes the header:
+//
+//     #define OCEAN_HEADER "my_env.h"
+//     #define OCEAN_NAME my_env                          // name of the env type
+//     #define OCEAN_ENV MyEnv                            // the header's struct
+//     #define OCEAN_SETTINGS(INT, FLOAT) INT(size) FLOAT(speed)          // int and float members that are settings
+//     #define OCEAN_LOG(X) X(score) X(episode_return) X(episode_length)  // members of Log, without n
+//     #define OCEAN_OBSERVATION_DTYPE PV_F32             // what env->observations points to
+//     #define OCEAN_OBSERVATION_COUNT (2 * config->size) // numbers per agent
+//     #define OCEAN_OBSERVATION_LOW 0.0f                 // bounds of each
+//     #define OCEAN_OBSERVATION_HIGH 1.0f
+//     #define OCEAN_ACTION_SIZES 5                       // choices; 3, 4 for two dims
+//     #include "pv_ocean.h"
+//
+// and instead of OCEAN_ACTION_SIZES, for continuous actions in [OCEAN_ACTION_LOW, OCEAN_ACTION_HIGH] (default -1 and 1):
+//
+//     #define OCEAN_ACTION_DIMS 2
+//
+// and where needed:
+//
+//     #define OCEAN_AGENTS config->num_agents            // agents per env, default 1
+//     #define OCEAN_INIT(env) init(env)                  // called once per env, after the settings are in
+//
+// `config` is a struct with the settings; the Python dataclass has the same fields in the same order. The header's folder must be
+// among the compiler's include folders.
+//
+// What the convention lacks, and what happens:
+//   The last observation. c_step resets the env in the step that ends it, so that the row that ends an episode already shows
+//   the
+//     next one's first observation. Rewards and ends are right. After a step in which all agents are terminal the env is held
+//     for a turn (action ignored, reward 0, nothing ends, the first observation again): that turn is the reset row of
+//     puffervec's next-step autoreset, so that returns and losses are exact. Same-step and disabled modes need the last
+//     observation: refused.
+//   Agents that respawn alone. Their rows pass as they are; the reward of the step after such an end is in no return, since
+//     puffervec takes the row after an end for a reset row.
+//   Truncation. A time limit inside c_step is a terminal.
+//   Saving. The struct holds pointers: save and load are refused, and save_bytes is 0.
+//   Random numbers. rand() and srand() within the header become a generator of each env, keyed by its seed: same seed same
+//   bytes, for
+//     any number of workers. rand() in other C files, rand_r, random and clocks stay what they are, and so do static variables:
+//     with those, bytes may depend on the workers, and the threading backend is out of the question.
+//   Records. When log.n > 0 after a step, one record with the mean of each member is left, n among them, and the log is
+//   cleared;
+//     episode_return and episode_length, where the log has them, are also the record's return and length.
+//   Drawing. A header that includes raylib.h is compiled and linked with raylib, though c_render is never called.
+#pragma once
+
+#include "pv_env.h"
+
+#if defined(OCEAN_HEADER)
+
+#include <math.h>
+#include <stdlib.h>
+
+#if !defined(OCEAN_NAME) || !defined(OCEAN_ENV) || !defined(OCEAN_LOG) || !defined(OCEAN_SETTINGS)
+#error "pv_ocean.h: define OCEAN_NAME, OCEAN_ENV, OCEAN_SETTINGS(INT, FLOAT) and OCEAN_LOG(X); the head of the file shows how"
+#endif
+#if defined(OCEAN_ACTION_SIZES) == defined(OCEAN_ACTION_DIMS)
+#error "pv_ocean.h: define OCEAN_ACTION_SIZES (discrete) or OCEAN_ACTION_DIMS (continuous)"
+#endif
+#ifndef OCEAN_AGENTS
+#define OCEAN_AGENTS 1
+#endif
+#ifndef OCEAN_INIT
+#define OCEAN_INIT(env) ((void)(env))
+#endif
+#ifndef OCEAN_ACTION_LOW
+#define OCEAN_ACTION_LOW -1.0f
+#define OCEAN_ACTION_HIGH 1.0f
+#endif
+
+// ---- random numbers: one stream per env, by draw ----------------------------------------------------------------------------
+
+typedef struct ocean_random {
+    uint64_t seed;
+    uint64_t drawn;
+} ocean_random;
+
+// The stream of the env that runs on this thread.
+static _Thread_local ocean_random* ocean_stream;
+
+static inline int ocean_rand(void) {
+    const uint64_t drawn = ocean_stream->drawn++;
+    return (int)(pv_rng_u64(ocean_stream->seed, drawn >> 32, (uint32_t)drawn, 0) % ((uint64_t)RAND_MAX + 1));
+}
+
+static inline void ocean_srand(unsigned seed) { (void)seed; } // a seed comes with reset
+
+#define rand() ocean_rand()
+#define srand(seed) ocean_srand(seed)
+#include OCEAN_HEADER
+#undef rand
+#undef srand
+
+// ---- settings ---------------------------------------------------------------------------------------------------------------
+
+#define OCEAN_INT(name) int32_t name;
+#define OCEAN_FLOAT(name) float name;
+typedef struct ocean_config {
+    OCEAN_SETTINGS(OCEAN_INT, OCEAN_FLOAT)
+} ocean_config;
+#undef OCEAN_INT
+#undef OCEAN_FLOAT
+
+#define OCEAN_INT(name) {#name, PV_I32, offsetof(ocean_config, name)},
+#define OCEAN_FLOAT(name) {#name, PV_F32, offsetof(ocean_config, name)},
+static const pv_config_field ocean_config_fields[] = {OCEAN_SETTINGS(OCEAN_INT, OCEAN_FLOAT)};
+#undef OCEAN_INT
+#undef OCEAN_FLOAT
+
+static const ocean_config* ocean_config_of(const pv_context* context) { return (const ocean_config*)context->config; }
+
+static void ocean_configure(OCEAN_ENV* env, const ocean_config* config) {
+#define OCEAN_COPY(name) env->name = config->name;
+    OCEAN_SETTINGS(OCEAN_COPY, OCEAN_COPY)
+#undef OCEAN_COPY
+}
+
+// ---- state: one slot per env, then the actions of all agents ----------------------------------------------------------------
+
+typedef struct ocean_slot {
+    OCEAN_ENV env;
+    ocean_random random;
+    uint64_t episode;
+    int64_t task;
+    uint32_t steps;       // of this episode
+    uint32_t over;        // 1: c_step has reset the env, and the next turn shows that
+    float episode_return; // of this episode, over all agents
+    uint32_t unused;
+} ocean_slot;
+
+typedef union ocean_action {
+    int index;
+    float value;
+} ocean_action;
+
+#define OCEAN_FLOAT_ACTIONS _Generic(((OCEAN_ENV*)0)->actions, float*: 1, int*: 0)
+#if defined(OCEAN_ACTION_SIZES)
+static const uint32_t ocean_action_sizes[] = {OCEAN_ACTION_SIZES};
+#define OCEAN_DIMS ((uint32_t)(sizeof ocean_action_sizes / sizeof ocean_action_sizes[0]))
+#else
+#define OCEAN_DIMS ((uint32_t)(OCEAN_ACTION_DIMS))
+_Static_assert(OCEAN_FLOAT_ACTIONS, "continuous actions need float* actions in the env's struct");
+#endif
+_Static_assert(sizeof(Log) % sizeof(float) == 0 && offsetof(Log, n) == sizeof(Log) - sizeof(float), "Log ends in float n");
+
+static uint32_t ocean_agents(const ocean_config* config) {
+    (void)config;
+    return (uint32_t)(OCEAN_AGENTS);
+}
+
+static ocean_slot* ocean_slot_at(pv_block* block, uint32_t env) { return (ocean_slot*)block->state + env; }
+
+static ocean_action* ocean_actions_at(pv_block* block, uint32_t env) {
+    ocean_action* first = (ocean_action*)(void*)((ocean_slot*)block->state + block->env_count);
+    return first + (uint64_t)env * block->spec->groups[0].agents * OCEAN_DIMS;
+}
+
+static uint64_t ocean_bytes(const pv_context* context, uint32_t env_count) {
+    const uint64_t actions = (uint64_t)ocean_agents(ocean_config_of(context)) * OCEAN_DIMS;
+    return env_count * (sizeof(ocean_slot) + actions * sizeof(ocean_action));
+}
+
+// ---- describe ---------------------------------------------------------------------------------------------------------------
+
+// Members of the log by name: means of an episode.
+#define OCEAN_MEMBER(name) {#name, offsetof(Log, name)},
+static const struct {
+    const char* name;
+    size_t offset;
+} ocean_log_members[] = {OCEAN_LOG(OCEAN_MEMBER){"n", offsetof(Log, n)}};
+#undef OCEAN_MEMBER
+#define OCEAN_LOG_COUNT (sizeof ocean_log_members / sizeof ocean_log_members[0])
+_Static_assert(OCEAN_LOG_COUNT <= PV_RECORD_VALUES, "a record holds 16 numbers: list fewer members in OCEAN_LOG");
+
+static void ocean_describe_actions(pv_group_spec* group) {
+    group->action_dims = OCEAN_DIMS;
+#if defined(OCEAN_ACTION_SIZES)
+    group->action_kind = OCEAN_DIMS == 1 ? PV_DISCRETE : PV_MULTI_DISCRETE;
+    for (uint32_t d = 0; d < OCEAN_DIMS; d++) group->action_sizes[d] = ocean_action_sizes[d];
+#else
+    group->action_kind = PV_CONTINUOUS;
+    for (uint32_t d = 0; d < OCEAN_DIMS; d++) {
+        group->action_low[d] = OCEAN_ACTION_LOW;
+        group->action_high[d] = OCEAN_ACTION_HIGH;
+    }
+#endif
+}
+
+static int ocean_describe(const pv_context* context, pv_spec* spec, char* text) {
+    const ocean_config* config = ocean_config_of(context);
+    if (context->autoreset != PV_NEXT_STEP)
+        return pv_describe_error(text, PV_ERROR_CONFIG,
+                                 "an Ocean env resets itself within its last step, so that the last observation is lost: use "
+                                 "autoreset_mode=\"next_step\"");
+    const int64_t agents = (int64_t)(OCEAN_AGENTS), count = (int64_t)(OCEAN_OBSERVATION_COUNT);
+    if (agents < 1 || agents > 1000000 || count < 1 || count > 100000000)
+        return pv_describe_error(text, PV_ERROR_CONFIG, "the settings make %lld agents with %lld numbers each: use at least 1",
+                                 (long long)agents, (long long)count);
+    (void)config;
+    pv_group_spec* group = &spec->groups[spec->group_count++];
+    strcpy(group->name, "agents");
+    group->agents = (uint32_t)agents;
+    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "observation", "", OCEAN_OBSERVATION_DTYPE,
+                 (uint32_t)count, 0, OCEAN_OBSERVATION_LOW, OCEAN_OBSERVATION_HIGH, 1.0f);
+    ocean_describe_actions(group);
+    for (size_t i = 0; i < OCEAN_LOG_COUNT; i++)
+        strncpy(spec->record_names[spec->record_count++], ocean_log_members[i].name, PV_NAME_BYTES - 1);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "episode", "", PV_U64, 0, 0, 0.0f, 1e9f, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "steps", "", PV_U32, 0, 0, 0.0f, 1e9f, 1.0f);
+    spec->records_per_turn = 1;
+    return PV_OK;
+}
+
+// ---- init and close ---------------------------------------------------------------------------------------------------------
+
+static int ocean_init(pv_block* block) {
+    const pv_rows* rows = &block->rows[0];
+    const uint64_t agents = block->spec->groups[0].agents;
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        ocean_slot* slot = ocean_slot_at(block, env);
+        ocean_configure(&slot->env, ocean_config_of(block->context));
+        // The env writes straight into its rows.
+        slot->env.observations = (void*)(rows->observations + env * agents * rows->observation_bytes);
+        slot->env.rewards = rows->rewards + env * agents;
+        slot->env.terminals = rows->terminals + env * agents;
+        slot->env.actions = (void*)ocean_actions_at(block, env);
+        ocean_stream = &slot->random;
+        OCEAN_INIT(&slot->env);
+    }
+    return PV_OK;
+}
+
+static void ocean_close(pv_block* block) {
+    for (uint32_t env = 0; env < block->env_count; env++) c_close(&ocean_slot_at(block, env)->env);
+}
+
+// ---- reset and step ---------------------------------------------------------------------------------------------------------
+
+// No reward and no end in the env's rows.
+static void ocean_clear_flags(pv_block* block, uint32_t env) {
+    const pv_rows* rows = &block->rows[0];
+    const uint64_t agents = block->spec->groups[0].agents, first = env * agents;
+    memset(rows->rewards + first, 0, agents * sizeof(float));
+    memset(rows->terminals + first, 0, agents);
+    memset(rows->truncations + first, 0, agents);
+    memset(rows->masks + first, 1, agents);
+    memset(rows->agent_types + first, 0, agents);
+}
+
+static void ocean_begin_episode(pv_block* block, uint32_t env) {
+    ocean_slot* slot = ocean_slot_at(block, env);
+    slot->task = block->tasks[env];
+    slot->steps = 0;
+    slot->over = 0;
+    slot->episode_return = 0.0f;
+}
+
+static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        if (mask && !mask[env]) continue;
+        ocean_slot* slot = ocean_slot_at(block, env);
+        slot->episode = seeds ? 0 : slot->episode + 1;
+        if (seeds) slot->random = (ocean_random){seeds[env], 0};
+        memset(&slot->env.log, 0, sizeof slot->env.log);
+        ocean_begin_episode(block, env);
+        ocean_clear_flags(block, env);
+        ocean_stream = &slot->random;
+        c_reset(&slot->env);
+        ocean_clear_flags(block, env); // some envs share code between c_reset and the end of an episode
+    }
+    return PV_OK;
+}
+
+static void ocean_take_actions(pv_block* block, uint32_t env) {
+    const pv_rows* rows = &block->rows[0];
+    const uint64_t count = block->spec->groups[0].agents * (uint64_t)OCEAN_DIMS, first = env * count;
+    ocean_action* actions = ocean_actions_at(block, env);
+    for (uint64_t i = 0; i < count; i++) {
+        if (rows->values)
+            actions[i].value = rows->values[first + i];
+        else if (OCEAN_FLOAT_ACTIONS)
+            actions[i].value = (float)rows->indices[first + i];
+        else
+            actions[i].index = rows->indices[first + i];
+    }
+}
+
+// Leaves the log of the episodes that ended in this step, and clears it.
+static void ocean_leave_record(pv_block* block, uint32_t env) {
+    ocean_slot* slot = ocean_slot_at(block, env);
+    const float episodes = slot->env.log.n;
+    pv_record* record = pv_block_record(block);
+    if (record) {
+        memset(record, 0, sizeof *record);
+        record->episode = slot->episode;
+        record->task = slot->task;
+        record->env = block->first_env + env;
+        record->length = slot->steps;
+        record->episode_return = slot->episode_return;
+        for (size_t i = 0; i < OCEAN_LOG_COUNT; i++) {
+            float sum;
+            memcpy(&sum, (const uint8_t*)&slot->env.log + ocean_log_members[i].offset, sizeof sum);
+            record->values[i] = i + 1 < OCEAN_LOG_COUNT ? sum / episodes : episodes;
+            if (strcmp(ocean_log_members[i].name, "episode_return") == 0) record->episode_return = record->values[i];
+            if (strcmp(ocean_log_members[i].name, "episode_length") == 0) record->length = (uint32_t)lroundf(record->values[i]);
+        }
+    }
+    memset(&slot->env.log, 0, sizeof slot->env.log);
+}
+
+static void ocean_step_env(pv_block* block, uint32_t env) {
+    ocean_slot* slot = ocean_slot_at(block, env);
+    const pv_rows* rows = &block->rows[0];
+    const uint64_t agents = block->spec->groups[0].agents, first = env * agents;
+    ocean_clear_flags(block, env);
+    if (slot->over) { // the reset row: c_step has written its observations a turn ago
+        slot->episode++;
+        ocean_begin_episode(block, env);
+        return;
+    }
+    ocean_take_actions(block, env);
+    ocean_stream = &slot->random;
+    c_step(&slot->env);
+    slot->steps++;
+    uint32_t ended = 0;
+    for (uint64_t row = first; row < first + agents; row++) {
+        rows->terminals[row] = rows->terminals[row] != 0;
+        ended += rows->terminals[row];
+        slot->episode_return += rows->rewards[row];
+    }
+    slot->over = ended == agents;
+    if (slot->env.log.n > 0) ocean_leave_record(block, env);
+}
+
+static int ocean_step(pv_block* block) {
+    for (uint32_t env = 0; env < block->env_count; env++) ocean_step_env(block, env);
+    return PV_OK;
+}
+
+// ---- save, load, peek -------------------------------------------------------------------------------------------------------
+
+static int ocean_refuse(pv_block* block, uint32_t env) {
+    return pv_block_error(block, env, "the state of an Ocean env holds pointers: it cannot be saved or loaded");
+}
+
+static int ocean_save(pv_block* block, uint32_t env, uint8_t* out) {
+    (void)out;
+    return ocean_refuse(block, env);
+}
+
+static int ocean_load(pv_block* block, uint32_t env, const uint8_t* in) {
+    (void)in;
+    return ocean_refuse(block, env);
+}
+
+static int ocean_peek(pv_block* block, uint32_t env, uint8_t* out) {
+    const ocean_slot* slot = ocean_slot_at(block, env);
+    memcpy(out, &slot->episode, sizeof slot->episode);
+    memcpy(out + sizeof slot->episode, &slot->steps, sizeof slot->steps);
+    return PV_OK;
+}
+
+// The name is a macro: these let it be replaced before it is pasted or quoted.
+#define OCEAN_TYPE(name) PV_ENV_TYPE(name)
+#define OCEAN_QUOTE(name) #name
+#define OCEAN_TEXT(name) OCEAN_QUOTE(name)
+
+OCEAN_TYPE(OCEAN_NAME) = {
+    .abi = PV_ABI,
+    .struct_bytes = sizeof(pv_env_type),
+    .name = OCEAN_TEXT(OCEAN_NAME),
+    .config_fields = ocean_config_fields,
+    .config_count = sizeof ocean_config_fields / sizeof ocean_config_fields[0],
+    .config_bytes = sizeof(ocean_config),
+    .describe = ocean_describe,
+    .bytes = ocean_bytes,
+    .init = ocean_init,
+    .reset = ocean_reset,
+    .step = ocean_step,
+    .save = ocean_save,
+    .load = ocean_load,
+    .peek = ocean_peek,
+    .close = ocean_close,
+};
+
+#endif // OCEAN_HEADER

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Batches in the order in which they get ready, instead of round robin: PufferLib's sync_traj=False. Learner side.
+
+    order "ready"        a batch is one half (whole workers, contiguous rows), whichever is done first; views, no copy
+    order "first_come"   a batch is the workers that are done first, side by side in the order of their envs; copies
+
+Which envs a batch holds is told by its agent_ids (and `vec.env_ids`): the order of results differs from run to run, the results
+of each env do not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from puffervec import actions as action_border
+from puffervec._ffi import lib
+from puffervec.errors import ActionError, CallOrderError
+from puffervec.infos import NO_INFOS
+from puffervec.states import HELD, PENDING, READY
+
+if TYPE_CHECKING:
+    from puffervec.vector import VectorEnv
+
+
+def recv(vec: VectorEnv, timeout_s: float | None) -> Any:
+    """Wait for the next batch of a vector env and return its rows, as `VectorEnv.recv`."""
+    vec._require_open()
+    waiting = [half for half, state in enumerate(vec._state) if state in (PENDING, READY)]
+    if len(waiting) < vec.settings.batch_halves:
+        expected = "send" if HELD in vec._state else "async_reset"
+        raise CallOrderError(
+            f"recv: {len(waiting)} halves are under way, a batch has {vec.settings.batch_halves}: call {expected} first"
+        )
+    batch, flags = _take_ready(vec, timeout_s)
+    vec._held.append(batch)
+    vec.half = batch[0]
+    parts = [vec._results[half] for half in batch]
+    obs, rewards, terminals, truncations, ids, masks = (
+        joined([part[i] for part in parts], vec.settings.copy) for i in range(len(parts[0]))
+    )
+    infos = vec._infos(batch) if flags else NO_INFOS
+    return obs, rewards, terminals, truncations, infos, ids, masks
+
+
+def _take_ready(vec: VectorEnv, timeout_s: float | None) -> tuple[list[int], int]:
+    """Wait until enough halves are done and mark them received. Returns them in env order, and the flags of their turns."""
+    ready: list[int] = []
+    flags, first = 0, vec._recv_half
+    while len(ready) < vec.settings.batch_halves:
+        if READY in vec._state:  # loaded from a saved state: nothing to wait for, nothing reported
+            half = vec._state.index(READY)
+        else:
+            half = _wait_any(vec, bytes(s is PENDING and h not in ready for h, s in enumerate(vec._state)), first, timeout_s)
+            flags |= lib.pv_turn_flags(vec._slab, half)
+        if flags & lib.PV_TURN_FAILED:
+            vec._raise_failure(half)
+        ready.append(half)
+        if vec._state[half] is READY:
+            vec._state[half] = HELD
+        first = (half + 1) % vec.num_buffers  # so that nobody waits for ever behind faster ones
+    for half in ready:
+        vec._state[half] = HELD
+    vec._recv_half = first
+    return sorted(ready), flags
+
+
+def _wait_any(vec: VectorEnv, pending: bytes, first: int, timeout_s: float | None) -> int:
+    """Return a half whose turn is done."""
+    begun, resume = time.monotonic(), 0
+    while True:
+        half = lib.pv_turn_recv_any(vec._slab, pending, first, vec._waiter, lib.PV_SLICE_NS, resume)
+        if half >= 0:
+            return int(half)
+        resume = 1
+        waiting = [worker for h in range(vec.num_buffers) if pending[h] for worker in vec._workers[h]]
+        vec._look_around(waiting, waiting[0], begun, timeout_s)
+
+
+def send(vec: VectorEnv, actions: Any) -> None:
+    """Hand over the actions of the batch received longest ago, as `VectorEnv.send`."""
+    vec._require_open()
+    if not vec._held:
+        raise CallOrderError("send: no batch is received: call recv first")
+    batch = vec._held[0]
+    if vec.autoreset_mode == "disabled":
+        for half in batch:
+            vec._refuse_done(half)
+    if len(batch) == 1 or actions is None:
+        pieces = [actions] * len(batch)
+    else:
+        pieces = _split(vec, actions, len(batch))
+    if vec.settings.strict:  # all or nothing
+        for half, piece in zip(batch, pieces, strict=True):
+            action_border.check(vec._slab, vec.spec, vec.halves[half], half, piece, strict=True)
+    vec._held.popleft()
+    for half, piece in zip(batch, pieces, strict=True):
+        vec._step_half(half, piece)
+
+
+def _split(vec: VectorEnv, actions: Any, count: int) -> list[Any]:
+    """Cut a batch of actions into equal pieces, one per half. Raises ActionError where that is not possible."""
+    if isinstance(actions, Mapping):
+        cut = {name: _split(vec, part, count) for name, part in actions.items()}
+        return [{name: parts[i] for name, parts in cut.items()} for i in range(count)]
+    try:
+        array = np.asarray(actions)
+    except (ValueError, TypeError) as error:
+        raise ActionError(f"actions are no array ({error}): give one per row of the batch") from None
+    if array.ndim == 0 or len(array) % count or (vec._single and len(array) != vec.agents_per_batch):
+        raise ActionError(f"actions have shape {array.shape}: give one per row of the batch, {vec.agents_per_batch} in all")
+    return np.split(array, count)
+
+
+def joined(parts: Sequence[Any], copy: bool = False) -> Any:
+    """Return the rows of several halves side by side; those of a single half as they are, unless `copy`."""
+    if isinstance(parts[0], Mapping):
+        return {name: joined([part[name] for part in parts], copy) for name in parts[0]}
+    if len(parts) == 1:
+        return parts[0].copy() if copy and parts[0] is not None else parts[0]
+    return np.concatenate(parts)

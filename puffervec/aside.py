@@ -1,0 +1,266 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a vector env offers beside its loop: tasks, counters, timing, saving and loading, and calls of Python envs. Learner
+side.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from puffervec._ffi import lib
+from puffervec.errors import CallOrderError, ConfigError
+from puffervec.settings import whole
+from puffervec.states import IDLE, PENDING, READY
+
+if TYPE_CHECKING:
+    from puffervec.mailbox import Mailbox
+    from puffervec.spec import EnvSpec
+
+
+class Aside:
+    """Base of VectorEnv (vector.py), which has the attributes that are only declared here."""
+
+    num_envs: int
+    num_buffers: int
+    spec: EnvSpec
+    env: Any
+    settings: Any
+    _state: list[str]
+    _workers: list[range]
+    _mailboxes: list[Mailbox]
+    _slab: Any
+    _waiter: Any
+    _buffer: memoryview
+    _counters: np.ndarray
+    _tasks: np.ndarray
+    _state_dtype: np.dtype[Any]
+    _invalid_actions: int
+    _recv_half: int
+    _send_half: int
+    _seeded: bool
+
+    def _require_open(self) -> None:
+        raise NotImplementedError
+
+    def _look_around(
+        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, limit_s: float | None = None
+    ) -> None:
+        raise NotImplementedError
+
+    def _raise_failure(self, half: int) -> None:
+        raise NotImplementedError
+
+    def _sent(self, half: int) -> None:
+        raise NotImplementedError
+
+    def _sent_one(self, worker: int, half: int) -> None:
+        raise NotImplementedError
+
+    def set_tasks(self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int) -> None:
+        """Say which task (scene index, start layout) each env runs from its next reset on; -1: the env draws its own.
+
+        Raises:
+            ConfigError: an env or a task that is not there.
+        """
+        self._require_open()
+        ids, wanted = _whole_numbers("env ids", env_ids), _whole_numbers("tasks", tasks)
+        if ids.size and (ids.min() < 0 or ids.max() >= self.num_envs):
+            raise ConfigError(f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to {self.num_envs - 1}")
+        if wanted.ndim and wanted.shape != ids.shape:
+            raise ConfigError(f"set_tasks: {wanted.size} tasks for {ids.size} envs: give one per env, or one number")
+        if wanted.size and wanted.min() < -1:
+            raise ConfigError(f"set_tasks: task {wanted.min()}: tasks are 0 and up, or -1 for the env's own choice")
+        self._tasks[ids] = wanted
+
+    def counters(self) -> dict[str, int]:
+        """Return the running sums that the env keeps, over all envs, and `invalid_actions`. Exact between `recv` and `send`."""
+        totals = self._counters.sum(axis=(0, 1))
+        named = {name: int(totals[i]) for i, name in enumerate(self.spec.counter_names)}
+        return {**named, "invalid_actions": self._invalid_actions}
+
+    def timing(self, half: int) -> np.ndarray:
+        """Return (workers of the half, 2) int64: begin and end of each worker's last turn, in the ns of time.monotonic_ns."""
+        times = np.empty((len(self._workers[half]), 2), np.int64)
+        for i, worker in enumerate(self._workers[half]):
+            line = lib.pv_status_line(self._slab, worker, half)
+            times[i] = line.begin_ns, line.end_ns
+        return times
+
+    def peek(self, env: int) -> dict[str, np.ndarray]:
+        """Return a copy of the readable state of one env, by field name. Its half must not be under way."""
+        if not self.spec.state_fields:
+            raise ConfigError(f"peek: {self.env.name} has no readable state" + ("; use get_attr" if self._mailboxes else ""))
+        worker, half = self._worker_of(env, "peek")
+        self._command_one(worker, half, lib.PV_PEEK, env, 1)
+        row = np.frombuffer(self._transfer(worker), self._state_dtype, 1)[0]
+        return {field.name: np.array(row[field.name]) for field in self.spec.state_fields}
+
+    def save(self) -> list[bytes]:
+        """Return the state of every env with its task and rows, as flat bytes, one piece each. No turn may be under way."""
+        self._require_saveable("save")
+        saved: list[bytes] = []
+        size = self._saved_bytes
+        for worker, half, first, count in self._transfers("save"):
+            self._command_one(worker, half, lib.PV_SAVE, first, count)
+            region = self._transfer(worker)
+            for i in range(count):
+                saved.append(self._tasks[first + i].tobytes() + bytes(region[i * size : (i + 1) * size]))
+        return saved
+
+    def load(self, states: Sequence[bytes]) -> None:
+        """Put every env into a saved state. The next call is `recv`, which returns the saved rows.
+
+        Raises:
+            ConfigError: another number of envs, or states of another size.
+        """
+        self._require_saveable("load")
+        size = self._saved_bytes
+        if len(states) != self.num_envs:
+            raise ConfigError(f"load: {len(states)} states for {self.num_envs} envs: give one per env")
+        wrong = {len(state) for state in states} - {size + 8}
+        if wrong:
+            found = wrong.pop()
+            raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
+        for worker, half, first, count in self._transfers("load"):
+            region = self._transfer(worker)
+            for i in range(count):
+                self._tasks[first + i] = np.frombuffer(states[first + i], np.int64, 1)[0]
+                region[i * size : (i + 1) * size] = states[first + i][8:]
+            self._command_one(worker, half, lib.PV_LOAD, first, count)
+        self._state = [READY] * self.num_buffers
+        self._recv_half = self._send_half = 0
+        self._seeded = True
+
+    def _require_saveable(self, verb: str) -> None:
+        self._require_open()
+        if not self.spec.save_bytes:
+            raise ConfigError(f"{verb}: the state of {self.env.name} cannot be saved: it is not a flat piece of memory")
+
+    @property
+    def _saved_bytes(self) -> int:
+        return int(self.spec.save_bytes + self._slab.env_row_bytes)
+
+    def _worker_of(self, env: int, verb: str) -> tuple[int, int]:
+        """Return the worker and the half of an env whose half is not under way."""
+        self._require_open()
+        index = whole(f"{verb}: env", env, 0, self.num_envs - 1)
+        for half in range(self.num_buffers):
+            for worker in self._workers[half]:
+                if index in _span(lib.pv_slab_span(self._slab, worker, half)):
+                    self._require_rows(half, verb)
+                    return worker, half
+        raise AssertionError("every env has a worker")
+
+    def _require_rows(self, half: int, verb: str) -> None:
+        if self._state[half] in (PENDING, IDLE):
+            expected = "recv" if self._state[half] is PENDING else "async_reset and recv"
+            raise CallOrderError(f"{verb}: half {half} is {self._state[half]}: call {expected} first")
+
+    def _transfers(self, verb: str) -> list[tuple[int, int, int, int]]:
+        """Return (worker, half, first env, count) in env order, cut so that each fits the transfer region."""
+        for half, state in enumerate(self._state):
+            if verb != "load" or state is PENDING:  # a vec env that was never reset may be loaded into
+                self._require_rows(half, verb)
+        cut = []
+        for half in range(self.num_buffers):
+            for worker in self._workers[half]:
+                envs = _span(lib.pv_slab_span(self._slab, worker, half))
+                for first in range(envs.start, envs.stop, self._slab.transfer_envs):
+                    cut.append((worker, half, first, min(self._slab.transfer_envs, envs.stop - first)))
+        return cut
+
+    def _transfer(self, worker: int) -> memoryview:
+        offset = self._slab.transfers_offset + worker * self._slab.transfer_bytes
+        return self._buffer[offset : offset + self._slab.transfer_bytes]
+
+    def _command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
+        """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
+        lib.pv_turn_send_one(self._slab, worker, half, semaphore, first, count, self._waiter)
+        self._sent_one(worker, half)
+        self._await_one(worker, half)
+
+    def _await_one(self, worker: int, half: int, limit_s: float | None = None) -> None:
+        begun = time.monotonic()
+        result, resume = -1, 0
+        while result < 0:
+            result = lib.pv_turn_recv_one(self._slab, worker, half, self._waiter, lib.PV_SLICE_NS, resume)
+            if result < 0:
+                self._look_around([worker], worker, begun, limit_s=limit_s)
+            resume = 1
+        if result & lib.PV_TURN_FAILED:
+            self._raise_failure(half)
+
+    # ---- calls of Python envs -----------------------------------------------------------------------------------------
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every Python env (or read the attribute, if it is none) and return the results in env order.
+
+        Looks through Gymnasium wrappers. No turn may be under way. Results cross processes by pickle.
+
+        Raises:
+            ConfigError: a C env, which has no Python methods. WorkerError: an env raised.
+        """
+        return self._ask("call", name, [args] * self.num_envs, kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of every Python env, in env order; as `call`."""
+        return self._ask("get", name, [()] * self.num_envs, {})
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of every Python env. values: a list or tuple with one per env, or one value for all.
+
+        Raises:
+            ConfigError: a list of another length. Else as `call`.
+        """
+        if not isinstance(values, (list, tuple)):
+            values = [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise ConfigError(
+                f"set_attr({name!r}): {len(values)} values for {self.num_envs} envs: give one per env, or one for all"
+            )
+        self._ask("set", name, list(values), {})
+
+    def _ask(self, verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        self._require_open()
+        if not self._mailboxes:
+            raise ConfigError(
+                f"{verb} {name!r}: {self.env.name} is a C env and has no Python attributes; see peek and counters"
+            )
+        for half, state in enumerate(self._state):
+            if state is PENDING:
+                self._require_rows(half, f"{verb} {name!r}")
+        answers: list[Any] = []
+        for half in range(self.num_buffers):
+            for worker in self._workers[half]:
+                envs = _span(lib.pv_slab_span(self._slab, worker, half))
+                given = args[envs.start] if verb == "call" else args[envs.start : envs.stop]
+                self._mailboxes[worker].questions[half].post((verb, name, given, kwargs))
+                lib.pv_turn_send_one(self._slab, worker, half, lib.PV_CALL, 0, 0, self._waiter)
+            self._sent(half)
+        for half in range(self.num_buffers):
+            for worker in self._workers[half]:
+                self._await_one(worker, half)
+                answers += self._mailboxes[worker].answers[half].take()
+        return tuple(answers)
+
+
+def _whole_numbers(name: str, given: Any) -> np.ndarray:
+    """Return `given` as an int64 array, or raise ConfigError."""
+    try:
+        array = np.asarray(given)
+        if array.size and array.dtype.kind in "iu" and array.max() <= np.iinfo(np.int64).max:
+            return array.astype(np.int64)
+        if array.size == 0:
+            return np.zeros(array.shape, np.int64)
+    except (ValueError, OverflowError):
+        pass
+    raise ConfigError(f"set_tasks: {name} are {given!r}: give whole numbers below 2**63")
+
+
+def _span(span: Any) -> range:
+    return range(span.first_env, span.first_env + span.env_count)

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""From what a user hands to `make` to callables that make one env each. Used by the learner and by workers."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from puffervec.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Creator:
+    """Makes one env: `function(*args, **kwargs)`, with `buf` and `seed` where the function names them (PufferLib's
+    convention).
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] | None = None
+
+    def make(self, seed: int | None = None, buf: Any = None) -> Any:
+        """Return a new env. buf: rows for a PufferEnv to write into; None lets it make its own."""
+        kwargs = dict(self.kwargs or {})
+        for name, value in (("buf", buf), ("seed", seed)):
+            if value is not None and name in _named_parameters(self.function) and name not in kwargs:
+                kwargs[name] = value
+        return self.function(*self.args, **kwargs)
+
+
+@functools.lru_cache(maxsize=256)
+def _named_parameters_of(function: Callable[..., Any]) -> frozenset[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    if isinstance(function, type) and any(p.kind is p.VAR_KEYWORD for p in parameters):
+        for base in function.__mro__[1:]:  # a class that passes **kwargs on to a base that names them
+            if base is not object and "__init__" in vars(base):
+                named |= set(inspect.signature(vars(base)["__init__"]).parameters)
+    if isinstance(function, functools.partial):
+        named -= set(function.keywords)
+    return frozenset(named)
+
+
+def _named_parameters(function: Callable[..., Any]) -> frozenset[str]:
+    try:
+        return _named_parameters_of(function)
+    except TypeError:  # not hashable
+        return _named_parameters_of.__wrapped__(function)
+
+
+def gymnasium_make(env_id: str, **kwargs: Any) -> Any:
+    """Make a registered Gymnasium env."""
+    import gymnasium
+
+    return gymnasium.make(env_id, **kwargs)
+
+
+def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[Creator]:
+    """Return one creator per env.
+
+    Args:
+        given: a callable, a Gymnasium id, "module:factory", or a sequence of num_envs of these.
+        env_args, env_kwargs: for all envs; where `given` is a sequence, also a sequence with one entry per env.
+    Raises:
+        ConfigError: something that makes no env, or sequences of other lengths.
+    """
+    if isinstance(given, (list, tuple)):
+        if len(given) != num_envs:
+            raise ConfigError(f"{len(given)} env creators for num_envs={num_envs}: give one per env, or a single one")
+        args = _one_each("env_args", env_args, num_envs, (list, tuple))
+        kwargs = _one_each("env_kwargs", env_kwargs, num_envs, (Mapping,))
+        return [_creator(given[i], args[i], kwargs[i]) for i in range(num_envs)]
+    return [_creator(given, env_args, env_kwargs)] * num_envs
+
+
+def _one_each(name: str, given: Any, count: int, kinds: tuple[type, ...]) -> list[Any]:
+    """Return a list with one entry per env from one value for all, None, or a sequence of values of these kinds."""
+    if isinstance(given, Sequence) and len(given) and all(isinstance(entry, kinds) for entry in given):
+        if len(given) != count:
+            raise ConfigError(
+                f"{name} has {len(given)} entries for {count} env creators: give one per env, or the same for all"
+            )
+        return list(given)
+    return [given] * count
+
+
+def _creator(given: Any, args: Any, kwargs: Any) -> Creator:
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise ConfigError(f"env_kwargs is {kwargs!r}: give a mapping of keyword arguments")
+    if args is not None and not isinstance(args, (list, tuple)):
+        raise ConfigError(f"env_args is {args!r}: give a list of positional arguments")
+    function = resolve(given) if isinstance(given, str) else given
+    if not callable(function):
+        raise ConfigError(
+            f"env creator {given!r} is {type(given).__name__}: give a callable that makes one env, or an env's name"
+        )
+    return Creator(function, tuple(args or ()), dict(kwargs or {}))
+
+
+def resolve(name: str) -> Callable[..., Any]:
+    """Return what makes the env of that name: "module:factory", or a Gymnasium id.
+
+    Raises:
+        ConfigError: neither; the message says what was tried.
+    """
+    module, _, attribute = name.partition(":")
+    if attribute and attribute.isidentifier():
+        return _factory(name, module, attribute)
+    import gymnasium
+
+    try:
+        gymnasium.spec(name)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ConfigError(f"no env is called {name!r}: {error}") from None
+    return functools.partial(gymnasium_make, name)
+
+
+def _factory(name: str, module: str, attribute: str) -> Callable[..., Any]:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a console script does not look into the current folder
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{name!r}: {error}: give module:factory with a module that can be imported from here") from None
+    except AttributeError:
+        raise ConfigError(f"{name!r}: module {module!r} has no {attribute!r}") from None
+    if not callable(found):
+        raise ConfigError(f"{name!r} is {type(found).__name__}: give a callable that makes one env")
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the learner's side reads them.
+
+    head: anything, keys, touched | 64 names with kinds | present (64, E) uint8 | values (64, E), 8 bytes each
+
+One area per (worker, half). A name is given to a column when its key is first seen and stays; a turn without infos touches
+nothing. What is no number, has a key that is no text, or finds the table full goes the slow way (mailbox.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+COLUMNS = 64
+_NAME_BYTES = 120
+_SEPARATOR = "\x1f"
+_KINDS = {"i": np.int64, "f": np.float64, "b": np.int64}
+_HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("touched", "u8"), ("others", "u4"), ("unused", "u4")])
+_NAME = np.dtype([("kind", "S1"), ("path", f"S{_NAME_BYTES}")])
+
+_NAMES_AT = 64
+_PRESENT_AT = -(-(_NAMES_AT + COLUMNS * _NAME.itemsize) // 64) * 64
+
+
+def info_bytes(envs: int) -> int:
+    """Return the size of one area for a worker with at most `envs` envs per half."""
+    return _values_at(envs) + COLUMNS * envs * 8
+
+
+def _values_at(envs: int) -> int:
+    return _PRESENT_AT + -(-COLUMNS * envs // 64) * 64
+
+
+class InfoArea:
+    """Views on one area; `envs` is the number of its columns' entries."""
+
+    def __init__(self, memory: Any, offset: int, envs: int) -> None:
+        """Args: memory: the slab; offset: where the area begins; envs: of this worker and half."""
+        self.envs = envs
+        self.head = np.frombuffer(memory, _HEAD, 1, offset)
+        self.names = np.frombuffer(memory, _NAME, COLUMNS, offset + _NAMES_AT)
+        self.present = np.frombuffer(memory, np.uint8, COLUMNS * envs, offset + _PRESENT_AT).reshape(COLUMNS, envs)
+        values = np.frombuffer(memory, np.int64, COLUMNS * envs, offset + _values_at(envs)).reshape(COLUMNS, envs)
+        self.integers, self.floats = values, values.view(np.float64)
+
+
+class InfoWriter:
+    """The worker's side: `begin` each turn, `put` per env."""
+
+    def __init__(self, area: InfoArea) -> None:
+        """Args: area: this worker's, of one half."""
+        self.area = area
+        self.others: list[tuple[int, Any]] = []
+        self._columns: dict[tuple[tuple[str, ...], str], int] = {}
+        self._touched: set[int] = set()
+
+    def begin(self) -> None:
+        """Forget the infos of the turn before."""
+        if self._touched:
+            for column in self._touched:
+                self.area.present[column] = 0
+            self._touched.clear()
+        if self.area.head["anything"][0]:
+            self.area.head["anything"] = self.area.head["touched"] = self.area.head["others"] = 0
+        if self.others:
+            self.others = []
+
+    def put(self, env: int, info: Any) -> None:
+        """Add the info of an env (position in the block). A list of dicts goes the slow way as it is."""
+        rest = self._put(env, info, ()) if isinstance(info, Mapping) else info
+        if rest or not isinstance(info, Mapping):
+            self.others.append((env, rest))
+        self.area.head["anything"] = 1
+        self.area.head["others"] = len(self.others)
+
+    def _put(self, env: int, info: Mapping[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
+        """Write the numbers of a dict and return the rest."""
+        rest: dict[Any, Any] = {}
+        for key, value in info.items():
+            if isinstance(value, Mapping) and value and type(key) is str:
+                inner = self._put(env, value, (*path, key))
+                if inner:
+                    rest[key] = inner
+            elif not (type(key) is str and self._number(env, (*path, key), value)):
+                rest[key] = value
+        return rest
+
+    def _number(self, env: int, path: tuple[str, ...], value: Any) -> bool:
+        kind = _kind(value)
+        if not kind:
+            return False
+        column = self._columns.get((path, kind))
+        if column is None:
+            column = self._claim(path, kind)
+        if column < 0:
+            return False
+        if kind == "f":
+            self.area.floats[column, env] = value
+        else:
+            self.area.integers[column, env] = value
+        self.area.present[column, env] = 1
+        self._touched.add(column)
+        return True
+
+    def _claim(self, path: tuple[str, ...], kind: str) -> int:
+        """Give a column to a new name; -1 where there is none left, or the name does not fit."""
+        name = _SEPARATOR.join(path).encode()
+        column = int(self.area.head["keys"][0])
+        fits = column < COLUMNS and len(name) <= _NAME_BYTES and not name.endswith(b"\0")
+        if fits and all(_SEPARATOR not in part for part in path):
+            self.area.names[column] = (kind.encode(), name)
+            self.area.head["keys"] = column + 1
+        else:
+            column = -1
+        self._columns[path, kind] = column
+        return column
+
+
+def _kind(value: Any) -> str:
+    """Return the column kind of a number: i, f or b; empty for what is no number that fits."""
+    if isinstance(value, (bool, np.bool_)):
+        return "b"
+    if isinstance(value, (float, np.floating)):
+        return "f" if not isinstance(value, np.longdouble) else ""
+    if isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63:
+        return "i"
+    return ""
+
+
+class InfoReader:
+    """The learner's side of one area."""
+
+    def __init__(self, area: InfoArea) -> None:
+        """Args: area: one worker's, of one half."""
+        self.area = area
+        self._names: list[tuple[tuple[str, ...], str]] = []
+
+    @property
+    def others(self) -> bool:
+        """Whether infos that are no numbers wait in the mailbox."""
+        return bool(self.area.head["others"][0])
+
+    def columns(self) -> Iterator[tuple[tuple[str, ...], str, np.ndarray, np.ndarray]]:
+        """Yield (path, kind, values, present) of the columns that the last turn touched; views on the slab."""
+        if not self.area.head["anything"][0]:
+            return
+        while len(self._names) < int(self.area.head["keys"][0]):
+            kind, name = self.area.names[len(self._names)].item()
+            self._names.append((tuple(name.decode().split(_SEPARATOR)), kind.decode()))
+        for column, (path, kind) in enumerate(self._names):
+            present = self.area.present[column]
+            if present.any():
+                yield path, kind, (self.area.floats if kind == "f" else self.area.integers)[column], present
+
+
+def gather(readers: list[tuple[int, InfoReader]], envs: int) -> dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]]:
+    """Return the columns over a batch of `envs` envs: {path: (values, present)}, copies.
+
+    Args: readers: the areas with the position of their first env in the batch. A key that is an int here and a float there
+    becomes float64.
+    """
+    found: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
+    for first, reader in readers:
+        for path, kind, values, present in reader.columns():
+            dtype = np.bool_ if kind == "b" else _KINDS[kind]
+            if path not in found:
+                found[path] = (np.zeros(envs, dtype), np.zeros(envs, np.bool_))
+            merged, mask = found[path]
+            if merged.dtype != dtype:
+                merged = merged.astype(np.result_type(merged.dtype, dtype))
+                found[path] = (merged, mask)
+            span = slice(first, first + len(values))
+            where = present.astype(np.bool_)
+            merged[span][where] = values[where]
+            mask[span] |= where
+    return found

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The side channel between the learner and a worker with Python envs: what is no row and no number.
+
+One message at a time each way: the learner posts a question (options, a call), the worker an answer per half (infos that are no
+numbers, results, an exception). Turns (csrc/channel.h) decide who may touch which slot when, so there is no lock and nobody
+waits here. Between processes a slot is an unnamed file in memory, of any size; in one process it is just a reference.
+
+Messages are pickled. Both ends are this program: nothing that comes from outside is ever read from here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+from collections.abc import Iterable
+from multiprocessing import reduction
+from typing import Any, Protocol
+
+_LENGTH = struct.Struct("<Q")
+
+
+class Slot(Protocol):
+    """Holds at most one message."""
+
+    def post(self, message: Any) -> None:
+        """Put a message in place of whatever is there."""
+
+    def take(self) -> Any:
+        """Return the message and empty the slot; None if it is empty."""
+
+
+class LocalSlot:
+    """A slot inside one process."""
+
+    def __init__(self) -> None:
+        self._message: Any = None
+
+    def post(self, message: Any) -> None:
+        """Put a message in place of whatever is there; it is not copied."""
+        self._message = message
+
+    def take(self) -> Any:
+        """Return the message and empty the slot; None if it is empty."""
+        message, self._message = self._message, None
+        return message
+
+
+class SharedSlot:
+    """A slot between two processes: an unnamed file in memory (memfd), passed on by multiprocessing."""
+
+    def __init__(self) -> None:
+        self._fd = os.memfd_create("puffervec-mail", os.MFD_CLOEXEC)
+
+    def post(self, message: Any) -> None:
+        """Put a message in place of whatever is there.
+
+        Raises: whatever pickling raises; the slot is then as it was.
+        """
+        data = memoryview(dumps(message))
+        written = 0
+        while written < len(data):
+            written += os.pwrite(self._fd, data[written:], _LENGTH.size + written)
+        os.pwrite(self._fd, _LENGTH.pack(len(data)), 0)
+
+    def take(self) -> Any:
+        """Return the message and empty the slot; None if it is empty."""
+        head = os.pread(self._fd, _LENGTH.size, 0)
+        size = _LENGTH.unpack(head)[0] if head else 0
+        if not size:
+            return None
+        data = _read(self._fd, size)
+        os.ftruncate(self._fd, 0)
+        return pickle.loads(data)
+
+    def __getstate__(self) -> Any:
+        return reduction.DupFd(self._fd)
+
+    def __setstate__(self, duplicate: Any) -> None:
+        self._fd = duplicate.detach()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _read(fd: int, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = os.pread(fd, size - len(data), _LENGTH.size + len(data))
+        if not piece:
+            raise OSError(f"a message of {size} bytes ends after {len(data)}")
+        data += piece
+    return bytes(data)
+
+
+def dumps(message: Any) -> bytes:
+    """Pickle a message; with cloudpickle where plain pickle cannot (functions and classes of the user's main module)."""
+    try:
+        return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        import cloudpickle
+
+        buffer = io.BytesIO()
+        cloudpickle.dump(message, buffer)
+        return buffer.getvalue()
+
+
+class Mailbox:
+    """All slots of one worker: a question and an answer per half that it serves."""
+
+    def __init__(self, halves: Iterable[int], shared: bool) -> None:
+        """Args: halves: those that the worker serves; shared: the worker is another process."""
+        kind = SharedSlot if shared else LocalSlot
+        self.questions: dict[int, Slot] = {half: kind() for half in halves}
+        self.answers: dict[int, Slot] = {half: kind() for half in halves}

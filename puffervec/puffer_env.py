@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Base class of Python envs that hold many agents and write their rows in place, with PufferLib's interface.
+
+    class Env(PufferEnv):
+        def __init__(self, num_agents=8, buf=None, seed=0):
+            self.single_observation_space, self.single_action_space = Box(...), Discrete(...)
+            self.num_agents = num_agents
+            super().__init__(buf)               # makes or adopts observations, actions, rewards, terminals, truncations, masks
+
+Such an env is its own vector env: it resets its agents by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+
+from puffervec.emulation.buffers import set_buffers
+from puffervec.emulation.exceptions import APIUsageError
+
+_REQUIRED = ("single_observation_space", "single_action_space", "num_agents")
+
+
+class PufferEnv:
+    """An env with A agents in rows.
+
+    Attributes (the first three are set by the subclass):
+        single_observation_space: a Box. single_action_space: Discrete, MultiDiscrete or Box. num_agents: A.
+        observations: (A, *shape). actions: (A, *shape), int32 unless a Box. rewards: (A,) float32.
+        terminals, truncations, masks: (A,) bool. These alias `buf` where it was given.
+        observation_space, action_space: of all agents. agent_ids: (A,) 0 to A - 1. infos: of the last async call.
+    """
+
+    single_observation_space: gymnasium.Space[Any]
+    single_action_space: gymnasium.Space[Any]
+    num_agents: int
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    terminals: np.ndarray
+    truncations: np.ndarray
+    masks: np.ndarray
+
+    def __init__(self, buf: Any = None) -> None:
+        """Check what the subclass has set, then make the buffers or adopt those of `buf` (a mapping, or attributes).
+
+        Raises:
+            APIUsageError: a required attribute is missing or of the wrong kind, or `buf` has other shapes.
+        """
+        self._check_setup()
+        set_buffers(self, buf)
+        self.observation_space = joint_space(self.single_observation_space, self.num_agents)
+        self.action_space = joint_space(self.single_action_space, self.num_agents)
+        self.agent_ids = np.arange(self.num_agents)
+        self.infos: list[dict[str, Any]] = []
+
+    def _check_setup(self) -> None:
+        for name in _REQUIRED:
+            if not hasattr(self, name):
+                raise APIUsageError(f"{type(self).__name__} has no {name}: set it before super().__init__(buf)")
+        for name in ("observation_space", "action_space"):
+            if hasattr(self, name):
+                raise APIUsageError(f"{type(self).__name__} sets {name}: set single_{name}, the space of one agent")
+        if self.num_agents < 1:
+            raise APIUsageError(f"num_agents is {self.num_agents}: at least 1")
+        if not isinstance(self.single_observation_space, spaces.Box):
+            raise APIUsageError(f"single_observation_space is {self.single_observation_space}: use a Box")
+        if not isinstance(self.single_action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
+            raise APIUsageError(f"single_action_space is {self.single_action_space}: use Discrete, MultiDiscrete or Box")
+
+    @property
+    def emulated(self) -> bool:
+        """False: the rows are the env's own."""
+        return False
+
+    @property
+    def done(self) -> bool:
+        """False: the env resets its agents by itself."""
+        return False
+
+    @property
+    def driver_env(self) -> Self:
+        """The env itself."""
+        return self
+
+    @property
+    def agents_per_batch(self) -> int:
+        """Rows of one `recv`: all."""
+        return self.num_agents
+
+    def reset(self, seed: int | None = None) -> tuple[np.ndarray, list[dict[str, Any]]]:
+        """Begin all episodes; to be written by the subclass. Returns `observations` and a list of infos."""
+        raise NotImplementedError(f"{type(self).__name__} has no reset(seed)")
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Step all agents; to be written by the subclass.
+
+        Args:
+            actions: (A, *shape) in the order of the rows.
+        Returns:
+            observations, rewards, terminals, truncations (the buffers) and a list of infos.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no step(actions)")
+
+    def close(self) -> None:
+        """Free what the env holds; to be written by the subclass."""
+        raise NotImplementedError(f"{type(self).__name__} has no close()")
+
+    def async_reset(self, seed: int | None = None) -> None:
+        """Reset; `recv` gives the rows. Raises APIUsageError where `reset` gives no list of infos."""
+        _, infos = self.reset(seed)
+        self.infos = self._info_list(infos)
+
+    def send(self, actions: Any) -> None:
+        """Step; `recv` gives the rows. Raises APIUsageError where `step` gives no list of infos."""
+        *_, infos = self.step(actions)
+        self.infos = self._info_list(infos)
+
+    def recv(self) -> tuple[Any, ...]:
+        """Return observations, rewards, terminals, truncations, infos, agent_ids, masks: the buffers themselves."""
+        return (
+            self.observations,
+            self.rewards,
+            self.terminals,
+            self.truncations,
+            self.infos,
+            self.agent_ids,
+            self.masks,
+        )
+
+    def _info_list(self, infos: Any) -> list[dict[str, Any]]:
+        if not isinstance(infos, list):
+            raise APIUsageError(f"{type(self).__name__} gave infos of type {type(infos).__name__}: give a list of dicts")
+        return infos
+
+
+def joint_space(space: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:
+    """Return the space of `agents` rows: Discrete becomes MultiDiscrete, MultiDiscrete and Box a Box with one more axis.
+
+    >>> joint_space(spaces.Discrete(3), 2)
+    MultiDiscrete([3 3])
+    """
+    joint: gymnasium.Space[Any] = batch_space(space, agents)
+    return joint

@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Python envs behind the table of functions of csrc/env.h: the C worker loop calls these as it calls a C env's.
+
+So channel, slab, errors, timing and backends are the same for both; a turn costs one call into Python, whatever the number of
+envs. Runs in worker processes, and in the learner for the Serial backend.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+from puffervec.emulation import ActionPlan, ObservationPlan
+from puffervec.info_area import InfoArea, InfoWriter
+from puffervec.mailbox import Mailbox, Slot
+from puffervec.python_cells import CELLS, Rows
+from puffervec.python_env import PUFFER, PythonSource, unwrapped
+
+
+@dataclass(frozen=True)
+class Home:
+    """What a block has besides its rows."""
+
+    question: Slot
+    answer: Slot
+    area: InfoArea
+
+
+_sources: dict[int, tuple[PythonSource, dict[int, Home]]] = {}
+_blocks: dict[int, Block] = {}
+
+
+def register(source: PythonSource, homes: Mapping[int, Home]) -> None:
+    """Make a source known in this process before its workers are opened. homes: by the first env of each block."""
+    _sources[source.token] = (source, dict(homes))
+
+
+def forget(source: PythonSource) -> None:
+    """Drop a source whose workers are closed."""
+    _sources.pop(source.token, None)
+
+
+def homes_of(slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox) -> dict[int, Home]:
+    """Return the homes of a worker's blocks. slab: `pv_slab*`; buffer: its bytes."""
+    homes = {}
+    for half, question in mailbox.questions.items():
+        span = lib.pv_slab_span(slab, worker, half)
+        area = InfoArea(buffer, lib.pv_slab_infos(slab, worker, half), span.env_count)
+        homes[span.first_env] = Home(question, mailbox.answers[half], area)
+    return homes
+
+
+class Block:
+    """A worker's Python envs of one half."""
+
+    def __init__(self, block: Any) -> None:
+        """Make the envs. Args: block: `pv_block*`."""
+        token = ffi.cast("const uint64_t*", block.context.config)[0]
+        self.source, homes = _sources[token]
+        self.home = homes[block.first_env]
+        self.first_env, self.count = block.first_env, block.env_count
+        self.at = 0
+        observation, action = ObservationPlan.of(self.source.observation_space), ActionPlan.of(self.source.action_space)
+        rows = _rows(block, observation, action)
+        self.envs = [self._make(env, rows) for env in range(self.count)]
+        infos = InfoWriter(self.home.area)
+        self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset)
+        self.others = infos
+
+    def _make(self, env: int, rows: Rows) -> Any:
+        self.at = env
+        index, agents = self.first_env + env, self.source.agents
+        buf = None
+        if self.source.kind == PUFFER:
+            span = slice(env * agents, (env + 1) * agents)
+            actions = rows.actions[span]
+            buf = SimpleNamespace(
+                observations=rows.observations[span],
+                rewards=rows.rewards[span],
+                actions=np.zeros_like(actions, actions.dtype if actions.dtype.kind == "f" else np.int32),
+                **{name: getattr(rows, name)[span].view(np.bool_) for name in ("terminals", "truncations", "masks")},
+            )
+        seed = None if self.source.seed is None else self.source.seed + index
+        return unwrapped(self.source.creators[index].make(seed=seed, buf=buf))
+
+    def reset(self, mask: Any, seeds: Any) -> None:
+        """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
+        which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
+        given = [None if seeds == ffi.NULL else seeds[env] for env in which]
+        self.cells.reset(which, given, self.home.question.take())
+        self._post_others()
+
+    def step(self) -> None:
+        """Step all envs."""
+        self.cells.step()
+        self._post_others()
+
+    def _post_others(self) -> None:
+        if self.others.others:
+            self.home.answer.post(self.others.others)
+
+    def call(self) -> None:
+        """Answer a question about the envs: (verb, name, args, kwargs); verb is call, get or set."""
+        verb, name, args, kwargs = self.home.question.take()
+        results = []
+        for env, made in enumerate(self.envs):
+            self.at = self.cells.at = env
+            if verb == "set":
+                _set(made, name, args[env])
+            else:
+                found = _get(made, name)
+                results.append(found(*args, **kwargs) if verb == "call" and callable(found) else found)
+        self.home.answer.post(results)
+
+
+def _get(env: Any, name: str) -> Any:
+    getter = getattr(env, "get_wrapper_attr", None)
+    return getter(name) if getter is not None else getattr(env, name)
+
+
+def _set(env: Any, name: str, value: Any) -> None:
+    setter = getattr(env, "set_wrapper_attr", None)
+    if setter is not None:
+        setter(name, value)
+    else:
+        setattr(env, name, value)
+
+
+def _rows(block: Any, observation: ObservationPlan, action: ActionPlan) -> Rows:
+    at = block.rows[0]
+    count = at.count
+
+    def view(pointer: Any, dtype: Any, *shape: int) -> np.ndarray:
+        size = count * int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if not size:
+            return np.zeros((count, *shape), dtype)
+        return np.frombuffer(ffi.buffer(pointer, size), dtype).reshape(count, *shape)
+
+    return Rows(
+        observations=view(at.observations, observation.row_dtype, *observation.row_shape),
+        actions=view(ffi.cast("uint8_t*", at.actions), action.row_dtype, *action.row_shape),
+        rewards=view(at.rewards, np.float32),
+        terminals=view(at.terminals, np.uint8),
+        truncations=view(at.truncations, np.uint8),
+        masks=view(at.masks, np.uint8),
+        final_observations=None
+        if at.final_observations == ffi.NULL
+        else view(at.final_observations, observation.row_dtype, *observation.row_shape),
+    )
+
+
+# ---- the table of functions --------------------------------------------------------------------------------------------
+
+
+def _guarded(block: Any, run: Callable[[Block], None]) -> int:
+    """Run a function of a block; an exception goes to the error slot as text, and as itself into the mailbox."""
+    made = _blocks.get(int(ffi.cast("uintptr_t", block)))
+    try:
+        if made is None:
+            made = object.__new__(Block)  # so that a failing constructor can be reported with its env
+            made.__init__(block)  # type: ignore[misc]
+            _blocks[int(ffi.cast("uintptr_t", block))] = made
+        else:
+            run(made)
+    except BaseException as error:
+        _report(block, made, error)
+        return int(lib.PV_ERROR_ENV)
+    return int(lib.PV_OK)
+
+
+def _report(block: Any, made: Block | None, error: BaseException) -> None:
+    text = "".join(traceback.format_exception(error)).encode(errors="replace")
+    summary = f"{type(error).__name__}: {error}\n".encode(errors="replace")[:1000]
+    room = lib.PV_ERROR_TEXT - 1 - len(summary)
+    text = summary + text[-room:]  # the last lines of a long traceback say most
+    ffi.memmove(block.error_text, text + b"\0", len(text) + 1)
+    cells = getattr(made, "cells", None)
+    block.error_env[0] = block.first_env + (cells.at if cells is not None else getattr(made, "at", 0))
+    home = getattr(made, "home", None)
+    if home is not None:
+        try:
+            home.answer.post(error)
+        except Exception:
+            home.answer.post(None)
+
+
+def _bytes(context: Any, env_count: int) -> int:
+    return 64  # the state lives in Python
+
+
+def _init(block: Any) -> int:
+    return _guarded(block, lambda made: None)
+
+
+def _reset(block: Any, mask: Any, seeds: Any) -> int:
+    return _guarded(block, lambda made: made.reset(mask, seeds))
+
+
+def _step(block: Any) -> int:
+    return _guarded(block, Block.step)
+
+
+def _call(block: Any) -> int:
+    return _guarded(block, Block.call)
+
+
+def _close(block: Any) -> None:
+    made = _blocks.pop(int(ffi.cast("uintptr_t", block)), None)
+    if made is not None:
+        try:
+            made.cells.close()
+        except Exception:
+            traceback.print_exc()
+
+
+for _function in (_bytes, _init, _reset, _step, _call, _close):
+    ffi.def_extern(name=f"pv_python{_function.__name__}")(_function)
+
+_NAME = ffi.new("char[]", b"python")
+TYPE = ffi.new(
+    "pv_env_type*",
+    {
+        "abi": lib.PV_ABI,
+        "struct_bytes": ffi.sizeof("pv_env_type"),
+        "name": _NAME,
+        "flags": lib.PV_OWN_AUTORESET,
+        "bytes": lib.pv_python_bytes,
+        "init": lib.pv_python_init,
+        "reset": lib.pv_python_reset,
+        "step": lib.pv_python_step,
+        "close": lib.pv_python_close,
+        "call": lib.pv_python_call,
+    },
+)

@@ -1,0 +1,291 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A worker's Python envs of one half and their rows: how each kind of env is reset and stepped.
+
+The loops are written for speed: everything per row is looked up once; rewards are collected in a list and written at once;
+flags are touched only where an episode ends; observations are compared with the space once per env, at its first reset and
+step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from puffervec.emulation import ActionPlan, ObservationPlan
+from puffervec.errors import ConfigError
+from puffervec.info_area import InfoWriter
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Views on the slab's rows of a block: N rows, env by env.
+
+    observations, final_observations (N, *row_shape) or None; actions (N, *row_shape); rewards (N,) float32; the flags (N,)
+    uint8.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    terminals: np.ndarray
+    truncations: np.ndarray
+    masks: np.ndarray
+    final_observations: np.ndarray | None
+
+
+class Cells:
+    """The envs of one block. `at` is the position of the env at work, for error messages."""
+
+    def __init__(
+        self,
+        envs: Sequence[Any],
+        rows: Rows,
+        observation: ObservationPlan,
+        action: ActionPlan,
+        infos: InfoWriter,
+        autoreset: str,
+    ) -> None:
+        """Args: envs: in order; rows: theirs; observation, action: plans of one row; infos: where infos go; autoreset: the
+        mode.
+        """
+        self.envs, self.rows, self.infos = envs, rows, infos
+        self.observation, self.action = observation, action
+        self.same_step, self.next_step = autoreset == "same_step", autoreset == "next_step"
+        self.write = observation.writers(rows.observations)
+        self.write_final = observation.writers(rows.final_observations) if rows.final_observations is not None else []
+        self.at = 0
+
+    def reset(self, which: Sequence[int], seeds: Sequence[int | None], options: Any) -> None:
+        """Reset the envs in `which` (positions) with the seed of each, and the same options."""
+        self.infos.begin()
+        for env, seed in zip(which, seeds, strict=True):
+            self.at = env
+            self.reset_one(env, seed, options)
+
+    def reset_one(self, env: int, seed: int | None, options: Any) -> None:
+        """Reset one env and write its rows."""
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """Step all envs with the actions that stand in the rows."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close every env; the first failure is raised after all are closed."""
+        failures = []
+        for env in self.envs:
+            try:
+                close = getattr(env, "close", None)
+                if close is not None:
+                    close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+
+class GymnasiumCells(Cells):
+    """gymnasium.Env: one row each."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        count = len(self.envs)
+        self._steps = [env.step for env in self.envs]
+        self._over = [False] * count
+        self._ended: list[int] = []
+        self._reset_checked, self._step_checked = [False] * count, False
+        self._rewards = [0.0] * count
+        self._readers = None if self.action.kind == "discrete" else self.action.readers(self.rows.actions)
+
+    def reset_one(self, env: int, seed: int | None, options: Any) -> None:
+        """Reset one env and write its row."""
+        observation, info = self.envs[env].reset(seed=seed, options=options)
+        if not self._reset_checked[env]:
+            self.observation.check(observation)
+            self._reset_checked[env] = True
+        self.write[env](observation)
+        rows = self.rows
+        rows.rewards[env] = self._rewards[env] = 0.0
+        rows.terminals[env] = rows.truncations[env] = 0
+        rows.masks[env] = 1
+        self._over[env] = False
+        if info:
+            self.infos.put(env, info)
+
+    def step(self) -> None:
+        """Step all envs; those that ended with the last step are reset instead (next-step)."""
+        self.infos.begin()
+        if self._ended:
+            self._forget_ends()
+        actions = list(self.rows.actions) if self._readers is None else [read() for read in self._readers]
+        over, rewards, write, put = self._over, self._rewards, self.write, self.infos.put
+        for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
+            self.at = env
+            if over[env]:
+                self.reset_one(env, None, None)
+                continue
+            observation, reward, terminated, truncated, info = step(action)
+            if not self._step_checked:
+                self.observation.check(observation)
+            write[env](observation)
+            rewards[env] = reward
+            if info:
+                if self.same_step and (terminated or truncated):
+                    info = {"final_info": info}
+                put(env, info)
+            if terminated or truncated:
+                self._end(env, observation, terminated, truncated)
+        self._step_checked = True
+        self._write_rewards()
+
+    def _write_rewards(self) -> None:
+        try:
+            self.rows.rewards[:] = self._rewards
+        except ValueError:  # arrays of one number, which some envs return
+            self.rows.rewards[:] = [_number(reward) for reward in self._rewards]
+
+    def _end(self, env: int, observation: Any, terminated: Any, truncated: Any) -> None:
+        """Note the end of an episode; in same-step mode begin the next one, with the last observation kept aside."""
+        rows = self.rows
+        if self.same_step:
+            self.write_final[env](observation)
+            reward = self._rewards[env]
+            self.reset_one(env, None, None)
+            self._rewards[env] = reward
+        else:
+            self._over[env] = True
+        rows.terminals[env], rows.truncations[env] = bool(terminated), bool(truncated)
+        self._ended.append(env)
+
+    def _forget_ends(self) -> None:
+        """Clear the flags of the turn before."""
+        for env in self._ended:
+            self.rows.terminals[env] = self.rows.truncations[env] = 0
+        self._ended.clear()
+
+
+class ParallelCells(Cells):
+    """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows and mask 0."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._agents = tuple(self.envs[0].possible_agents)
+        self._readers = self.action.readers(self.rows.actions)
+        self._over = [False] * len(self.envs)
+
+    def _first_row(self, env: int) -> int:
+        return env * len(self._agents)
+
+    def reset_one(self, env: int, seed: int | None, options: Any) -> None:
+        """Reset one env and write its rows."""
+        observations, infos = self.envs[env].reset(seed=seed, options=options)
+        self._over[env] = False
+        self._write(env, observations, {}, {}, {}, check=True)
+        self._put(env, infos)
+
+    def step(self) -> None:
+        """Step all envs; those that ended with the last step are reset instead (next-step)."""
+        self.infos.begin()
+        for env, parallel in enumerate(self.envs):
+            self.at = env
+            if self._over[env]:
+                self.reset_one(env, None, None)
+                continue
+            first = self._first_row(env)
+            live = set(parallel.agents)
+            readers = zip(self._agents, self._readers[first : first + len(self._agents)], strict=True)
+            actions = {agent: read() for agent, read in readers if agent in live}
+            observations, rewards, terminals, truncations, infos = parallel.step(actions)
+            self._write(env, observations, rewards, terminals, truncations, check=False)
+            ended = not parallel.agents
+            self._put(env, {"final_info": infos} if ended and self.same_step and infos else infos)
+            if ended:
+                self._end(env)
+
+    def _put(self, env: int, infos: Any) -> None:
+        kept = {agent: info for agent, info in infos.items() if info} if infos else None
+        if kept:
+            self.infos.put(env, kept)
+
+    def _write(self, env: int, observations: Any, rewards: Any, terminals: Any, truncations: Any, *, check: bool) -> None:
+        rows = self.rows
+        for row, agent in enumerate(self._agents, self._first_row(env)):
+            there = agent in observations
+            if there:
+                if check:
+                    self.observation.check(observations[agent])
+                self.write[row](observations[agent])
+            elif rows.masks[row]:
+                rows.observations[row] = 0
+            rows.masks[row] = there
+            rows.rewards[row] = rewards.get(agent, 0.0)
+            rows.terminals[row] = bool(terminals.get(agent, False))
+            rows.truncations[row] = bool(truncations.get(agent, False))
+
+    def _end(self, env: int) -> None:
+        """Note that no agent is left; in same-step mode begin the next episode, with rewards and flags of the last step."""
+        if not self.same_step:
+            self._over[env] = True
+            return
+        rows, first = self.rows, self._first_row(env)
+        span = slice(first, first + len(self._agents))
+        assert rows.final_observations is not None
+        rows.final_observations[span] = rows.observations[span]
+        kept = [array[span].copy() for array in (rows.rewards, rows.terminals, rows.truncations)]
+        self.reset_one(env, None, None)
+        for array, values in zip((rows.rewards, rows.terminals, rows.truncations), kept, strict=True):
+            array[span] = values
+
+
+class PufferCells(Cells):
+    """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets included.
+
+    Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read them, and so are copied.
+    """
+
+    def reset_one(self, env: int, seed: int | None, options: Any) -> None:
+        """Reset one env."""
+        if options is not None:
+            raise ConfigError(f"options are {options!r}: a PufferEnv's reset takes only a seed; give its constructor settings")
+        puffer = self.envs[env]
+        span = slice(env * puffer.num_agents, (env + 1) * puffer.num_agents)
+        self.rows.masks[span] = 1
+        self.rows.rewards[span] = self.rows.terminals[span] = self.rows.truncations[span] = 0
+        result = puffer.reset(seed) if seed is not None else puffer.reset()
+        self._adopt(env, result[:1])
+        self._put(env, result[1] if len(result) > 1 else None)
+
+    def step(self) -> None:
+        """Step all envs."""
+        self.infos.begin()
+        actions = self.rows.actions
+        for env, puffer in enumerate(self.envs):
+            self.at = env
+            agents = puffer.num_agents
+            np.copyto(puffer.actions, actions[env * agents : (env + 1) * agents], casting="unsafe")
+            *arrays, infos = puffer.step(puffer.actions)
+            self._adopt(env, arrays)
+            self._put(env, infos)
+
+    def _adopt(self, env: int, arrays: Sequence[Any]) -> None:
+        """Copy arrays that the env returned without having written them in place."""
+        puffer = self.envs[env]
+        for array, name in zip(arrays, ("observations", "rewards", "terminals", "truncations"), strict=False):
+            own = getattr(puffer, name)
+            if array is not None and array is not own:
+                own[...] = np.asarray(array).reshape(own.shape)
+
+    def _put(self, env: int, infos: Any) -> None:
+        if infos:
+            self.infos.put(env, list(infos) if isinstance(infos, (list, tuple)) else infos)
+
+
+CELLS: dict[str, Callable[..., Cells]] = {"gymnasium": GymnasiumCells, "parallel": ParallelCells, "puffer": PufferCells}
+
+
+def _number(reward: Any) -> float:
+    return float(np.asarray(reward).reshape(()) if np.ndim(reward) == 0 else np.asarray(reward).reshape(1)[0])

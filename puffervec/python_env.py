@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Envs written in Python, as the learner sees them: what kind they are, their spaces as rows, and what workers are told.
+
+The counterpart of native.py. Workers step them in python_block.py, behind the same table of functions as a C env.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+from puffervec.creators import Creator
+from puffervec.emulation import ActionPlan, GymnasiumPufferEnv, ObservationPlan, PettingZooPufferEnv
+from puffervec.errors import ConfigError
+from puffervec.native import EnvData
+from puffervec.puffer_env import PufferEnv
+from puffervec.spec import EnvSpec, GroupSpec, leaf_fields
+
+GYMNASIUM, PARALLEL, PUFFER = "gymnasium", "parallel", "puffer"
+_tokens = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class PythonSource:
+    """What makes and describes the envs of one vector env; travels to the workers as bytes (cloudpickle).
+
+    Attributes:
+        kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (PufferEnv: writes rows itself).
+        creators: one per env. agents: rows per env. possible_agents: of a parallel env.
+        observation_space, action_space: of one row, as the env gives them. seed: for creators that take one; env i gets seed +
+            i.
+    """
+
+    token: int
+    kind: str
+    creators: Sequence[Creator]
+    agents: int
+    possible_agents: tuple[Any, ...]
+    observation_space: Any
+    action_space: Any
+    autoreset: str
+    seed: int | None
+
+
+def dump_source(source: PythonSource) -> bytes:
+    """Pickle a source by cloudpickle, so that functions and classes of scripts and notebooks can travel.
+
+    Raises:
+        ConfigError: an env creator that cannot be pickled; the message names it and what it holds.
+    """
+    import cloudpickle
+
+    try:
+        return cloudpickle.dumps(source)  # type: ignore[no-any-return]
+    except Exception as error:
+        function = source.creators[0].function
+        raise ConfigError(
+            f"the env creator {function!r} cannot be sent to worker processes ({type(error).__name__}: {error}): make what it "
+            "holds inside of it, or use backend='serial'"
+        ) from error
+
+
+class PythonEnv:
+    """Python envs of one kind with equal spaces; one driver env is made here to see them.
+
+    Attributes:
+        name: for messages. driver: the driver env. source: what workers get.
+    """
+
+    evaluate = None
+    config = type(None)
+
+    def __init__(self, creators: Sequence[Creator], autoreset: str, seed: Any) -> None:
+        """Make the driver env and look at it.
+
+        Raises:
+            ConfigError: no env, a space that fits no row, or a mode that this kind of env cannot do. Whatever the creator
+                raises.
+        """
+        first = seed if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) else None
+        self.driver = creators[0].make(seed=None if first is None else int(first))
+        try:
+            self.source = _look(self.driver, creators, autoreset, None if first is None else int(first))
+            self.observation_plan = ObservationPlan.of(self.source.observation_space)
+            self.action_plan = ActionPlan.of(self.source.action_space)
+        except BaseException:
+            self.close()
+            raise
+        self.name = _name(self.driver)
+
+    def configure(self, settings: Any) -> None:
+        """Take no settings: creators have theirs."""
+        if settings:
+            raise ConfigError(f"{self.name} is a Python env: its settings go to its creator (env_kwargs)")
+
+    def build(self, config: None) -> EnvData:
+        """Return no data: a Python env reads its own."""
+        return EnvData()
+
+    def pack(self, config: None) -> bytes:
+        """Return what the env blocks find as their config: the token of their source."""
+        return struct.pack("<Q", self.source.token)
+
+    def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
+        """Return the C `pv_spec` with one group of raw rows, and its Python form."""
+        group = _group(self.source.agents, self.observation_plan, self.action_plan)
+        c_spec = ffi.new("pv_spec*", {"group_count": 1})
+        c_group = c_spec.groups[0]
+        c_group.name, c_group.agents = group.name.encode(), group.agents
+        c_group.observation_bytes, c_group.action_bytes = group.observation_bytes, group.action_bytes
+        c_group.action_kind = lib.PV_RAW
+        return c_spec, EnvSpec((group,), (), (), (), 0, 0, 0)
+
+    def close(self) -> None:
+        """Close the driver env."""
+        close = getattr(self.driver, "close", None)
+        if close is not None:
+            with contextlib.suppress(Exception):  # it was only looked at; some envs cannot be closed before a reset
+                close()
+
+
+def _group(agents: int, observation: ObservationPlan, action: ActionPlan) -> GroupSpec:
+    return GroupSpec(
+        name="agents",
+        agents=agents,
+        fields=leaf_fields(observation),
+        observation_bytes=observation.row_bytes,
+        action_kind=action.kind,
+        action_sizes=tuple(action.sizes) or (0,) * np.size(action.low),
+        action_low=tuple(np.ravel(action.low).tolist()),
+        action_high=tuple(np.ravel(action.high).tolist()),
+        action_mask_size=0,
+        observation_plan=observation,
+        action_plan=action,
+    )
+
+
+def _name(env: Any) -> str:
+    spec = getattr(env, "spec", None)
+    return str(getattr(spec, "id", None) or type(getattr(env, "unwrapped", env)).__name__)
+
+
+def unwrapped(env: Any) -> Any:
+    """Return the env inside PufferLib's emulation wrappers: they would copy every row a second time."""
+    return env.env if isinstance(env, (GymnasiumPufferEnv, PettingZooPufferEnv)) else env
+
+
+def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | None) -> PythonSource:
+    import gymnasium
+
+    env = unwrapped(driver)
+    agents, possible = 1, ()
+    if isinstance(env, gymnasium.Env):
+        kind, spaces = GYMNASIUM, (env.observation_space, env.action_space)
+    elif isinstance(env, PufferEnv):
+        kind, agents, spaces = PUFFER, env.num_agents, (env.single_observation_space, env.single_action_space)
+        if autoreset != "next_step":
+            raise ConfigError(
+                f"autoreset_mode is {autoreset!r} for {_name(env)}, a PufferEnv: it resets itself and overwrites its last "
+                "observation; use 'next_step', which leaves it alone"
+            )
+    elif hasattr(env, "possible_agents") and not hasattr(env, "agent_iter"):
+        kind, possible = PARALLEL, tuple(env.possible_agents)
+        agents, spaces = len(possible), _shared_spaces(env, possible)
+    else:
+        raise ConfigError(_no_env(env))
+    return PythonSource(next(_tokens), kind, creators, agents, possible, *spaces, autoreset, seed)
+
+
+def _no_env(env: Any) -> str:
+    found = f"the env creator made {type(env).__module__}.{type(env).__qualname__}"
+    if hasattr(env, "agent_iter"):
+        return f"{found}, a PettingZoo AEC env: convert it with pettingzoo.utils.aec_to_parallel"
+    return f"{found}: give a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv"
+
+
+def _shared_spaces(env: Any, possible: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Return the spaces that all agents of a parallel env share."""
+    if not possible:
+        raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")
+    found = []
+    for name in ("observation_space", "action_space"):
+        spaces = [getattr(env, name)(agent) for agent in possible]
+        for agent, space in zip(possible, spaces, strict=True):
+            if space != spaces[0]:
+                raise ConfigError(
+                    f"{_name(env)}: {name} of {agent!r} is {space}, that of {possible[0]!r} {spaces[0]}: rows of a vector env "
+                    "share their spaces; pad them (supersuit.pad_observations_v0, pad_action_space_v0)"
+                )
+        found.append(spaces[0])
+    return found[0], found[1]

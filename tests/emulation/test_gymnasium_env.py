@@ -1,0 +1,163 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Gymnasium envs in PufferLib's wrapper (puffervec/emulation/gymnasium_env.py, puffer_rows.py) against envs stepped by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from puffervec.emulation import APIUsageError, GymnasiumPufferEnv, SpaceMismatchError, nativize
+from puffervec.emulation.buffers import NAMES
+from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample
+
+
+def mock(name: str = "mixed", action: str = "dict", **kwargs: Any) -> GymnasiumPufferEnv:
+    return GymnasiumPufferEnv(env_creator=make_single, env_args=(name, action), **kwargs)
+
+
+def flat(env: GymnasiumPufferEnv, action: Any) -> np.ndarray:
+    """Return a native action as the row that the wrapper takes."""
+    row = np.zeros(env.action_plan.row_shape, env.action_plan.row_dtype)
+    env.action_plan.encode(action, row)
+    return row
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_the_trajectory_is_the_one_stepped_by_hand(name: str) -> None:
+    """Three episodes bit by bit: native observations, rewards, flags, infos."""
+    wrapped, by_hand = GymnasiumPufferEnv(env=SINGLE[name]()), SINGLE[name]()
+    rng = np.random.default_rng(7)
+    for seed in (11, None, None):
+        rows, info = wrapped.reset(seed=seed)
+        observation, expected_info = by_hand.reset(seed=seed)
+        assert same_bits(nativize(rows[0, ...], by_hand.observation_space, wrapped.obs_dtype), observation)
+        assert info == expected_info and wrapped.masks.all() and not wrapped.terminals.any()
+        while not wrapped.done:
+            action = sample(by_hand.action_space, rng)
+            rows, *rest = wrapped.step(flat(wrapped, action)[None])
+            observation, *expected = by_hand.step(action)
+            assert same_bits(wrapped.observation_plan.nativize(rows[0, ...]), observation)
+            assert rest == expected
+            written = (wrapped.rewards[0], wrapped.terminals[0], wrapped.truncations[0], wrapped.masks[0])
+            assert written == (*expected[:3], True)
+
+
+def test_attributes() -> None:
+    wrapped = mock(env_kwargs={"render_mode": "rgb_array"})
+    assert isinstance(wrapped, gymnasium.Env) and isinstance(wrapped.env, MockEnv)
+    assert wrapped.num_agents == 1 and wrapped.agent_ids.tolist() == [0] and wrapped.driver_env is wrapped
+    assert wrapped.is_obs_emulated and wrapped.is_atn_emulated
+    assert wrapped.single_observation_space is wrapped.observation_space
+    assert wrapped.single_action_space is wrapped.action_space == spaces.MultiDiscrete([5, 3, 3, 2, 2])
+    assert wrapped.emulated == {"observation_dtype": np.uint8, "emulated_observation_dtype": wrapped.obs_dtype}
+    assert wrapped.render_mode == "rgb_array" and wrapped.metadata is wrapped.env.metadata
+    wrapped.reset(seed=0)
+    assert wrapped.render().shape == (4, 4, 3)
+    plain = mock("box", "choice")
+    assert not plain.is_obs_emulated and not plain.is_atn_emulated and plain.atn_dtype == np.int64
+
+
+def test_rows_are_adopted_and_written_in_place() -> None:
+    donor = mock()
+    given = {name: np.concatenate([getattr(donor, name)] * 3)[1:2] for name in NAMES}
+    given["masks"][...], given["terminals"][...] = False, True
+    wrapped = mock(buf=given)
+    rows, _ = wrapped.reset(seed=3)
+    assert given["masks"].all() and not given["terminals"].any()
+    assert rows is given["observations"] and rows.any()
+    before = rows.copy()
+    wrapped.step(np.zeros(5, int))
+    assert wrapped.rewards is given["rewards"] and not np.array_equal(before, rows)
+
+
+def test_the_order_of_calls() -> None:
+    wrapped = mock("box", "one")
+    assert wrapped.done
+    with pytest.raises(APIUsageError, match=r"step\(\) was called before reset\(\)"):
+        wrapped.step(0)
+    wrapped.reset(seed=1)
+    for _ in range(9):
+        wrapped.step(0)
+        if wrapped.done:
+            break
+    with pytest.raises(APIUsageError, match=r"step\(\) was called after the episode ended"):
+        wrapped.step(0)
+
+
+def test_the_seed_of_the_constructor_serves_the_first_reset() -> None:
+    first = mock(seed=5).reset()[0].copy()
+    assert np.array_equal(first, mock().reset(seed=5)[0]) and not np.array_equal(first, mock(seed=6).reset()[0])
+    wrapped = mock(seed=5)
+    wrapped.reset()
+    wrapped.reset()
+    assert wrapped.env.history.episode == 1
+
+
+@pytest.mark.parametrize("action", [2, np.int32(2), np.array(2), np.array([2]), np.array([[2]], np.uint8), [2]])
+def test_a_choice_may_come_as_a_number_or_a_batch_of_one(action: Any) -> None:
+    wrapped, by_hand = mock("box", "choice"), make_single("box", "choice")
+    wrapped.reset(seed=1), by_hand.reset(seed=1)
+    assert wrapped.step(action)[1] == by_hand.step(np.int64(2))[1]
+
+
+@pytest.mark.parametrize(
+    ("space", "action", "message"),
+    [
+        ("choice", 1.0, "actions have dtype float64"),
+        ("choice", 3, "action np.int64.3. is not in Discrete"),
+        ("choice", [0, 1], r"an action of shape \(2,\) does not fit Discrete"),
+        ("continuous", np.zeros(2), r"an action of shape \(2,\) does not fit Box"),
+        ("continuous", np.full(3, 7.0), "is not in Box"),
+        ("dict", [0, 0, 0, 0, 2], "is not in Dict"),
+    ],
+)
+def test_a_wrong_first_action_is_named(space: str, action: Any, message: str) -> None:
+    wrapped = mock("box", space)
+    wrapped.reset(seed=1)
+    with pytest.raises(APIUsageError, match=message):
+        wrapped.step(action)
+
+
+def test_a_wrong_first_observation_is_named() -> None:
+    class Wrong(MockEnv):
+        def reset(self, **kwargs: Any) -> Any:
+            return np.zeros(3, np.float32), {}
+
+    with pytest.raises(SpaceMismatchError, match=r"observation has shape \(3,\)"):
+        GymnasiumPufferEnv(env=Wrong("box", "choice")).reset()
+
+
+def test_options_reach_the_env() -> None:
+    class Listens(MockEnv):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            return super().reset(seed=seed)[0], {"options": options}
+
+    wrapped = GymnasiumPufferEnv(env=Listens("box", "choice"))
+    assert wrapped.reset(options={"level": 3})[1] == {"options": {"level": 3}}
+
+
+def test_close_reaches_the_env() -> None:
+    closed = []
+
+    class Closes(MockEnv):
+        def close(self) -> None:
+            closed.append(True)
+
+    GymnasiumPufferEnv(env=Closes("box", "choice")).close()
+    assert closed == [True]
+
+
+def test_exactly_one_source_of_an_env() -> None:
+    with pytest.raises(ValueError, match="exactly one of env and env_creator"):
+        GymnasiumPufferEnv()
+    with pytest.raises(ValueError, match="exactly one"):
+        GymnasiumPufferEnv(env=make_single("box", "one"), env_creator=make_single)
+    with pytest.raises(TypeError, match="give an instance there"):
+        GymnasiumPufferEnv(env=MockEnv)
+    with pytest.raises(TypeError, match="env_creator is 3"):
+        GymnasiumPufferEnv(env_creator=3)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""PufferLib's emulation functions (puffervec/emulation/nativize.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from puffervec.emulation import ActionPlan, ObservationPlan, emulate, emulate_action_space, emulate_observation_space, nativize
+from puffervec.errors import ConfigError
+from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample
+
+
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_an_observation_survives_the_row(name: str) -> None:
+    space = OBSERVATIONS[name]()
+    flat, dtype = emulate_observation_space(space)
+    assert (flat is space) == isinstance(space, spaces.Box)
+    plan = ObservationPlan.of(space)
+    row = np.zeros(plan.row_shape, plan.row_dtype)
+    value = sample(space, np.random.default_rng(4))
+    plan.writers(row[None])[0](value)
+    assert same_bits(nativize(row, space, dtype), value)
+    assert same_bits(nativize(row.copy().reshape(-1).view(np.uint8), space, dtype), value)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_an_action_survives_the_row(name: str) -> None:
+    space = ACTIONS[name]()
+    flat, dtype = emulate_action_space(space)
+    plan = ActionPlan.of(space)
+    assert (flat is space) == (plan.emulated_space is space)
+    row = np.zeros(plan.row_shape, plan.row_dtype)
+    value = sample(space, np.random.default_rng(4))
+    plan.encode(value, row)
+    assert same_bits(nativize(row, space, dtype), value)
+    if plan.kind in ("discrete", "multi_discrete") and plan.high.max() < 128:
+        assert same_bits(nativize(row.astype(np.int8), space, dtype), value)
+
+
+def test_native_arrays_are_views_where_they_can_be() -> None:
+    space = spaces.Dict(a=spaces.Box(-1, 1, (2,)))
+    row = np.zeros(2, np.float32)
+    native = nativize(row, space, emulate_observation_space(space)[1])
+    row[1] = 1
+    assert native["a"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("row", [np.zeros(3, np.float32), np.zeros(8, np.int8), np.zeros((2, 4), np.float64)])
+def test_what_is_no_row_is_refused(row: Any) -> None:
+    space = spaces.Tuple([spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (2,))])
+    with pytest.raises(ConfigError, match="are not one row: give 16 bytes, as float32 or uint8"):
+        nativize(row, space, emulate_observation_space(space)[1])
+
+
+def test_emulate_writes_what_nativize_reads() -> None:
+    """Through a structured view of a batch of rows, as scripts do it."""
+    space = spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Tuple([spaces.Discrete(4), spaces.MultiBinary(3)]))
+    flat, dtype = emulate_observation_space(space)
+    assert flat.shape is not None
+    rows = np.zeros((3, *flat.shape), flat.dtype)
+    value = sample(space, np.random.default_rng(4))
+    emulate(rows.view(dtype)[1], value)
+    assert same_bits(nativize(rows[1], space, dtype), value)
+    assert not rows[0].any() and not rows[2].any()

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Views and writers (puffervec/emulation/rows.py): nested values to rows and back, bit by bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from puffervec.emulation import ObservationPlan, SpaceMismatchError
+from puffervec.errors import ConfigError
+from tests.mock_envs import OBSERVATIONS, same_bits, sample
+
+
+def at(views: Any, index: int) -> Any:
+    """Return what `views` hold of one row."""
+    if isinstance(views, dict):
+        return {key: at(part, index) for key, part in views.items()}
+    return tuple(at(part, index) for part in views) if isinstance(views, tuple) else views[index, ...]
+
+
+@pytest.fixture(params=OBSERVATIONS)
+def plan(request: pytest.FixtureRequest) -> ObservationPlan:
+    return ObservationPlan.of(OBSERVATIONS[request.param]())
+
+
+def filled(plan: ObservationPlan, rows: np.ndarray) -> list[Any]:
+    """Write a drawn observation into each row, return them."""
+    rng = np.random.default_rng(3)
+    values = [sample(plan.space, rng) for _ in rows]
+    for write, value in zip(plan.writers(rows), values, strict=True):
+        plan.check(value)
+        write(value)
+    return values
+
+
+def test_writers_and_views_are_inverse_bit_by_bit(plan: ObservationPlan) -> None:
+    rows = np.zeros((4, *plan.row_shape), plan.row_dtype)
+    values = filled(plan, rows)
+    views = plan.views(rows)
+    assert all(same_bits(at(views, i), value) for i, value in enumerate(values))
+
+
+def test_padding_is_zero_whatever_stood_there(plan: ObservationPlan) -> None:
+    clean, dirty = (np.full((4, *plan.row_shape), value, plan.row_dtype) for value in (0, 1))
+    dirty.view(np.uint8)[...] = 171
+    filled(plan, clean), filled(plan, dirty)
+    assert clean.tobytes() == dirty.tobytes()
+
+
+def test_a_writer_touches_its_row_only(plan: ObservationPlan) -> None:
+    rows = np.zeros((3, *plan.row_shape), plan.row_dtype)
+    writers = plan.writers(rows)
+    writers[1](sample(plan.space, np.random.default_rng(5)))
+    assert not rows[0].any() and not rows[2].any()
+
+
+def test_views_are_views(plan: ObservationPlan) -> None:
+    rows = np.zeros((3, *plan.row_shape), plan.row_dtype)
+    for leaf, view in zip(plan.leaves, leaves_of(plan.views(rows)), strict=True):
+        assert (view.shape, view.dtype) == ((3, *leaf.shape), leaf.dtype)
+        view[...] = 1
+        assert leaf.size == 0 or rows.any()
+        rows[...] = 0
+        assert not view.any()
+
+
+def leaves_of(views: Any) -> list[np.ndarray]:
+    if isinstance(views, (dict, tuple)):
+        return [leaf for part in (views.values() if isinstance(views, dict) else views) for leaf in leaves_of(part)]
+    return [views]
+
+
+def test_a_batch_is_written_leaf_by_leaf(plan: ObservationPlan) -> None:
+    one_by_one, at_once = np.zeros((2, 3, *plan.row_shape), plan.row_dtype)
+    filled(plan, one_by_one)
+    plan.write_batch(plan.views(one_by_one), at_once)
+    assert one_by_one.tobytes() == at_once.tobytes()
+
+
+def test_a_batch_of_another_size_is_refused_before_it_is_written() -> None:
+    plan = ObservationPlan.of(OBSERVATIONS["mixed"]())
+    rows = np.zeros((3, 40), np.uint8)
+    batch = {"gear": np.ones(3, int), "image": np.ones((3, 3, 3), int), "wind": np.ones((2, 2))}
+    with pytest.raises(SpaceMismatchError, match=r"\['wind'\] has shape \(2, 2\): the space wants shape \(3, 2\)"):
+        plan.write_batch(batch, rows)
+    assert not rows.any()
+
+
+def test_rows_may_stand_apart(plan: ObservationPlan) -> None:
+    """A slab may leave room between rows: every third of a longer array."""
+    rows = np.zeros((9, *plan.row_shape), plan.row_dtype)[::3]
+    values = filled(plan, rows)
+    assert all(same_bits(at(plan.views(rows), i), value) for i, value in enumerate(values))
+
+
+def test_no_rows_give_no_writers(plan: ObservationPlan) -> None:
+    assert plan.writers(np.zeros((0, *plan.row_shape), plan.row_dtype)) == []
+
+
+def test_rows_of_another_kind_are_refused() -> None:
+    plan = ObservationPlan.of(spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(2)))
+    for rows in (np.zeros((2, 15), np.uint8), np.zeros((2, 4), np.float32), np.zeros(16, np.uint8), np.uint8(0)):
+        with pytest.raises(ConfigError, match=r"cannot hold observations: make them \(N, 16,\) uint8"):
+            plan.writers(np.asarray(rows))
+    with pytest.raises(ConfigError, match="must lie side by side"):
+        plan.writers(np.zeros((16, 2), np.uint8).T)
