@@ -22,7 +22,7 @@ $(VENV)/bin/python:
 $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
-	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy
+	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core

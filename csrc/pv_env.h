@@ -14,7 +14,7 @@
 //         ...
 //     };
 //
-// Compile with the flags of puffervec.compile_args(), so that a build gives the same bytes on every machine.
+// Compile with the flags of puffervec.env_types.compile_args(), so that a build gives the same bytes on every machine.
 #pragma once
 
 #include "env_helpers.h"

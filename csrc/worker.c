@@ -6,6 +6,7 @@
 #include "worker.h"
 
 #include "action.h"
+#include "autoreset.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,22 +31,15 @@ static int fail(pv_worker* worker, int code, const char* text) {
     return code;
 }
 
-// Bytes of scratch for a block: a reset mask per env; per row a reward and two flags.
-static uint64_t scratch_bytes(const pv_block* block) {
-    uint64_t bytes = block->env_count;
-    for (uint32_t g = 0; g < block->spec->group_count; g++) bytes += block->rows[g].count * (sizeof(float) + 2);
-    return bytes;
-}
-
 static int open_block(pv_worker* worker, uint32_t half) {
     pv_block* block = &worker->blocks[half];
     block->context = &worker->context;
     block->spec = &worker->slab->spec;
     pv_slab_block(worker->slab, worker->index, half, block);
     if (!block->env_count) return PV_OK;
-    if (scratch_bytes(block) > worker->scratch_bytes) {
+    if (pv_autoreset_scratch(block) > worker->scratch_bytes) {
         free(worker->scratch);
-        worker->scratch_bytes = scratch_bytes(block);
+        worker->scratch_bytes = pv_autoreset_scratch(block);
         worker->scratch = malloc(worker->scratch_bytes);
         if (!worker->scratch) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     }
@@ -198,66 +192,10 @@ static int reset_block(pv_worker* worker, pv_block* block, int masked, int seede
     return code ? code : reset_some(worker, block, PV_RESET_KEEP, NULL);
 }
 
-// ---- same-step autoreset -----------------------------------------------------------------------------------------------------
-
-// True if no row of the env goes on: each is done, or empty.
-static int is_over(const pv_block* block, uint32_t env) {
-    for (uint32_t g = 0; g < block->spec->group_count; g++) {
-        const pv_rows* rows = &block->rows[g];
-        uint64_t agents = block->spec->groups[g].agents, first = env * agents;
-        for (uint64_t row = first; row < first + agents; row++) {
-            if (rows->masks[row] && !rows->terminals[row] && !rows->truncations[row]) return 0;
-        }
-    }
-    return 1;
-}
-
-// Moves rewards and flags of all rows of the block into `kept`, or those of finished envs back out of it.
-static void keep_outcomes(const pv_block* block, const uint8_t* over, uint8_t* kept, int back) {
-    for (uint32_t g = 0; g < block->spec->group_count; g++) {
-        const pv_rows* rows = &block->rows[g];
-        uint64_t agents = block->spec->groups[g].agents;
-        uint8_t* const arrays[] = {(uint8_t*)rows->rewards, rows->terminals, rows->truncations};
-        const uint64_t widths[] = {sizeof(float), 1, 1};
-        for (int a = 0; a < 3; a++) {
-            uint64_t stride = agents * widths[a];
-            for (uint32_t env = 0; env < block->env_count; env++, kept += stride) {
-                if (!over[env]) continue;
-                if (back) memcpy(arrays[a] + env * stride, kept, stride);
-                else memcpy(kept, arrays[a] + env * stride, stride);
-            }
-        }
-    }
-}
-
-static void keep_observations(const pv_block* block, uint32_t env) {
-    for (uint32_t g = 0; g < block->spec->group_count; g++) {
-        const pv_rows* rows = &block->rows[g];
-        uint64_t stride = block->spec->groups[g].agents * rows->observation_bytes;
-        memcpy(rows->final_observations + env * stride, rows->observations + env * stride, stride);
-    }
-}
-
-// Resets the envs that this step finished, in this turn. Their rewards and flags stay those of the last step.
-static int reset_finished(pv_worker* worker, pv_block* block) {
-    uint8_t* over = worker->scratch;
-    uint8_t* kept = over + block->env_count;
-    int any = 0;
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        any |= over[env] = (uint8_t)is_over(block, env);
-        if (over[env]) keep_observations(block, env);
-    }
-    if (!any) return PV_OK;
-    keep_outcomes(block, over, kept, 0);
-    int code = worker->type->reset(block, over, NULL);
-    keep_outcomes(block, over, kept, 1);
-    return code;
-}
-
 static int step_block(pv_worker* worker, pv_block* block) {
     int code = worker->type->step(block);
     int ours = worker->slab->autoreset == PV_SAME_STEP && !(worker->type->flags & PV_OWN_AUTORESET);
-    return !code && ours ? reset_finished(worker, block) : code;
+    return !code && ours ? pv_autoreset_finished(worker->type, block, worker->scratch) : code;
 }
 
 // ---- commands ----------------------------------------------------------------------------------------------------------------

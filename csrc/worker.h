@@ -19,7 +19,7 @@ typedef struct pv_worker {
     uint32_t ready;               // init succeeded
     uint32_t* seen;   // (num_buffers,) last command turn served, per half
     pv_block* blocks; // (num_buffers,) env_count 0 where another worker serves the half
-    uint8_t* scratch; // reset masks, and rewards and flags that a same-step reset must not lose, of the block at work
+    uint8_t* scratch; // reset masks, and what autoreset.c keeps, of the block at work
     uint64_t scratch_bytes;
     pv_waiter waiter;
 } pv_worker;

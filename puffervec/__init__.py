@@ -8,7 +8,8 @@
 ...     observations.shape
 (44, 45)
 
-Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by `puffervec.train`.
+Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by `puffervec.train`,
+`puffervec.TorchView` and the PyTorch side of `puffervec.compat`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
     from puffervec.backends import Serial as Serial
     from puffervec.backends import Threading as Threading
     from puffervec.backends import make as make
+    from puffervec.env_types import get_include as get_include
     from puffervec.errors import PuffervecError as PuffervecError
+    from puffervec.gym import make_vec as make_vec
+    from puffervec.infos import Infos as Infos
     from puffervec.native import EnvData as EnvData
     from puffervec.native import NativeEnv as NativeEnv
+    from puffervec.puffer_env import PufferEnv as PufferEnv
+    from puffervec.torch_view import TorchView as TorchView
     from puffervec.vector import VectorEnv as VectorEnv
 
 __version__ = "0.1.0"
@@ -37,9 +43,17 @@ _HOME = {
     "NativeEnv": "puffervec.native",
     "EnvData": "puffervec.native",
     "PuffervecError": "puffervec.errors",
+    "PufferEnv": "puffervec.puffer_env",
+    "Infos": "puffervec.infos",
+    "TorchView": "puffervec.torch_view",
+    "make_vec": "puffervec.gym",
+    "get_include": "puffervec.env_types",
 }
 
-__all__ = ["EnvData", "Multiprocessing", "NativeEnv", "PuffervecError", "Serial", "Threading", "VectorEnv", "make"]
+__all__ = [
+    "EnvData", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial", "Threading", "TorchView",
+    "VectorEnv", "get_include", "make", "make_vec",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

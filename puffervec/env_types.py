@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,11 @@ def locate(library: str) -> str:
     except (ImportError, ValueError) as error:
         raise ConfigError(f"the library {library!r} cannot be found: {error}: is its package installed?") from None
     if found is None or found.origin is None or not Path(found.origin).is_file():
+        package = sys.modules.get(library.rpartition(".")[0])
+        where = f" in {', '.join(package.__path__)}" if package is not None else ""
         raise ConfigError(
-            f"no file of the library {library!r} was found: build its package (pip install), or give the path of the file"
+            f"no file of the library {library!r} was found{where}: install its package (pip install -e where this is its "
+            "source folder, which hides an installed package), or give the path of the file"
         )
     return found.origin
 

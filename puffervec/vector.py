@@ -91,7 +91,9 @@ class VectorEnv(Aside):
         self._buffer[head.config_offset : head.config_offset + len(config)] = config
         self._buffer[head.params_offset : head.params_offset + len(params)] = params
         self._slab = ffi.cast("pv_slab*", ffi.from_buffer(self._buffer))
-        self._waiter = ffi.new("pv_waiter*", {"pauses": self.settings.learner_pauses})
+        self._waiter = ffi.new(
+            "pv_waiter*", {"pauses": self.settings.learner_pauses, "yields": self.settings.learner_yields}
+        )
 
     def _request(self, config_bytes: int, params_bytes: int) -> Request:
         settings = self.settings
@@ -559,3 +561,13 @@ def _copied(result: Any) -> Any:
     if isinstance(result, Mapping):
         return {key: _copied(value) for key, value in result.items()}
     return result.copy()
+
+
+def __getattr__(name: str) -> Any:
+    """Offer PufferLib's `pufferlib.vector` names (make, Serial, Multiprocessing, reset, step, autotune, ...) here too."""
+    if not name.startswith("_"):  # the import machinery asks for __path__
+        from puffervec.compat.pufferlib import vector as names
+
+        if name in names.__all__:
+            return getattr(names, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

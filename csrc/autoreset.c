@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// See autoreset.h. Owns no memory.
+#include "autoreset.h"
+
+#include <string.h>
+
+uint64_t pv_autoreset_scratch(const pv_block* block) {
+    uint64_t bytes = block->env_count;
+    for (uint32_t g = 0; g < block->spec->group_count; g++) bytes += block->rows[g].count * (sizeof(float) + 2);
+    return bytes;
+}
+
+// True if no row of the env goes on: each is done, or empty.
+static int is_over(const pv_block* block, uint32_t env) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        uint64_t agents = block->spec->groups[g].agents, first = env * agents;
+        for (uint64_t row = first; row < first + agents; row++) {
+            if (rows->masks[row] && !rows->terminals[row] && !rows->truncations[row]) return 0;
+        }
+    }
+    return 1;
+}
+
+// Moves rewards and flags of all rows of the block into `kept`, or those of finished envs back out of it.
+static void keep_outcomes(const pv_block* block, const uint8_t* over, uint8_t* kept, int back) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        uint64_t agents = block->spec->groups[g].agents;
+        uint8_t* const arrays[] = {(uint8_t*)rows->rewards, rows->terminals, rows->truncations};
+        const uint64_t widths[] = {sizeof(float), 1, 1};
+        for (int a = 0; a < 3; a++) {
+            uint64_t stride = agents * widths[a];
+            for (uint32_t env = 0; env < block->env_count; env++, kept += stride) {
+                if (!over[env]) continue;
+                if (back) memcpy(arrays[a] + env * stride, kept, stride);
+                else memcpy(kept, arrays[a] + env * stride, stride);
+            }
+        }
+    }
+}
+
+static void keep_observations(const pv_block* block, uint32_t env) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        uint64_t stride = block->spec->groups[g].agents * rows->observation_bytes;
+        memcpy(rows->final_observations + env * stride, rows->observations + env * stride, stride);
+    }
+}
+
+int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint8_t* scratch) {
+    uint8_t* over = scratch;
+    uint8_t* kept = over + block->env_count;
+    int any = 0;
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        any |= over[env] = (uint8_t)is_over(block, env);
+        if (over[env]) keep_observations(block, env);
+    }
+    if (!any) return PV_OK;
+    keep_outcomes(block, over, kept, 0);
+    int code = type->reset(block, over, NULL);
+    keep_outcomes(block, over, kept, 1);
+    return code;
+}
