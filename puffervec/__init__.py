@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from puffervec.backends import make as make
     from puffervec.env_types import get_include as get_include
     from puffervec.errors import PuffervecError as PuffervecError
-    from puffervec.gym import make_vec as make_vec
+    from puffervec.gym.make_vec import make_vec as make_vec
     from puffervec.infos import Infos as Infos
     from puffervec.native import EnvData as EnvData
     from puffervec.native import NativeEnv as NativeEnv
@@ -46,7 +46,7 @@ _HOME = {
     "PufferEnv": "puffervec.puffer_env",
     "Infos": "puffervec.infos",
     "TorchView": "puffervec.torch_view",
-    "make_vec": "puffervec.gym",
+    "make_vec": "puffervec.gym.make_vec",
     "get_include": "puffervec.env_types",
 }
 

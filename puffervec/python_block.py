@@ -18,10 +18,11 @@ import numpy as np
 
 from puffervec._ffi import ffi, lib
 from puffervec.emulation import ActionPlan, ObservationPlan
+from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
 from puffervec.mailbox import Mailbox, Slot
 from puffervec.python_cells import CELLS, Rows
-from puffervec.python_env import PUFFER, PythonSource, unwrapped
+from puffervec.python_env import PARALLEL, PUFFER, PythonSource, spaces_of, unwrapped
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ class Block:
                 **{name: getattr(rows, name)[span].view(np.bool_) for name in ("terminals", "truncations", "masks")},
             )
         seed = None if self.source.seed is None else self.source.seed + index
-        return unwrapped(self.source.creators[index].make(seed=seed, buf=buf))
+        made = unwrapped(self.source.creators[index].make(seed=seed, buf=buf))
+        _check_spaces(made, self.source)
+        return made
 
     def reset(self, mask: Any, seeds: Any) -> None:
         """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
@@ -118,6 +121,21 @@ class Block:
                 found = _get(made, name)
                 results.append(found(*args, **kwargs) if verb == "call" and callable(found) else found)
         self.home.answer.post(results)
+
+
+def _check_spaces(env: Any, source: PythonSource) -> None:
+    """Raise ConfigError unless the env's rows look like the driver env's: other bounds are fine, other shapes are not."""
+    found = spaces_of(env, source.kind)
+    if source.kind == PARALLEL and tuple(env.possible_agents) != source.possible_agents:
+        raise ConfigError(
+            f"this env has agents {list(env.possible_agents)}, the first one {list(source.possible_agents)}: give them alike"
+        )
+    kinds: tuple[type[ObservationPlan] | type[ActionPlan], ...] = (ObservationPlan, ActionPlan)
+    for space, wanted, plan in zip(found, (source.observation_space, source.action_space), kinds, strict=True):
+        if space is not wanted and space != wanted:
+            own, first = plan.of(space), plan.of(wanted)
+            if own.dtype != first.dtype or own.row_shape != first.row_shape:
+                raise ConfigError(f"this env has the {first.noun} space {space}, the first one {wanted}: all envs need equal rows")
 
 
 def _get(env: Any, name: str) -> Any:

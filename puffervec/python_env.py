@@ -159,9 +159,9 @@ def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | 
     env = unwrapped(driver)
     agents, possible = 1, ()
     if isinstance(env, gymnasium.Env):
-        kind, spaces = GYMNASIUM, (env.observation_space, env.action_space)
+        kind = GYMNASIUM
     elif isinstance(env, PufferEnv):
-        kind, agents, spaces = PUFFER, env.num_agents, (env.single_observation_space, env.single_action_space)
+        kind, agents = PUFFER, env.num_agents
         if autoreset != "next_step":
             raise ConfigError(
                 f"autoreset_mode is {autoreset!r} for {_name(env)}, a PufferEnv: it resets itself and overwrites its last "
@@ -169,10 +169,19 @@ def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | 
             )
     elif hasattr(env, "possible_agents") and not hasattr(env, "agent_iter"):
         kind, possible = PARALLEL, tuple(env.possible_agents)
-        agents, spaces = len(possible), _shared_spaces(env, possible)
+        agents = len(possible)
     else:
         raise ConfigError(_no_env(env))
-    return PythonSource(next(_tokens), kind, creators, agents, possible, *spaces, autoreset, seed)
+    return PythonSource(next(_tokens), kind, creators, agents, possible, *spaces_of(env, kind), autoreset, seed)
+
+
+def spaces_of(env: Any, kind: str) -> tuple[Any, Any]:
+    """Return the observation space and the action space of one row."""
+    if kind == GYMNASIUM:
+        return env.observation_space, env.action_space
+    if kind == PUFFER:
+        return env.single_observation_space, env.single_action_space
+    return _shared_spaces(env, tuple(env.possible_agents))
 
 
 def _no_env(env: Any) -> str:

@@ -69,7 +69,7 @@ class VectorEnv(Aside):
         self._recv_half = self._send_half = self.half = 0
         self._strict_order = settings.order == "strict"
         self._held: deque[list[int]] = deque()  # batches received and not yet sent, where the order is not strict
-        self._seeded = False
+        self._seeded = self._options_posted = False
         self._invalid_actions = 0
         self._broken: WorkerError | None = None
         self._start()
@@ -381,12 +381,14 @@ class VectorEnv(Aside):
         return array
 
     def _take_options(self, options: Mapping[str, Any] | None, mask: np.ndarray | None) -> None:
-        if options is None:
-            return
         if self._mailboxes:
-            for mailbox in self._mailboxes:
-                for question in mailbox.questions.values():
-                    question.post(options)
+            if options is not None or self._options_posted:  # a worker without an env to reset does not take them
+                for mailbox in self._mailboxes:
+                    for question in mailbox.questions.values():
+                        question.post(options)
+            self._options_posted = options is not None
+        elif options is None:
+            return
         elif set(options) - {"task"}:
             raise ConfigError(f"options are {options!r}: {self.env.name} knows only 'task'")
         elif options:
