@@ -60,6 +60,7 @@ class Workload:
 # 101 x 101 cells), and driving in bundles of 256 rows, enough for one worker per core on each half.
 PRESETS = {
     "probe": Workload("probe", "probe", {"episode_length": 100}, num_envs=4096, episode_turns=101),
+    "cartpole": Workload("cartpole", "cartpole", {}, num_envs=4096, episode_turns=60),
     "tag_grid": Workload("tag_grid", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=4096, episode_turns=101),
     "drive": Workload("drive", "drive", {}, num_envs=2 * max(4, usable_cores()), episode_turns=91),
 }

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Turns an env written in the convention of PufferLib's Ocean into an env type of puffervec, without an edit of the env's
-// header:
+// Turns an env in the convention of PufferLib's Ocean into an env type of puffervec, without an edit of the env's header:
 //
 //     typedef struct { float score; ...; float n; } Log;               floats, summed over n episodes
 //     typedef struct { Log log; float* observations; int* actions;     or unsigned char* observations, float* actions, ...
 //                      float* rewards; unsigned char* terminals; ...; } MyEnv;
-//     void c_reset(MyEnv* env);  void c_step(MyEnv* env);  void c_close(MyEnv* env);  void c_render(MyEnv* env);   (never
-//     called)
+//     void c_reset(MyEnv* env);  void c_step(MyEnv* env);  void c_close(MyEnv* env);
+//     void c_render(MyEnv* env);                                       is never called
 //
 // The glue is one C file that says what the header cannot, and includes this file, which includes the header:
 //
@@ -33,28 +32,31 @@
 //     #define OCEAN_AGENTS config->num_agents            // agents per env, default 1
 //     #define OCEAN_INIT(env) init(env)                  // called once per env, after the settings are in
 //
-// `config` is a struct with the settings; the Python dataclass has the same fields in the same order. The header's folder must be
-// among the compiler's include folders.
+// `config` is a struct with the settings; the Python dataclass has the same fields in the same order. The header's folder must
+// be among the compiler's include folders.
 //
 // What the convention lacks, and what happens:
-//   The last observation. c_step resets the env in the step that ends it, so that the row that ends an episode already shows
-//   the
-//     next one's first observation. Rewards and ends are right. After a step in which all agents are terminal the env is held
-//     for a turn (action ignored, reward 0, nothing ends, the first observation again): that turn is the reset row of
-//     puffervec's next-step autoreset, so that returns and losses are exact. Same-step and disabled modes need the last
-//     observation: refused.
-//   Agents that respawn alone. Their rows pass as they are; the reward of the step after such an end is in no return, since
-//     puffervec takes the row after an end for a reset row.
-//   Truncation. A time limit inside c_step is a terminal.
-//   Saving. The struct holds pointers: save and load are refused, and save_bytes is 0.
-//   Random numbers. rand() and srand() within the header become a generator of each env, keyed by its seed: same seed same
-//   bytes, for
-//     any number of workers. rand() in other C files, rand_r, random and clocks stay what they are, and so do static variables:
-//     with those, bytes may depend on the workers, and the threading backend is out of the question.
-//   Records. When log.n > 0 after a step, one record with the mean of each member is left, n among them, and the log is
-//   cleared;
-//     episode_return and episode_length, where the log has them, are also the record's return and length.
-//   Drawing. A header that includes raylib.h is compiled and linked with raylib, though c_render is never called.
+//
+// The last observation: c_step resets the env in the step that ends it, so the row that ends an episode already shows the next
+// one's first observation. Rewards and ends are right. After a step in which all agents are terminal the env is held for a turn
+// (action ignored, reward 0, nothing ends, the first observation again). That turn is the reset row of puffervec's next-step
+// autoreset, so that returns and losses are exact. Same-step and disabled modes need the last observation: refused.
+//
+// Agents that respawn alone: their rows pass as they are. The reward of the step after such an end is in no return, since
+// puffervec takes the row after an end for a reset row.
+//
+// Truncation: a time limit inside c_step is a terminal.
+//
+// Saving: the struct holds pointers. save and load are refused, and save_bytes is 0.
+//
+// Random numbers: rand() and srand() within the header become a generator of each env, keyed by its seed: same seed same bytes,
+// for any number of workers. rand() in other C files, rand_r, random and clocks stay what they are, and so do static variables:
+// with those, bytes may depend on the workers, and the threading backend is out of the question.
+//
+// Records: when log.n > 0 after a step, one record with the mean of each member is left, n among them, and the log is cleared.
+// episode_return and episode_length, where the log has them, are also the record's return and length.
+//
+// Drawing: a header that includes raylib.h is compiled and linked with raylib, though c_render is never called.
 #pragma once
 
 #include "pv_env.h"

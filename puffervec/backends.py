@@ -16,7 +16,6 @@ from puffervec.creators import creators
 from puffervec.errors import ConfigError
 from puffervec.native import NativeEnv, env_type
 from puffervec.processes import WorkerProcesses
-from puffervec.python_env import PythonEnv, dump_source
 from puffervec.settings import check_settings
 from puffervec.vector import VectorEnv
 from puffervec.worker_main import SharedFile, WorkerTask
@@ -121,6 +120,8 @@ class Multiprocessing(VectorEnv):
             return {"library": self.env.library_path}
         if not self._mailboxes:
             self._open_mail(shared=True)
+            from puffervec.python_env import dump_source
+
             self._source = dump_source(self.env.source)
         return {"python": self._source, "mailbox": self._mailboxes[index]}
 
@@ -234,6 +235,8 @@ def make(
     if kind is Threading:
         raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
     made = creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs)
+    from puffervec.python_env import PythonEnv  # brings Gymnasium, which C envs do without
+
     env = PythonEnv(made, settings.autoreset, seed)
     try:
         return kind(env, None, settings)

@@ -9,7 +9,15 @@ class PuffervecError(Exception):
     """Base of every error below."""
 
 
-class ConfigError(PuffervecError, ValueError):
+class APIUsageError(PuffervecError, RuntimeError):
+    """A call or an argument that the interface does not allow. `message` is the text."""
+
+    def __init__(self, message: str = "The env was used in a way that its interface does not allow.") -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class ConfigError(APIUsageError, ValueError):
     """A setting that cannot be used."""
 
 
@@ -17,15 +25,15 @@ class SceneError(PuffervecError, ValueError):
     """A scene file or folder that cannot be read; the message names the file and the key."""
 
 
-class ActionError(PuffervecError, ValueError):
+class ActionError(APIUsageError, ValueError):
     """A batch of actions of the wrong kind, count or shape, or (strict) with values out of range. Nothing was sent."""
 
 
-class CallOrderError(PuffervecError, RuntimeError):
+class CallOrderError(APIUsageError, RuntimeError):
     """A call out of order; the message says which call was expected."""
 
 
-class ClosedError(PuffervecError, RuntimeError):
+class ClosedError(APIUsageError, RuntimeError):
     """The vector env is closed."""
 
 

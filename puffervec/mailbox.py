@@ -73,7 +73,7 @@ class SharedSlot:
             return None
         data = _read(self._fd, size)
         os.ftruncate(self._fd, 0)
-        return pickle.loads(data)
+        return loads(data)
 
     def __getstate__(self) -> Any:
         return reduction.DupFd(self._fd)
@@ -107,6 +107,11 @@ def dumps(message: Any) -> bytes:
         buffer = io.BytesIO()
         cloudpickle.dump(message, buffer)
         return buffer.getvalue()
+
+
+def loads(data: bytes) -> Any:
+    """Unpickle what the other end of this program has pickled."""
+    return pickle.loads(data)
 
 
 class Mailbox:

@@ -29,7 +29,6 @@ from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerErr
 from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
 from puffervec.infos import NO_INFOS, Infos
 from puffervec.mailbox import Mailbox
-from puffervec.python_env import PythonEnv
 from puffervec.settings import VectorSettings, env_seeds
 from puffervec.shared_memory import SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
@@ -40,10 +39,10 @@ from puffervec.worker_main import SharedFile
 if TYPE_CHECKING:
     import gymnasium
 
+    from puffervec.python_env import PythonEnv
+
 SLICE_NS = lib.PV_SLICE_NS
 _OFFSET_LINE_TIMES = (ffi.offsetof("pv_line", "begin_ns"), ffi.offsetof("pv_line", "end_ns"))
-
-Env = native.NativeEnv | PythonEnv
 
 
 class VectorEnv(Aside):
@@ -58,7 +57,7 @@ class VectorEnv(Aside):
         agent_ids: ids of the rows of the half last received (dict by group where there are several groups).
     """
 
-    def __init__(self, env: Env, config: Any, settings: VectorSettings) -> None:
+    def __init__(self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings) -> None:
         self.env, self.config, self.settings = env, config, settings
         self.num_envs, self.num_workers = settings.num_envs, settings.num_workers
         self.num_buffers = settings.num_buffers
@@ -102,7 +101,7 @@ class VectorEnv(Aside):
             per_worker = -(-per_worker // (self.num_workers // self.num_buffers))
         return Request(
             self.num_envs, self.num_workers, self.num_buffers, settings.split, config_bytes, params_bytes, settings.autoreset,
-            settings.order != "strict", info_bytes(per_worker) if isinstance(self.env, PythonEnv) else 0,
+            settings.order != "strict", 0 if isinstance(self.env, native.NativeEnv) else info_bytes(per_worker),
         )  # fmt: skip
 
     def _views(self) -> None:
@@ -192,7 +191,7 @@ class VectorEnv(Aside):
     @property
     def driver_env(self) -> Any:
         """The Python env that was made to see its spaces; this object for C envs."""
-        return self.env.driver if isinstance(self.env, PythonEnv) else self
+        return self if isinstance(self.env, native.NativeEnv) else self.env.driver
 
     @property
     def emulated(self) -> Any:
@@ -354,7 +353,7 @@ class VectorEnv(Aside):
         """Return (seeds or None, reset masks or None): what each env is to do, in the terms of csrc/channel.h."""
         if seed is None and not self._seeded and mask is None:
             seed = self.settings.seed
-            if seed is None and not isinstance(self.env, PythonEnv):
+            if seed is None and isinstance(self.env, native.NativeEnv):
                 seed = int.from_bytes(os.urandom(7), "little")
         seeds = None if seed is None else env_seeds(seed, self.num_envs)
         self._seeded = self._seeded or seeds is not None

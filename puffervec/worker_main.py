@@ -78,11 +78,9 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
 
         return find(task.env_name, task.library)
     os.environ.update(dict.fromkeys(_MATH_THREADS, "1"))  # before NumPy is loaded
-    import pickle
+    from puffervec import mailbox, python_block
 
-    from puffervec import python_block
-
-    source = pickle.loads(task.python)
+    source = mailbox.loads(task.python)
     python_block.register(source, python_block.homes_of(slab, task.memory.buffer, task.index, task.mailbox))
     return python_block.TYPE
 

@@ -38,6 +38,7 @@ DRIVE: dict[str, Any] = {"num_agents": 24}
 CASES = [
     Case("probe", "probe", {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}),
     Case("probe, two groups", "probe", {"mode": 1, "num_agents": 3, "leave": 1, "end_kind": 2, "episode_length": 4}),
+    Case("cartpole", "cartpole", {"max_episode_steps": 40}),
     Case("tag, full", "tag_grid", {"num_taggers": 4, "grid_length": 4, "episode_length": 20}, random=False),
     Case(
         "tag, partial, random starts",

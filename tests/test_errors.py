@@ -13,6 +13,7 @@ import puffervec
 from puffervec import errors
 
 BASES = {
+    "APIUsageError": RuntimeError,
     "ConfigError": ValueError,
     "SceneError": ValueError,
     "ActionError": ValueError,

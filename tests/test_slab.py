@@ -16,7 +16,7 @@ from puffervec.envs.probe import ProbeConfig
 from puffervec.errors import ConfigError
 from puffervec.shared_memory import PAGE
 from puffervec.slab import Request, layout, twin_bytes
-from puffervec.spec import EnvSpec, read_spec
+from puffervec.spec import AUTORESET_MODES, EnvSpec, read_spec
 from tests.helpers import WRITTEN, serial
 
 
@@ -41,21 +41,26 @@ def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
 
 
 def random_request(rng: np.random.Generator) -> Request:
-    buffers, split = int(rng.integers(1, 3)), str(rng.choice(["workers", "envs"]))
-    workers = int(rng.integers(1, 9)) * (2 if buffers == 2 and split == "workers" else 1)
+    buffers, split = int(rng.choice([1, 2, 2, 3, 7, 16])), str(rng.choice(["workers", "envs"]))
+    per_half = int(rng.integers(1, 9 if buffers < 3 else 4))
+    workers = per_half * (buffers if split == "workers" else 1)
     return Request(
-        int(rng.integers(workers, 90)) * buffers,
+        int(rng.integers(per_half, 90)) * buffers,
         workers,
         buffers,
         split,
         int(rng.integers(0, 400)),
         int(rng.integers(16, 9000)),
+        str(rng.choice(AUTORESET_MODES)),
+        bool(rng.random() < 0.5),
+        int(rng.choice([0, 8, 1000])),
     )
 
 
 def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, int, str]]:
     """Return (begin, end, alignment, name) of everything in a slab, from the head's own numbers."""
     lanes = request.num_workers * (request.num_buffers if request.split == "envs" else 1)
+    kept = request.autoreset == "same_step"
     found = [
         (0, ffi.sizeof("pv_slab"), 1, "head"),
         (head.config_offset, head.config_offset + request.config_bytes, 64, "config"),
@@ -63,12 +68,14 @@ def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, i
         (head.tasks_offset, head.tasks_offset + 8 * request.num_envs, 64, "tasks"),
         (head.seeds_offset, head.seeds_offset + 8 * request.num_envs, 64, "seeds"),
         (head.reset_masks_offset, head.reset_masks_offset + request.num_envs, 64, "reset masks"),
-        (head.lines_offset, head.lines_offset + lanes * 2 * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES, "lines"),
+        (head.lines_offset, head.lines_offset + (2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES, "lines and a bell"),
         (head.counters_offset, head.counters_offset + lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES, "counters"),
         (head.records_offset, head.records_offset + lanes * head.record_area_bytes, 64, "records"),
         (head.errors_offset, head.errors_offset + request.num_workers * ffi.sizeof("pv_error_slot"), 8, "errors"),
         (head.transfers_offset, head.transfers_offset + request.num_workers * head.transfer_bytes, 64, "transfers"),
+        (head.infos_offset, head.infos_offset + lanes * head.info_bytes, 64, "infos"),
     ]
+    assert head.info_bytes % 64 == 0 and 0 <= head.info_bytes - request.info_bytes < 64
     for h in range(request.num_buffers):
         half = head.halves[h]
         for g, group in enumerate(spec.groups):
@@ -77,7 +84,10 @@ def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, i
             widths |= dict.fromkeys(("terminals", "truncations", "masks", "agent_types"), 1)
             if group.action_mask_size:
                 widths["action_masks"] = group.action_mask_size
+            if kept:
+                widths["final_observations"] = group.observation_bytes
             assert at.rows == rows
+            assert bool(at.final_observations) == kept and bool(at.action_masks) == bool(group.action_mask_size)
             for array, width in widths.items():
                 begin = getattr(at, array)
                 assert half.offset <= begin and begin + rows * width <= half.offset + half.bytes, array
@@ -108,6 +118,27 @@ def test_everything_lies_apart_aligned_and_inside(seed: int) -> None:
         assert half.offset + half.bytes - last < PAGE  # no page is wasted
 
 
+@pytest.mark.parametrize("split", ["workers", "envs"])
+def test_the_bell_of_any_order_is_one_line_behind_all_others(split: str) -> None:
+    """In strict order each worker and half has a bell of its own in its status line."""
+    c_spec, _ = random_spec(np.random.default_rng(0))
+    lanes = [(worker, half) for worker in range(4) for half in range(4) if split == "envs" or worker == half]
+    for any_order in (False, True):
+        request = Request(8, 4, 4, split, 0, 16, any_order=any_order)
+        head = layout(c_spec, request)
+        memory = ffi.new("uint64_t[]", head.bytes // 8 + 1)
+        made = ffi.cast("pv_slab*", memory)
+        ffi.memmove(made, head, ffi.sizeof("pv_slab"))
+        base = int(ffi.cast("uintptr_t", made))
+        bells = {int(ffi.cast("uintptr_t", lib.pv_learner_bell(made, *lane))) - base for lane in lanes}
+        lines = {int(ffi.cast("uintptr_t", lib.pv_status_line(made, *lane))) - base for lane in lanes}
+        within = ffi.offsetof("pv_line", "bell")
+        if any_order:
+            assert bells == {made.lines_offset + 2 * len(lanes) * lib.PV_LINE_BYTES + within}
+        else:
+            assert bells == {line + within for line in lines} and len(bells) == len(lanes)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_spans_share_out_the_envs_in_order(seed: int) -> None:
     rng = np.random.default_rng(1000 + seed)
@@ -129,7 +160,7 @@ def test_spans_share_out_the_envs_in_order(seed: int) -> None:
         assert max(shares) - min(shares) <= 1
     assert envs == list(range(request.num_envs))
     assert sorted(set(served)) == list(range(request.num_workers))
-    by_workers = request.num_buffers == 2 and request.split == "workers"
+    by_workers = request.split == "workers"
     assert len(served) == request.num_workers * (1 if by_workers else request.num_buffers)
     for worker in range(request.num_workers):
         home = lib.pv_worker_home(head, worker)
@@ -170,6 +201,12 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
             assert offset(rows.rewards) == at.rewards + 4 * first
             for array in ("terminals", "truncations", "masks", "agent_types"):
                 assert offset(getattr(rows, array)) == getattr(at, array) + first
+            if request.autoreset == "same_step":
+                assert offset(rows.final_observations) == at.final_observations + first * group.observation_bytes
+            else:
+                assert rows.final_observations == ffi.NULL
+            lane = lib.pv_slab_lane(made, worker, half)
+            assert lib.pv_slab_infos(made, worker, half) == made.infos_offset + lane * made.info_bytes
             assert offset(rows.indices) == at.actions + 4 * group.action_dims * first
             assert rows.values == ffi.NULL
             if group.action_mask_size:
@@ -177,7 +214,6 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
             else:
                 assert rows.action_masks == ffi.NULL
             assert offset(block.tasks) == made.tasks_offset + 8 * span.first_env
-            lane = lib.pv_slab_lane(made, worker, half)
             assert offset(block.record_count) == made.records_offset + lane * made.record_area_bytes
             assert offset(block.records) == offset(block.record_count) + 64
             assert offset(block.counters) == made.counters_offset + lane * 8 * lib.PV_COUNTERS
@@ -200,7 +236,7 @@ def test_sizes_that_overflow_are_refused() -> None:
         with pytest.raises(ConfigError, match="of shared memory.*use fewer envs"):
             layout(c_spec, Request(**{**values, **change}))
     c_spec.groups[0].agents, c_spec.groups[0].observation_bytes = 2**31, 2**31
-    assert lib.pv_slab_layout(c_spec, ffi.new("pv_slab_request*", [1, 1, 1, 0, 0, 0]), ffi.new("pv_slab*")) == 0
+    assert lib.pv_slab_layout(c_spec, ffi.new("pv_slab_request*", [1, 1, 1]), ffi.new("pv_slab*")) == 0
 
 
 def test_more_than_the_machine_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def _run(command: list[str], bin_folder: Path, folder: Path, timeout_s: int) -> 
 def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     assert "-cp311-abi3-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    for header in ("base.h", "env.h", "rng.h"):
+    for header in ("base.h", "env.h", "env_helpers.h", "pv_env.h", "pv_ocean.h", "rng.h"):
         assert f"puffervec/include/{header}" in names
     assert "puffervec/_native.abi3.so" in names and "puffervec/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "csrc/", "bench/"))]

@@ -7,18 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from puffervec.errors import APIUsageError as APIUsageError
 from puffervec.errors import ConfigError, PuffervecError
 
 
-class APIUsageError(PuffervecError, RuntimeError):
-    """A call that is out of order, or an env that lacks a required part. `message` is the text."""
-
-    def __init__(self, message: str = "The env was used in a way that its interface does not allow.") -> None:
-        self.message = message
-        super().__init__(message)
-
-
-class SpaceMismatchError(ConfigError, APIUsageError):
+class SpaceMismatchError(ConfigError):
     """An observation or action that does not fit its space; the message names the path, what was found and what is expected."""
 
 

@@ -14,11 +14,13 @@ import pytest
 
 import puffervec
 from puffervec import EnvData, NativeEnv
-from puffervec.errors import ConfigError, WorkerError
+from puffervec._ffi import ffi, lib
+from puffervec.errors import ConfigError
+from puffervec.native import env_type
 from puffervec.vector import VectorEnv
 from tests.libraries import compile_library
 
-# Every agent counts its steps and ends at its own limit; every second time all end together. Observation: agent, steps, last action
+# Every agent counts its steps and ends at its own limit; at `limit` all end together. Observation: agent, steps, last action
 # (both dims), a random number, the number of init calls.
 HEADER = """
 #include <stdlib.h>
@@ -182,11 +184,12 @@ def test_records_hold_means_of_the_log_and_n(vec: VectorEnv) -> None:
 
 
 def test_random_numbers_belong_to_the_env(env: NativeEnv) -> None:
-    """The same seed gives the same numbers whatever runs beside it and in however many processes; srand in the env changes nothing."""
+    """A seed gives its numbers whatever runs beside it, in one process or several; srand within the env changes nothing."""
+    one, many = {"backend": "serial", "num_envs": 1}, {"backend": "serial", "num_envs": 4}
     shown = []
-    for settings in ({"backend": "serial", "num_envs": 1}, {"backend": "serial", "num_envs": 4}, {"num_envs": 4, "num_workers": 2}):
+    for settings in (one, many, {"num_envs": 4, "num_workers": 2}):
         with puffervec.make(env, **settings) as vec:  # type: ignore[arg-type]
-            vec.reset(seed=[30 + i for i in range(vec.num_envs)])
+            vec.reset(seed=30)
             rows = rows_of(vec)
             shown.append([rows.observations[:3, 4].tolist() for _ in range(12) if vec.step([[0, 0]] * vec.num_agents)])
     assert shown[0] == shown[1] == shown[2]
@@ -233,8 +236,13 @@ def test_settings_without_an_agent_are_refused(env: NativeEnv) -> None:
 
 
 def test_save_and_load_are_refused_with_the_reason(env: NativeEnv) -> None:
+    """By Python where it sees that there is nothing to save, and by the type itself."""
     with puffervec.make(env, backend="serial") as vec:
         assert vec.spec.save_bytes == 0
         vec.reset(seed=0)
-        with pytest.raises(WorkerError, match="holds pointers: it cannot be saved"):
+        with pytest.raises(ConfigError, match="cannot be saved"):
             vec.save()
+        block, unused = vec._opened[0].blocks + 0, ffi.new("uint8_t[]", 8)
+        for refused in (env_type("swarm", env.library).save, env_type("swarm", env.library).load):
+            assert refused(block, 0, unused) == lib.PV_ERROR_ENV
+            assert b"holds pointers: it cannot be saved or loaded" in ffi.string(block.error_text)

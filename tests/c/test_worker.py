@@ -18,6 +18,7 @@ from puffervec.envs.probe import FAULTS
 from puffervec.errors import WorkerError
 from puffervec.vector import VectorEnv
 from tests.helpers import Lazy, ManyInOne, serial
+from tests.mock_envs import make_single
 
 
 @pytest.fixture
@@ -55,17 +56,74 @@ def test_a_masked_reset_touches_only_its_envs(vec: VectorEnv) -> None:
     assert serve(vec, lib.PV_RESET, seeded=0, count=1) == 0
     assert rows[:, [0, 1, 2]].tolist() == [[50, 0, 1], [51, 1, 0], [52, 0, 1], [53, 1, 0]]
     vec._seeds[:] = [1, 2, 3, 4]
-    vec._reset_masks[:] = [1, 0, 0, 1]
+    vec._reset_masks[:] = [lib.PV_RESET_SEEDED, 0, lib.PV_RESET_KEEP, lib.PV_RESET_SEEDED]
     assert serve(vec, lib.PV_RESET, seeded=1, count=1) == 0
-    assert rows[:, [0, 1, 2]].tolist() == [[1, 0, 0], [51, 1, 0], [52, 0, 1], [4, 0, 0]]
+    assert rows[:, [0, 1, 2]].tolist() == [[1, 0, 0], [51, 1, 0], [52, 1, 0], [4, 0, 0]]
+
+
+def test_without_a_count_masks_are_ignored(vec: VectorEnv) -> None:
+    rows = vec.halves[0].groups["agents"].observations
+    vec._reset_masks[:] = [0, 1, 2, 0]
+    vec._seeds[:] = [1, 2, 3, 4]
+    serve(vec, lib.PV_RESET, seeded=0)
+    assert rows[:, [0, 1]].tolist() == [[50, 1], [51, 1], [52, 1], [53, 1]]
+    serve(vec, lib.PV_RESET, seeded=1)
+    assert rows[:, [0, 1]].tolist() == [[1, 0], [2, 0], [3, 0], [4, 0]]
+
+
+def test_a_masked_reset_keeps_no_records_of_the_turn_before(vec: VectorEnv) -> None:
+    serve(vec, lib.PV_STEP)
+    assert serve(vec, lib.PV_STEP) == lib.PV_TURN_RECORDS
+    vec._reset_masks[:] = [1, 0, 0, 0]  # none of the second worker's
+    assert serve(vec, lib.PV_RESET, count=1) == 0
 
 
 def test_flags_say_that_records_stand_in_the_slab(vec: VectorEnv) -> None:
     assert serve(vec, lib.PV_STEP) == 0
     assert serve(vec, lib.PV_STEP) == lib.PV_TURN_RECORDS
-    assert len(vec._episodes(0)) == 4
+    assert vec._infos([0]).episodes["env"].tolist() == [0, 1, 2, 3]
     assert serve(vec, lib.PV_STEP) == 0  # the reset rows: the records of the turn before are forgotten
-    assert len(vec._episodes(0)) == 0
+    assert not vec._infos([0])
+
+
+def test_flags_say_that_infos_stand_in_the_slab() -> None:
+    """Of Python envs: whatever stands in the first word of one of the half's info areas."""
+    with puffervec.make(make_single, ("box", "choice"), backend=ManyInOne, num_envs=3, num_workers=2) as vec:
+        vec.reset(seed=0)
+        assert lib.pv_turn_flags(vec._slab, 0) == 0
+        for worker in range(2):
+            first = np.frombuffer(vec._buffer, np.uint32, 1, lib.pv_slab_infos(vec._slab, worker, 0))
+            first[0] = 1
+            assert lib.pv_turn_flags(vec._slab, 0) == lib.PV_TURN_INFOS
+            first[0] = 0
+
+
+def test_a_call_to_a_c_env_is_refused(vec: VectorEnv) -> None:
+    assert serve(vec, lib.PV_CALL) == lib.PV_TURN_FAILED
+    slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+    assert b"answers no calls" in ffi.string(slot.text)
+
+
+def test_any_half_that_is_done_is_found() -> None:
+    """pv_turn_recv_any looks at the pending halves from `first` on, whoever was served first."""
+    with puffervec.make("probe", backend=Lazy, num_envs=4, batch_size=1, num_workers=4, sync_traj=False) as vec:
+        vec.async_reset(0)
+        for _ in range(4):
+            vec.recv()
+        vec.asleep = True
+        for half in range(4):
+            lib.pv_turn_send(vec._slab, half, lib.PV_STEP, 0, 0, vec._waiter)
+
+        def any_of(pending: list[int], first: int) -> int:
+            return int(lib.pv_turn_recv_any(vec._slab, bytes(pending), first, vec._waiter, 10**6, 0))
+
+        assert any_of([1, 1, 1, 1], 0) == -1
+        assert any_of([0, 0, 0, 0], 0) == -1
+        lib.pv_worker_serve(vec._opened + 2, 2)
+        assert [any_of([1, 1, 1, 1], first) for first in range(4)] == [2] * 4
+        assert any_of([1, 1, 0, 1], 0) == -1
+        lib.pv_worker_serve(vec._opened, 0)
+        assert [any_of([1, 1, 1, 1], first) for first in range(4)] == [0, 2, 2, 0]
 
 
 def test_records_that_do_not_fit_are_counted() -> None:

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """All interleavings of the channel's protocol (csrc/channel.h), with the store buffers of a real processor.
 
-A lost wake-up is no data race, so no sanitizer sees it, and it is too rare for a stress test. Here the learner and a worker
+A lost wake-up is no data race, so no sanitizer sees it, and it is too rare for a stress test. Here the learner and its workers
 are little programs over shared words; every order of their steps is tried, also those in which a store sits in its
 processor's buffer while later loads run ahead. A futex never times out in the model: what the 20 ms slice would hide is a
 state from which nothing moves.
+
+    two_ends     the learner and one worker: each sleeps on bells that only the other rings
+    one_bell     the learner takes halves in any order: it sleeps on one bell that several workers ring
 """
 
 from __future__ import annotations
@@ -16,8 +19,11 @@ from typing import Any
 
 Registers = dict[str, int]
 Instruction = tuple[Any, ...]
-# ("store", word, value(registers), seq_cst) | ("load", register, word) | ("wait", word, register) | ("wake", word)
+# ("store", word, value(registers), seq_cst) | ("load", register, word) | ("add", word) | ("until", word, register)
+# ("wait", word, register) | ("wake", word)
 # ("jump", condition(registers), label) | ("set", register, value(registers)) | ("label", name) | ("end",)
+WORD_AT = {"store": 1, "load": 2, "add": 1, "until": 1, "wait": 1, "wake": 1}
+REGISTER_AT = {"load": 1, "set": 1, "wait": 2, "until": 2}
 
 
 @dataclass(frozen=True)
@@ -34,15 +40,20 @@ class Protocol:
     """A sender that sees a sleeper changes the futex word before it wakes."""
     flag_first: bool = True
     """The sleeper reads the futex word before it looks at the turn (else after)."""
+    atomic: bool = True
+    """The futex word is incremented in one step (else read and then stored)."""
 
 
 def send(turn: str, bell: str, value: Callable[[Registers], int], p: Protocol, mark: str) -> list[Instruction]:
     """pv_publish: store the turn, look whether the reader sleeps, ring."""
+    bump: list[Instruction] = [("add", f"{bell}.word")]
+    if not p.atomic:
+        bump = [("load", "word", f"{bell}.word"), ("store", f"{bell}.word", lambda r: r["word"] + 1, False)]
     return [
         ("store", turn, value, p.turn_seq_cst),
         ("load", "sleeps", f"{bell}.sleeping"),
         ("jump", lambda r: not r["sleeps"], f"sent {mark}"),
-        *([("load", "word", f"{bell}.word"), ("store", f"{bell}.word", lambda r: r["word"] + 1, False)] if p.bump else []),
+        *(bump if p.bump else []),
         ("wake", f"{bell}.word"),
         ("label", f"sent {mark}"),
     ]
@@ -106,6 +117,41 @@ def worker(halves: int, p: Protocol) -> list[Instruction]:
     return program
 
 
+def taker(turns: tuple[int, ...], p: Protocol) -> list[Instruction]:
+    """pv_turn_recv_any: take whoever is done, give it its next turn, else sleep on the one bell; until all turns are taken."""
+    program: list[Instruction] = [("store", f"command{w}", lambda r: 1, True) for w in range(len(turns))]
+    program += [("label", "look")]
+    for w in range(len(turns)):
+        program += [("load", "now", f"status{w}"), ("jump", lambda r, w=w: r["now"] != r[f"got{w}"], f"take {w}")]
+    program += [
+        *sleep([(f"status{w}", f"got{w}") for w in range(len(turns))], "learner", p, "learner"),
+        ("jump", lambda r: True, "look"),
+    ]
+    for w, most in enumerate(turns):
+        program += [
+            ("label", f"take {w}"),
+            ("set", f"got{w}", lambda r, w=w: r[f"got{w}"] + 1),
+            ("jump", lambda r: tuple(r[f"got{i}"] for i in range(len(turns))) == turns, "all"),
+            ("jump", lambda r, w=w, most=most: r[f"got{w}"] == most, "look"),
+            ("store", f"command{w}", lambda r, w=w: r[f"got{w}"] + 1, True),
+            ("jump", lambda r: True, "look"),
+        ]
+    return [*program, ("label", "all"), ("end",)]
+
+
+def sender(w: int, turns: int, p: Protocol) -> list[Instruction]:
+    """A worker of the learner above. How it waits for its command is the business of `worker`; here it just does."""
+    program: list[Instruction] = []
+    for n in range(1, turns + 1):
+        program += [
+            ("until", f"command{w}", "seen"),
+            ("set", "seen", lambda r, n=n: n),
+            ("set", f"served{w}", lambda r, w=w: r[f"served{w}"] + 1),
+            *send(f"status{w}", "learner", lambda r: r["seen"], p, f"{n}"),
+        ]
+    return [*program, ("end",)]
+
+
 @dataclass
 class Result:
     """What a search found."""
@@ -117,31 +163,39 @@ class Result:
     """Ends in which a half was not served exactly once per turn."""
 
 
-class Machine:
-    """Two processors with store buffers over one memory."""
+def two_ends(halves: int, turns: int, protocol: Protocol) -> Machine:
+    """The learner, and one worker that serves all halves."""
+    return Machine([learner(halves, turns, protocol), worker(halves, protocol)], {f"served{h}": turns for h in range(halves)})
 
-    def __init__(self, halves: int, turns: int, protocol: Protocol) -> None:
-        self.programs = [learner(halves, turns, protocol), worker(halves, protocol)]
-        self.labels = [{i[1]: at for at, i in enumerate(program) if i[0] == "label"} for program in self.programs]
-        self.halves, self.turns = halves, turns
-        words = [f"{kind}{h}" for kind in ("command", "status") for h in range(halves)]
-        bells = ["worker", *(f"learner{h}" for h in range(halves))]
-        self.words = sorted([*words, *(f"{bell}.{part}" for bell in bells for part in ("word", "sleeping"))])
-        self.registers = sorted(
-            {"sleeps", "word", "seen", "now", "old", *(f"{kind}{h}" for kind in ("seen", "served") for h in range(halves))}
-        )
+
+def one_bell(turns: tuple[int, ...], protocol: Protocol) -> Machine:
+    """The learner that takes halves in any order, and a worker per half; turns: how many each is given."""
+    senders = [sender(w, count, protocol) for w, count in enumerate(turns)]
+    return Machine([taker(turns, protocol), *senders], {f"served{w}": count for w, count in enumerate(turns)})
+
+
+class Machine:
+    """Processors with store buffers over one memory; the first is the learner's."""
+
+    def __init__(self, programs: list[list[Instruction]], served: dict[str, int]) -> None:
+        """`served`: the registers of the workers that count turns, and what they are to hold in the end."""
+        self.programs, self.served = programs, served
+        self.labels = [{i[1]: at for at, i in enumerate(program) if i[0] == "label"} for program in programs]
+        every = [instruction for program in programs for instruction in program]
+        self.words = sorted({i[WORD_AT[i[0]]] for i in every if i[0] in WORD_AT})
+        self.registers = sorted({i[REGISTER_AT[i[0]]] for i in every if i[0] in REGISTER_AT})
+        self.at = {word: index for index, word in enumerate(self.words)}
 
     def initial(self) -> tuple[Any, ...]:
         """A state: memory, and per processor (place, registers, store buffer, asleep on a word or "")."""
         core = (0, (0,) * len(self.registers), (), "")
-        return ((0,) * len(self.words), (core, core))
+        return ((0,) * len(self.words), (core,) * len(self.programs))
 
     def successors(self, state: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """All states one step on: an instruction of either, or the oldest buffered store reaching memory."""
+        """All states one step on: an instruction of any, or the oldest buffered store reaching memory."""
         found = []
-        for me in range(2):
-            memory, cores = state
-            place, registers, buffer, asleep = cores[me]
+        memory, cores = state
+        for me, (place, registers, buffer, asleep) in enumerate(cores):
             if buffer:
                 word, value = buffer[0]
                 drained = self._put(memory, word, value)
@@ -151,12 +205,12 @@ class Machine:
         return found
 
     def _put(self, memory: tuple[int, ...], word: str, value: int) -> tuple[int, ...]:
-        at = self.words.index(word)
+        at = self.at[word]
         return (*memory[:at], value, *memory[at + 1 :])
 
     @staticmethod
     def _with(memory: Any, cores: Any, me: int, core: Any) -> tuple[Any, ...]:
-        return (memory, (core, cores[1]) if me == 0 else (cores[0], core))
+        return (memory, (*cores[:me], core, *cores[me + 1 :]))
 
     def _run(self, memory: Any, cores: Any, me: int) -> list[tuple[Any, ...]]:
         place, registers, buffer, _ = cores[me]
@@ -164,36 +218,42 @@ class Machine:
         kind = instruction[0]
         if kind == "end":
             return []
+        if kind in ("wait", "wake", "add") and buffer:
+            return []  # system calls and atomic increments are full barriers: they wait for the buffer
         r = dict(zip(self.registers, registers, strict=True))
         target, asleep = place + 1, ""
         if kind == "load":
             own = [value for word, value in buffer if word == instruction[2]]
-            r[instruction[1]] = own[-1] if own else memory[self.words.index(instruction[2])]
+            r[instruction[1]] = own[-1] if own else memory[self.at[instruction[2]]]
         elif kind == "set":
             r[instruction[1]] = instruction[2](r)
         elif kind == "jump":
             target = self.labels[me][instruction[2]] if instruction[1](r) else target
         elif kind == "store":
             if instruction[3] and buffer:
-                return []  # a full barrier waits for the buffer
+                return []  # likewise
             if instruction[3]:
                 memory = self._put(memory, instruction[1], instruction[2](r))
             else:
                 buffer = (*buffer, (instruction[1], instruction[2](r)))
-        elif kind in ("wait", "wake") and buffer:
-            return []  # a system call is a full barrier too
+        elif kind == "add":
+            memory = self._put(memory, instruction[1], memory[self.at[instruction[1]]] + 1)
+        elif kind == "until":
+            if memory[self.at[instruction[1]]] == r[instruction[2]]:
+                return []
         elif kind == "wait":
-            asleep = instruction[1] if memory[self.words.index(instruction[1])] == r[instruction[2]] else ""
+            asleep = instruction[1] if memory[self.at[instruction[1]]] == r[instruction[2]] else ""
         elif kind == "wake":
-            other = cores[1 - me]
-            if other[3] == instruction[1]:
-                cores = (cores[0], (*other[:3], "")) if me == 0 else ((*other[:3], ""), cores[1])
+            cores = tuple((*core[:3], "") if core[3] == instruction[1] else core for core in cores)
         core = (target, tuple(r[name] for name in self.registers), buffer, asleep)
         return [self._with(memory, cores, me, core)]
 
-    def _served(self, state: tuple[Any, ...]) -> list[int]:
-        r = dict(zip(self.registers, state[1][1][1], strict=True))
-        return [r[f"served{h}"] for h in range(self.halves)]
+    def _all_served(self, state: tuple[Any, ...]) -> bool:
+        counts = dict.fromkeys(self.served, 0)
+        for core in state[1][1:]:
+            r = dict(zip(self.registers, core[1], strict=True))
+            counts = {name: count + r[name] for name, count in counts.items()}
+        return counts == self.served
 
     def search(self) -> Result:
         """Visit every state that can be reached."""
@@ -205,7 +265,7 @@ class Machine:
             ended = self.programs[0][state[1][0][0]][0] == "end"
             if not following and not ended:
                 stuck += 1
-            if ended and self._served(state) != [self.turns] * self.halves:
+            if ended and not self._all_served(state):
                 wrong += 1
             for next_state in following:
                 if next_state not in seen:

@@ -9,22 +9,51 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.channel_model import Machine, Protocol
+from tests.model.channel_model import Protocol, one_bell, two_ends
 
 SOURCE = Path(__file__).resolve().parents[2] / "csrc/channel.c"
+HEADER = SOURCE.with_suffix(".h")
 
 
 @pytest.mark.parametrize(("halves", "turns"), [(1, 1), (1, 3), (2, 1), (2, 2)])
 def test_nothing_gets_stuck_and_every_turn_runs_once(halves: int, turns: int) -> None:
-    result = Machine(halves, turns, Protocol()).search()
+    result = two_ends(halves, turns, Protocol()).search()
     assert result.states > 100 * halves * turns
     assert (result.stuck, result.wrong) == (0, 0)
 
 
 @pytest.mark.parametrize("missing", ["recheck", "turn_seq_cst", "sleeping_seq_cst", "bump", "flag_first"])
 def test_the_search_finds_what_each_part_is_for(missing: str) -> None:
-    result = Machine(1, 2, Protocol(**{missing: False})).search()
+    result = two_ends(1, 2, Protocol(**{missing: False})).search()
     assert result.stuck > 0
+
+
+def test_a_bell_that_one_rings_needs_no_atomic_increment() -> None:
+    result = two_ends(1, 3, Protocol(atomic=False)).search()
+    assert (result.stuck, result.wrong) == (0, 0)
+
+
+# ---- any order: several senders, one sleeper, one bell -----------------------------------------------------
+
+
+@pytest.mark.parametrize("turns", [(1, 1), (1, 2), (2, 2), pytest.param((1, 1, 1), marks=pytest.mark.slow)], ids=str)
+def test_the_shared_bell_wakes_whoever_rings(turns: tuple[int, ...]) -> None:
+    result = one_bell(turns, Protocol()).search()
+    assert result.states > 100 * sum(turns)
+    assert (result.stuck, result.wrong) == (0, 0)
+
+
+def test_a_plain_store_to_the_shared_bell_loses_a_wake_up() -> None:
+    """A slow sender puts back an old count: it takes one with a turn and another with two."""
+    assert one_bell((1, 2), Protocol(atomic=False)).search().stuck > 0
+
+
+@pytest.mark.parametrize("missing", ["recheck", "turn_seq_cst", "sleeping_seq_cst", "bump", "flag_first"])
+def test_each_part_is_needed_with_the_shared_bell_too(missing: str) -> None:
+    assert one_bell((1, 2), Protocol(**{missing: False})).search().stuck > 0
+
+
+# ---- the source --------------------------------------------------------------------------------------------
 
 
 def body(name: str) -> str:
@@ -49,7 +78,7 @@ def test_the_source_does_what_the_model_says() -> None:
         "line->semaphore = semaphore",
         "pv_store_seq_cst(&line->turn, turn)",
         "pv_load_seq_cst(&bell->sleeping)",
-        "pv_store_release(&bell->word, bell->word + 1)",
+        "pv_increment(&bell->word)",
         "bell_wake(bell)",
     )
     in_order(
@@ -63,3 +92,4 @@ def test_the_source_does_what_the_model_says() -> None:
     )
     assert "pv_load_seq_cst(&watches[i].line->turn)" in body("look_seq_cst")
     assert "FUTEX_WAIT, seen" in body("bell_sleep")
+    assert "pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __ATOMIC_RELEASE); }" in HEADER.read_text()

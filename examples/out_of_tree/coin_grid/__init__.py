@@ -1,0 +1,26 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`coin_grid`: collect coins on a grid and keep out of the pit (coin_grid.c)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from puffervec import EnvData, NativeEnv
+
+
+@dataclass(frozen=True)
+class CoinGridConfig:
+    """Settings of coin_grid: the same fields in the same order as the C struct, with the defaults."""
+
+    size: int = 6
+    """Cells per side."""
+    episode_length: int = 64
+    """Steps until the episode is truncated."""
+    coin_reward: float = 1.0
+    """Given for each coin."""
+    pit_penalty: float = 1.0
+    """Taken for the fall into the pit, which ends the episode."""
+
+
+ENV = NativeEnv(name="coin_grid", config=CoinGridConfig, build=lambda config: EnvData(), library="coin_grid._core")

@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""PufferLib's emulation names: nested spaces as flat rows, and single envs that speak in such rows."""
+
+from __future__ import annotations
+
+from puffervec.emulation import (
+    GymnasiumPufferEnv,
+    PettingZooPufferEnv,
+    dtype_from_space,
+    emulate,
+    emulate_action_space,
+    emulate_observation_space,
+    flatten_space,
+    get_dtype_bounds,
+    nativize,
+)
+
+__all__ = [
+    "GymnasiumPufferEnv",
+    "PettingZooPufferEnv",
+    "dtype_from_space",
+    "emulate",
+    "emulate_action_space",
+    "emulate_observation_space",
+    "flatten_space",
+    "get_dtype_bounds",
+    "nativize",
+]

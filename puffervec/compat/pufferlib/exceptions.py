@@ -1,0 +1,18 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""PufferLib's exception names. Puffervec's own usage errors are caught by `except APIUsageError` too."""
+
+from __future__ import annotations
+
+from puffervec.emulation import APIUsageError, InvalidAgentError
+from puffervec.errors import PuffervecError
+
+__all__ = ["APIUsageError", "EnvironmentSetupError", "InvalidAgentError"]
+
+
+class EnvironmentSetupError(PuffervecError, RuntimeError):
+    """An env's package could not be imported or set up."""
+
+    def __init__(self, e: BaseException, package: str) -> None:
+        """Args: e: what was raised. package: the package that is missing or broken."""
+        super().__init__(f"{package} could not be set up ({type(e).__name__}: {e}): install it, or repair its installation")

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Wrappers that fit an env to the interface that emulation expects. Run in the workers, round one env each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+
+__all__ = ["GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"]
+
+
+class GymToGymnasium(gymnasium.Env[Any, Any]):
+    """An env of the old Gym interface (reset() -> obs, step() -> 4-tuple) as a Gymnasium env. Gym itself is not imported.
+
+    An episode that Gym's TimeLimit ended (info["TimeLimit.truncated"]) counts as truncated, every other end as terminal.
+    """
+
+    def __init__(self, env: Any) -> None:
+        """Args: env: the old env; its spaces have to be Gymnasium's."""
+        self.env = env
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.metadata = dict(getattr(env, "metadata", None) or {})
+        self.render_mode = getattr(env, "render_mode", None)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset; the old interface knows no options."""
+        return (self.env.reset() if seed is None else self.env.reset(seed=seed)), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step, with the end split into terminal and truncated."""
+        observation, reward, done, info = self.env.step(action)
+        truncated = bool(done) and bool(info.get("TimeLimit.truncated", False))
+        return observation, reward, bool(done) and not truncated, truncated, info
+
+    def render(self) -> Any:
+        """Return what the env renders."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Close the env."""
+        self.env.close()
+
+
+class PettingZooWrapper:
+    """Base of wrappers round a PettingZoo ParallelEnv: everything that a subclass does not define goes to the env."""
+
+    def __init__(self, env: Any) -> None:
+        """Args: env: a ParallelEnv, or another wrapper."""
+        self.env = env
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the env's public attribute."""
+        if name.startswith("_") or name == "env":  # "env" is missing only while a copy is being unpickled
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self.env, name)
+
+    @property
+    def unwrapped(self) -> Any:
+        """The innermost env."""
+        return self.env.unwrapped
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Return (observations, infos), each by agent."""
+        # An env that takes no options is not bothered with them unless there are some.
+        result = self.env.reset(seed=seed) if options is None else self.env.reset(seed=seed, options=options)
+        return result  # type: ignore[no-any-return]
+
+    def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
+        """Return (observations, rewards, terminations, truncations, infos), each by agent."""
+        return self.env.step(actions)  # type: ignore[no-any-return]
+
+    def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
+        """Return the observation space of an agent."""
+        return self.env.observation_space(agent)  # type: ignore[no-any-return]
+
+    def action_space(self, agent: Any) -> gymnasium.Space[Any]:
+        """Return the action space of an agent."""
+        return self.env.action_space(agent)  # type: ignore[no-any-return]
+
+    def render(self) -> Any:
+        """Return what the env renders."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Close the env."""
+        self.env.close()
+
+    def __str__(self) -> str:
+        """Name the wrapper and what is in it."""
+        return f"{type(self).__name__}<{self.env}>"
+
+
+class PettingZooTruncatedWrapper(PettingZooWrapper):
+    """Gives every agent that has a first observation an empty reset info, for envs whose reset returns none or odd ones."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Reset; the seed is passed on only where there is one."""
+        observations, _ = super().reset(seed, options) if seed is not None or options is not None else self.env.reset()
+        return observations, {agent: {} for agent in observations}

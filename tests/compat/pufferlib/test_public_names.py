@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/compat/pufferlib/__init__.py: what the one import reaches, when it loads what, and that every name has a test."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import puffervec.compat.pufferlib as pufferlib
+
+HERE = Path(__file__).parent
+# Types and constants that the tests of their users cover.
+NO_TEST_OF_THEIR_OWN = {"vector": {"PufferEnv"}}
+
+
+@pytest.mark.parametrize("name", pufferlib.__all__)
+def test_every_name_is_reached_by_the_one_import(name: str) -> None:
+    assert getattr(pufferlib, name) is not None
+    assert name in dir(pufferlib)
+
+
+def test_names_are_those_of_their_modules() -> None:
+    assert pufferlib.EpisodeStats is pufferlib.postprocess.EpisodeStats
+    assert pufferlib.APIUsageError is pufferlib.exceptions.APIUsageError
+    assert pufferlib.PufferEnv is pufferlib.vector.PufferEnv
+    assert pufferlib.__version__
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(AttributeError, match="no 'ocean': it has APIUsageError, .*vector"):
+        pufferlib.ocean  # noqa: B018
+
+
+def test_torch_is_loaded_by_pytorch_and_models_only() -> None:
+    script = (
+        "import sys, puffervec.compat.pufferlib as pufferlib\n"
+        "loaded = lambda: [name for name in ('numpy', 'gymnasium', 'torch') if name in sys.modules]\n"
+        "print(loaded())\n"
+        "pufferlib.vector.make, pufferlib.emulation.GymnasiumPufferEnv, pufferlib.EpisodeStats, pufferlib.spaces.Box\n"
+        "print(loaded())\n"
+        "pufferlib.pytorch.sample_logits\n"
+        "print(loaded())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    expected = "[]\n['numpy', 'gymnasium']\n['numpy', 'gymnasium', 'torch']\n"
+    assert (done.stdout, done.stderr) == (expected, "")
+
+
+def test_submodules_import_under_the_alias() -> None:
+    script = (
+        "import puffervec.compat.pufferlib as pufferlib, puffervec.compat.pufferlib.vector, puffervec.compat.pufferlib.models\n"
+        "from puffervec.compat.pufferlib import EpisodeStats, namespace\n"
+        "print(pufferlib.models.Default.__name__, pufferlib.vector.make.__name__, EpisodeStats.__name__, namespace(a=1).a)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("Default make EpisodeStats 1\n", "")
+
+
+@pytest.mark.parametrize("module", pufferlib._MODULES)
+def test_every_public_name_has_a_test(module: str) -> None:
+    tree = ast.parse((HERE / f"test_{module}.py").read_text())
+    tests = " ".join(node.name.lower() for node in tree.body if isinstance(node, ast.FunctionDef))
+    public = set(importlib.import_module(f"puffervec.compat.pufferlib.{module}").__all__) - NO_TEST_OF_THEIR_OWN.get(
+        module, set()
+    )
+    assert {name for name in public if name.lower() not in tests} == set()
+
+
+def test_pufferenv_writes_its_own_arrays_without_buf() -> None:
+    from tests.compat.pufferlib.envs import Native
+
+    env = Native(agents=2)
+    assert (env.observations.shape, env.rewards.dtype, env.masks.all()) == ((2, 2), "float32", True)
+
+
+def test_set_buffers_adopts_the_given_rows() -> None:
+    from tests.compat.pufferlib.envs import Native
+
+    env = Native(agents=2)
+    rows = {name: getattr(env, name).copy() for name in (
+        "observations", "rewards", "terminals", "truncations", "masks", "actions",
+    )}  # fmt: skip
+    pufferlib.set_buffers(env, rows)
+    assert env.rewards is rows["rewards"]

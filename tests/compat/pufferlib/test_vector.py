@@ -1,0 +1,335 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/compat/pufferlib/vector.py: PufferLib's arguments in, its values out, with each backend."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import puffervec
+import puffervec.compat.pufferlib as pufferlib
+from puffervec.compat.pufferlib import vector
+from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv, nativize
+from puffervec.compat.pufferlib.exceptions import APIUsageError
+from puffervec.errors import WorkerError
+from tests.compat.pufferlib.envs import IMAGE, Fault, Native, NestedCounter, TwoAgents, make_counter
+
+BACKENDS = ["Serial", "Multiprocessing"]
+
+
+def play(vec: Any, steps: int) -> list[tuple[np.ndarray, ...]]:
+    """Return copies of what came back, step by step."""
+    found = []
+    vec.async_reset(3)
+    for _ in range(steps):
+        found.append(tuple(np.array(part) for part in vec.recv()[:4]))
+        vec.send(np.zeros(vec.action_space.shape, np.int32))
+    vec.recv()
+    return found
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_make_serial_multiprocessing_run_a_script_in_pufferlibs_order(backend: str) -> None:
+    vec = vector.make(make_counter, env_kwargs={"length": 3}, backend=backend, num_envs=4, num_workers=2, seed=1)
+    assert isinstance(vec, getattr(vector, backend))
+    assert vec.single_observation_space == spaces.Box(0, 255, (4, 6), np.uint8)
+    assert vec.single_action_space.n == 2
+    assert (vec.num_agents, vec.agents_per_batch) == (4, 4)
+    vec.async_reset(1)
+    observations, rewards, terminals, truncations, infos, ids, masks = vec.recv()
+    np.testing.assert_array_equal(observations, np.broadcast_to(IMAGE, (4, 4, 6)))
+    assert (rewards.dtype, terminals.dtype, truncations.dtype) == (np.float32, bool, bool)
+    np.testing.assert_array_equal(ids, np.arange(4))
+    assert masks.all()
+    for count in (1, 2, 3):
+        vec.send(np.zeros(4, np.int32))
+        observations, rewards, terminals, _, infos, _, _ = vec.recv()
+        np.testing.assert_array_equal(rewards, np.full(4, count))
+        assert terminals.all() == (count == 3)
+    assert [info["episode_return"] for info in infos] == [6.0] * 4
+    vec.close()
+
+
+def test_make_pufferenv_is_the_env_itself() -> None:
+    env = vector.make(Native, env_kwargs={"agents": 2}, seed=7)
+    assert isinstance(env, Native) and isinstance(env, vector.PufferEnv)
+    assert env.driver_env is env
+    observations, _ = vector.reset(env, seed=None)
+    np.testing.assert_array_equal(observations[:, 0], [7, 8])
+    _, rewards, _, _, infos = vector.step(env, [3, 4])
+    np.testing.assert_array_equal(rewards, [3, 4])
+    assert infos == []
+
+
+def test_make_pufferenv_refuses_other_envs_and_several() -> None:
+    with pytest.raises(APIUsageError, match="made a GymnasiumPufferEnv.*Serial"):
+        vector.make(make_counter)
+    with pytest.raises(APIUsageError, match="num_envs is 2"):
+        vector.make(Native, num_envs=2)
+
+
+def test_make_runs_c_envs_in_process_by_default() -> None:
+    with vector.make("tag_grid", num_envs=2) as vec:
+        assert isinstance(vec, vector.Serial)
+        observations, _ = vec.reset(0)
+        assert len(observations) == vec.num_agents
+
+
+def test_make_native_envs_write_into_the_rows_of_their_vector_env() -> None:
+    with vector.make(Native, env_args=[2], backend=vector.Serial, num_envs=2, seed=5) as vec:
+        observations, _ = vec.reset()
+        np.testing.assert_array_equal(observations[:, 0], [5, 6, 6, 7])
+        rewards = vec.step(np.arange(4))[1]
+        np.testing.assert_array_equal(rewards, np.arange(4))
+
+
+def test_make_takes_one_creator_per_env() -> None:
+    creators = [partial(make_counter, length) for length in (1, 2)]
+    with vector.make(creators, env_args=[[], []], env_kwargs=[{}, {}], backend="Serial", num_envs=2) as vec:
+        vec.reset()
+        np.testing.assert_array_equal(vec.step(np.zeros(2, np.int32))[2], [True, False])
+
+
+def test_make_names_known_arguments_for_an_unknown_one() -> None:
+    with pytest.raises(APIUsageError, match="no argument 'num_worker': it has .*num_workers.*batch_size"):
+        vector.make(make_counter, backend="Serial", num_worker=2)
+
+
+def test_make_has_the_cores_arguments() -> None:
+    core, ours = (list(inspect.signature(make).parameters) for make in (puffervec.make, vector.make))
+    assert ours[:-1] == core[: len(ours) - 1]
+    assert {"num_workers", "batch_size", "zero_copy", "overwork", "sync_traj"} < set(vector._KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_envs": 0}, "num_envs is 0"),
+        ({"num_envs": 4, "num_workers": 3}, "num_workers"),
+        ({"num_envs": 4, "num_workers": 2, "batch_size": 3}, "batch_size"),
+        ({"num_envs": 6, "num_workers": 6, "batch_size": 4, "overwork": True}, "batch_size"),
+        ({"backend": "Ray"}, "backend is 'Ray': use one of"),
+        ({"batch_size": "half"}, "batch_size is 'half'"),
+        ({"env_kwargs": 3}, "env_kwargs"),
+    ],
+)
+def test_make_refuses_before_it_starts_anything(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(APIUsageError, match=message):
+        vector.make(make_counter, **{"backend": "Multiprocessing", **settings})
+
+
+def test_make_batches_are_blocks_in_turn() -> None:
+    settings = {"num_envs": 4, "num_workers": 2, "batch_size": "auto"}
+    with vector.make(make_counter, backend="Multiprocessing", **settings) as vec:
+        assert (vec.num_agents, vec.agents_per_batch) == (4, 2)
+        vec.async_reset(0)
+        ids = []
+        for _ in range(4):
+            ids.append(vec.recv()[5].tolist())
+            vec.send(np.zeros(2, np.int32))
+        assert ids == [[0, 1], [2, 3], [0, 1], [2, 3]]
+
+
+def test_make_serial_has_the_envs_of_one_batch() -> None:
+    with vector.make(make_counter, backend="Serial", num_envs=4, num_workers=2, batch_size=2) as vec:
+        assert (vec.num_envs, vec.agents_per_batch) == (2, 2)
+
+
+def test_make_num_workers_none_and_auto_suit_the_machine() -> None:
+    for value in (None, "auto"):
+        with vector.make("tag_grid", backend="Multiprocessing", num_envs=8, num_workers=value) as vec:
+            assert 1 <= vec.num_workers <= 8
+
+
+def test_same_bytes_in_every_backend() -> None:
+    kwargs = {"env_kwargs": {"length": 2}, "num_envs": 4, "num_workers": 2}
+    found = []
+    for backend in BACKENDS:
+        with vector.make(make_nested, backend=backend, **kwargs) as vec:
+            found.append(play(vec, 5))
+    for serial, parallel in zip(*found, strict=True):
+        for one, other in zip(serial, parallel, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def make_nested(length: int, buf: Any = None, seed: int | None = None) -> Any:
+    return GymnasiumPufferEnv(env=NestedCounter(length, spaces.Discrete(2)), buf=buf, seed=seed)
+
+
+def cart_pole(buf: Any = None, seed: int | None = None) -> Any:
+    return GymnasiumPufferEnv(env_creator=gymnasium.make, env_args=["CartPole-v1"], buf=buf, seed=seed)
+
+
+def test_env_i_gets_seed_plus_i_for_any_number_of_workers() -> None:
+    alone = [gymnasium.make("CartPole-v1").reset(seed=10 + i)[0] for i in range(4)]
+    for settings in ({"backend": "Serial"}, {"num_workers": 1}, {"num_workers": 2}):
+        with vector.make(cart_pole, num_envs=4, **{"backend": "Multiprocessing", **settings}) as vec:
+            np.testing.assert_array_equal(vec.reset(10)[0], alone)
+    with vector.make(cart_pole, num_envs=4, backend="Serial", seed=10) as vec:
+        np.testing.assert_array_equal(vec.reset()[0], alone)
+
+
+def test_a_done_row_has_the_last_observation_and_the_next_row_the_reset() -> None:
+    found = []
+    with vector.make(make_nested, env_kwargs={"length": 2}, backend="Serial") as vec:
+        vec.reset(0)
+        for _ in range(3):
+            observations, rewards, terminals, *_ = vec.step([1])
+            native = nativize(observations[0], NestedCounter.observation_space, vec.emulated["emulated_observation_dtype"])
+            found.append((int(native["inner"][0]), rewards[0], terminals[0]))
+    assert found == [(1, 1.0, False), (2, 1.0, True), (0, 0.0, False)]
+
+
+def test_every_batch_of_actions_is_checked_and_lists_are_taken() -> None:
+    with vector.make(make_counter, backend="Serial", num_envs=2) as vec:
+        vec.reset(0)
+        vec.step([0, 1])
+        with pytest.raises(APIUsageError, match="action"):
+            vec.step([0, 1, 1])
+        with pytest.raises(APIUsageError, match="action"):
+            vec.step(np.array([0.5, 0.5]))
+        vec.step([1, 1])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_env_that_fails_is_named_with_its_own_words(backend: str) -> None:
+    with vector.make(make_fault, backend=backend, num_envs=2) as vec:
+        vec.reset(0)
+        vec.step([0, 0])
+        with pytest.raises(WorkerError, match="env 0(.|\n)*ValueError: the dice fell off the table"):
+            vec.step([0, 0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_close_closes_every_env(backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "closed"
+    with vector.make(make_fault, env_args=[str(path)], backend=backend, num_envs=2) as vec:
+        vec.reset(0)
+    assert path.read_text().count("closed") >= 2
+
+
+def make_fault(closed_file: str | None = None, buf: Any = None, seed: int | None = None) -> Any:
+    return GymnasiumPufferEnv(env=Fault(closed_file), buf=buf, seed=seed)
+
+
+def test_threading_runs_c_envs() -> None:
+    with vector.make("tag_grid", backend=vector.Threading, num_envs=2, num_workers=1) as vec:
+        assert len(vec.reset(0)[0]) == vec.num_agents
+
+
+def test_reset_and_step_drive_a_vector_env() -> None:
+    with vector.make(make_counter, backend="Serial", num_envs=2) as vec:
+        observations, infos = vector.reset(vec)
+        assert observations.shape == (2, 4, 6)
+        _, rewards, terminals, truncations, infos = vector.step(vec, [0, 1])
+        np.testing.assert_array_equal(rewards, [1, 1])
+        assert not terminals.any() and not truncations.any() and not infos
+
+
+def own_vecenv(flag: int) -> SimpleNamespace:
+    return SimpleNamespace(flag=flag, initialized=False, action_space=spaces.MultiDiscrete([2, 2]))
+
+
+def test_recv_precheck_keeps_the_order() -> None:
+    own = own_vecenv(vector.RECV)
+    vector.recv_precheck(own)
+    assert own.flag == vector.SEND
+    with pytest.raises(APIUsageError, match="call reset"):
+        vector.recv_precheck(own)
+
+
+def test_send_precheck_keeps_the_order_and_looks_at_the_first_actions() -> None:
+    own = own_vecenv(vector.SEND)
+    with pytest.raises(APIUsageError, match=r"shape \(3,\)"):
+        vector.send_precheck(own, [0, 0, 0])
+    actions = vector.send_precheck(own, [0, 1])
+    assert isinstance(actions, np.ndarray)
+    assert (own.flag, own.initialized) == (vector.RECV, True)
+    with pytest.raises(APIUsageError, match="send: no observations"):
+        vector.send_precheck(own, [0, 1])
+
+
+def test_prechecks_leave_our_vector_envs_alone() -> None:
+    with vector.make("tag_grid", num_envs=1) as vec:
+        vec.async_reset(0)
+        vector.recv_precheck(vec)
+        vec.recv()
+        vec.send(vector.send_precheck(vec, [0] * vec.num_agents))
+
+
+def test_calls_out_of_order_say_what_was_expected() -> None:
+    with vector.make(make_counter, backend="Serial") as vec:
+        with pytest.raises(APIUsageError, match="reset"):
+            vec.recv()
+        vec.async_reset(0)
+        with pytest.raises(APIUsageError, match="recv"):
+            vec.send(np.zeros(1, np.int32))
+
+
+def test_reset_step_send_recv_close_main_info_are_seven_flags() -> None:
+    flags = [vector.RESET, vector.STEP, vector.SEND, vector.RECV, vector.CLOSE, vector.MAIN, vector.INFO]
+    assert flags == list(range(7))
+
+
+def test_make_seeds_counts_up_or_takes_a_list() -> None:
+    assert vector.make_seeds(4, 3) == [4, 5, 6]
+    assert vector.make_seeds((9, 2), 2) == [9, 2]
+    for wrong in ([1], "1", None, True, 1.5):
+        with pytest.raises(APIUsageError, match="seed is"):
+            vector.make_seeds(wrong, 2)  # type: ignore[arg-type]
+
+
+def test_check_envs_wants_puffer_envs_of_the_same_spaces() -> None:
+    driver = make_counter()
+    vector.check_envs([driver, make_counter(5)], driver)
+    with pytest.raises(APIUsageError, match="env 0 is a Counter"):
+        vector.check_envs([driver.env.unwrapped], driver)
+    with pytest.raises(APIUsageError, match="env 1 has single_observation_space"):
+        vector.check_envs([driver, Native()], driver)
+
+
+def test_autotune_is_here_too() -> None:
+    from puffervec.compat.pufferlib.autotune import autotune
+
+    assert vector.autotune is autotune
+
+
+def make_two_agents(wrapper: str, buf: Any = None, seed: int | None = None) -> PettingZooPufferEnv:
+    kind = getattr(pufferlib, wrapper)
+    return PettingZooPufferEnv(env_creator=lambda: kind(TwoAgents()), buf=buf, seed=seed)
+
+
+def test_pettingzoo_agents_come_and_go_and_report_their_episodes() -> None:
+    """ "b" leaves at step 2, "a" is cut off at step 3; then the row of the reset, with both."""
+    kwargs = {"wrapper": "MultiagentEpisodeStats"}
+    with vector.make(make_two_agents, env_kwargs=kwargs, backend="Multiprocessing", num_envs=2, num_workers=2) as vec:
+        assert (vec.num_envs, vec.num_agents) == (2, 4)
+        vec.async_reset(0)
+        vec.recv()
+        found, infos = [], []
+        for _ in range(4):
+            vec.send(np.zeros(4, np.int32))
+            _, rewards, terminals, truncations, info, _, masks = vec.recv()
+            found.append([part[:2].tolist() for part in (rewards, terminals, truncations, masks)])
+            infos += list(info)
+        assert found[1] == [[2.0, 20.0], [False, True], [False, False], [True, True]]
+        assert found[2][0] == [3.0, 0.0]
+        assert found[2][2:] == [[True, False], [True, False]]
+        assert found[3] == [[0.0, 0.0], [False, False], [False, False], [True, True]]
+        lengths = [info[agent]["episode_length"] for info in infos for agent in info if "episode_length" in info[agent]]
+        assert sorted(lengths) == [2, 2, 3, 3]
+
+
+def test_pettingzoo_infos_can_be_one_mean_per_env() -> None:
+    with vector.make(make_two_agents, env_kwargs={"wrapper": "MeanOverAgents"}, backend="Serial") as vec:
+        vec.reset(0)
+        assert [dict(info) for info in vec.step([0, 0])[4]] == [{"n": 3.0}]

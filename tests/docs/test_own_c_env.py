@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""docs/own-c-env.md: its files are written and its commands run, in the page's order, in an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.builds import ROOT, source_folder
+from tests.libraries import STRICT, environment
+
+PAGE = ROOT / "docs" / "own-c-env.md"
+BLOCK = re.compile(r"^```(?P<info>\w+[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r'title="([^"]+)"')
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Return (info string, text) of the page's fenced blocks."""
+    return [(match["info"], match["text"]) for match in BLOCK.finditer(PAGE.read_text())]
+
+
+def user(folder: Path) -> dict[str, str]:
+    """Return the environment of a user whose `pip` installs into a folder of the test's own, from no index.
+
+    Python reads no .pth files there, so that what an editable install puts into one is on the path from the start.
+    """
+    site = folder.parent / "site"
+    found = environment(site, folder)
+    found["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), found["PATH"]])
+    settings = {"TARGET": str(site), "UPGRADE": "1", "NO_DEPS": "1", "NO_INDEX": "1", "DISABLE_PIP_VERSION_CHECK": "1"}
+    return found | {f"PIP_{name}": value for name, value in settings.items()}
+
+
+def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> None:
+    source_folder()
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    said = {}
+    for info, text in blocks():
+        title = TITLE.search(info)
+        if title is not None:
+            (folder / title[1]).write_text(text)
+            continue
+        assert info.split()[0] == "bash", f"a block that is neither a file nor a command: {info}"
+        for command in text.strip().splitlines():
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=folder, env=user(folder), capture_output=True, text=True, timeout=200
+            )
+            said[command] = done.stdout + done.stderr
+            assert (done.returncode != 0) == ("fails" in info), f"{command}\n{said[command]}"
+    commands = list(said)
+    stepped = next(said[command] for command in commands if "try_it" in command)
+    assert "Discrete(3)" in stepped and stepped.count("return 1.0") > 10
+    refused = next(said[command] for command in commands if "'length': 1" in command)
+    assert "ConfigError: line_walk: length is 1" in refused
+    trained, evaluated = (said[command] for command in commands if command.startswith("puffer-train"))
+    assert "reached" in trained
+    mean_return = re.search(r"^ +0 +\d+ +([\d.]+) ", evaluated, re.MULTILINE)
+    assert mean_return is not None and float(mean_return[1]) > 0.9, evaluated
+
+
+def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:
+    (text,) = [text for info, text in blocks() if info.startswith("c ")]
+    file = tmp_path / "line_walk.c"
+    file.write_text(text)
+    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-fsyntax-only", *STRICT, f"-I{ROOT / 'csrc'}", str(file)]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stderr == ""
+
+
+def test_file_names_in_the_text_are_files() -> None:
+    for name in re.findall(r"`((?:csrc|examples)/[\w./]+)`", PAGE.read_text()):
+        assert (ROOT / name).exists(), name

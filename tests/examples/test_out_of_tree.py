@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""examples/out_of_tree: a package with a C env, built by pip against our headers, and used like a built-in env."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec import env_types, envs
+from puffervec._ffi import lib
+from puffervec.errors import ConfigError, WorkerError
+from tests.contract import EnvContract
+from tests.helpers import action_table, run, serial
+from tests.libraries import compile_library, environment, install_example
+
+PACKAGE = "coin_grid"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install_example("out_of_tree", tmp_path_factory.mktemp("out_of_tree"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(site: Path) -> Iterator[Path]:
+    """Put the package on sys.path for this module's tests, and forget it afterwards."""
+    patch = pytest.MonkeyPatch()
+    patch.syspath_prepend(site)
+    yield site
+    patch.undo()
+    sys.modules.pop(PACKAGE, None)
+
+
+class TestCoinGrid(EnvContract):
+    env = "coin_grid"
+    settings = {"size": 4, "episode_length": 30}
+
+
+class TestTheSmallestGrid(EnvContract):
+    env = "coin_grid"
+    settings = {"size": 2, "episode_length": 5}
+
+
+def test_it_is_listed_and_found_by_name(site: Path) -> None:
+    assert PACKAGE in envs.names()
+    env = envs.get(PACKAGE)
+    assert env.library_path is not None
+    assert Path(env.library_path).parent == site / PACKAGE
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_show_the_same_bytes(workers: int, no_leaks: None) -> None:
+    shown = []
+    for settings in ({"backend": "serial"}, {"backend": "multiprocessing", "num_workers": workers}):
+        with puffervec.make(PACKAGE, env_kwargs={"size": 3}, num_envs=6, **settings) as vec:  # type: ignore[arg-type]
+            shown.append(run(vec, 150, action_table(vec, 150), seed=4, every=50))
+    assert shown[0] == shown[1]
+
+
+def test_the_game_by_hand() -> None:
+    """Walk to the coin around the pit: the reward comes with it, and the next coin lies elsewhere."""
+    with serial(PACKAGE, {"size": 5, "coin_reward": 2.5}) as vec:
+        vec.reset(seed=8)
+        for _ in range(20):
+            before = vec.peek(0)
+            to = before["coin"] - before["agent"]
+            axis = int(abs(to[1]) > abs(to[0]))
+            ahead = before["agent"].copy()
+            ahead[axis] += np.sign(to[axis])
+            if (ahead == before["pit"]).all():
+                axis = 1 - axis
+            action = 1 + 2 * axis + (1 if to[axis] < 0 else 0)
+            observations, rewards, terminals, _, _ = vec.step([action])
+            after = vec.peek(0)
+            found = (after["agent"] == before["coin"]).all()
+            fell = (after["agent"] == before["pit"]).all()
+            assert rewards[0] == (-1.0 if fell else 2.5 if found else 0.0)
+            assert terminals[0] == fell
+            assert (after["coin"] != before["coin"]).any() == found
+            np.testing.assert_allclose(observations[0, 2:4], after["coin"] / 5, rtol=1e-6)
+            if fell:
+                break
+
+
+def test_unusable_settings_are_the_envs_own_words() -> None:
+    with pytest.raises(ConfigError, match="size is 1: use 2 to 1000"):
+        serial(PACKAGE, {"size": 1})
+    with pytest.raises(ConfigError, match="no setting 'width'"):
+        serial(PACKAGE, {"width": 1})
+
+
+def test_a_saved_state_of_a_larger_grid_is_refused() -> None:
+    with serial(PACKAGE, {"size": 50}) as large, serial(PACKAGE, {"size": 2}) as small:
+        large.reset(seed=0)
+        small.reset(seed=0)
+        with pytest.raises(WorkerError, match="is no cell of a grid of 2"):
+            small.load(large.save())
+
+
+def test_a_library_of_other_headers_is_refused(site: Path, tmp_path: Path) -> None:
+    """As after an update of puffervec without a rebuild of the package."""
+    include = tmp_path / "include"
+    shutil.copytree(env_types.get_include(), include, ignore=shutil.ignore_patterns("*.c", "drive", "tag"))
+    base = include / "base.h"
+    base.write_text(base.read_text().replace(f"#define PV_ABI {lib.PV_ABI} ", "#define PV_ABI 41 "))
+    source = Path(__file__).resolve().parents[2] / "examples" / "out_of_tree" / PACKAGE / "coin_grid.c"
+    library = compile_library(source, tmp_path / "old.so", include=str(include))
+    with pytest.raises(ConfigError, match=rf"'coin_grid' .* ABI 41 .* ABI {lib.PV_ABI} .* rebuild"):
+        dataclasses.replace(envs.get(PACKAGE), library=str(library))
+
+
+def test_a_library_that_is_rebuilt_wrongly_is_refused_by_the_workers(tmp_path: Path, no_leaks: None) -> None:
+    """Each process looks again: the learner had opened the good file."""
+    good = envs.get(PACKAGE).library_path
+    assert good is not None
+    library = tmp_path / "core.so"
+    shutil.copy2(good, library)
+    env = dataclasses.replace(envs.get(PACKAGE), library=str(library))
+    library.unlink()
+    library.write_text("half written")
+    with pytest.raises(WorkerError), puffervec.make(env, num_envs=2, num_workers=1):
+        pass
+
+
+def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "puffervec.train.cli", PACKAGE, "--env.size", "4", "--vec.num-envs", "64"]
+    command += ["--vec.num-workers", "2", "--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]
+    done = subprocess.run(command, env=environment(site), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "coins" in done.stdout

@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Numbers of infos through the slab (puffervec/info_area.py): what goes as a column, what does not, and what is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec.info_area import COLUMNS, InfoArea, InfoReader, InfoWriter, gather, info_bytes
+
+ENVS, OFFSET = 3, 128
+
+
+class Ends:
+    """A writer and a reader of one area, with guard bytes around it."""
+
+    def __init__(self, envs: int = ENVS) -> None:
+        self.memory = np.full(OFFSET + info_bytes(envs) + 64, 0, np.uint8)
+        self.memory[:OFFSET] = self.memory[OFFSET + info_bytes(envs) :] = 0xA5
+        self.writer = InfoWriter(InfoArea(self.memory, OFFSET, envs))
+        self.reader = InfoReader(InfoArea(self.memory, OFFSET, envs))
+        self.envs = envs
+
+    def turn(self, infos: dict[int, Any]) -> tuple[dict[tuple[str, ...], tuple[list[Any], list[bool]]], list[Any]]:
+        """Write one turn's infos; return the columns as lists, and the rest."""
+        self.writer.begin()
+        for env, info in infos.items():
+            self.writer.put(env, info)
+        found = gather([(0, self.reader)], self.envs)
+        assert (self.memory[:OFFSET] == 0xA5).all() and (self.memory[-64:] == 0xA5).all()
+        assert self.reader.others == bool(self.writer.others)
+        return {path: (values.tolist(), present.tolist()) for path, (values, present) in found.items()}, self.writer.others
+
+
+@pytest.fixture
+def ends() -> Ends:
+    return Ends()
+
+
+def test_numbers_of_all_kinds_become_columns(ends: Ends) -> None:
+    columns, others = ends.turn(
+        {
+            0: {"i": 3, "f": 0.5, "b": True, "n8": np.int8(-4), "u": np.uint64(2**63 - 1)},
+            2: {"i": -(2**63), "f": np.float32(0.1), "b": np.bool_(False), "h": np.float16(2.0)},
+        }
+    )
+    assert columns == {
+        ("i",): ([3, 0, -(2**63)], [True, False, True]),
+        ("f",): ([0.5, 0.0, float(np.float32(0.1))], [True, False, True]),
+        ("b",): ([True, False, False], [True, False, True]),
+        ("n8",): ([-4, 0, 0], [True, False, False]),
+        ("u",): ([2**63 - 1, 0, 0], [True, False, False]),
+        ("h",): ([0.0, 0.0, 2.0], [False, False, True]),
+    }
+    assert others == []
+
+
+def test_columns_have_three_dtypes(ends: Ends) -> None:
+    ends.turn({1: {"i": 1, "f": 1.0, "b": True}})
+    found = gather([(0, ends.reader)], ENVS)
+    assert {path[0]: values.dtype for path, (values, _) in found.items()} == {
+        "i": np.dtype(np.int64), "f": np.dtype(np.float64), "b": np.dtype(np.bool_),
+    }  # fmt: skip
+    assert all(present.dtype == np.bool_ for _, present in found.values())
+
+
+def test_special_floats_keep_their_bits(ends: Ends) -> None:
+    columns, _ = ends.turn({0: {"x": float("nan")}, 1: {"x": -0.0}, 2: {"x": float("-inf")}})
+    values = columns["x",][0]
+    assert np.isnan(values[0]) and np.signbit(values[1]) and values[2] == -np.inf
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "text", None, [1], (1, 2), np.ones(2), np.array(1), 1j, 2**63, -(2**63) - 1, np.uint64(2**63), b"raw", {}, {1: 2},
+        np.longdouble(1), np.datetime64(0, "s"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_number_is_left_for_the_mailbox(ends: Ends, value: Any) -> None:
+    columns, others = ends.turn({1: {"odd": value, "even": 2}})
+    assert columns == {("even",): ([0, 2, 0], [False, True, False])}
+    assert len(others) == 1 and others[0][0] == 1
+    assert list(others[0][1]) == ["odd"] and others[0][1]["odd"] is value if not isinstance(value, dict) else True
+
+
+def test_nested_dicts_are_paths_and_their_rest_stays_nested(ends: Ends) -> None:
+    info = {"a": {"b": {"c": 1.5, "s": "x"}, "d": 2}, "e": {"only": {"text": "y"}}, "": {"": 3}}
+    columns, others = ends.turn({0: info})
+    assert {path: values[0] for path, (values, _) in columns.items()} == {("a", "b", "c"): 1.5, ("a", "d"): 2, ("", ""): 3}
+    assert others == [(0, {"a": {"b": {"s": "x"}}, "e": {"only": {"text": "y"}}})]
+    assert info["a"]["b"] == {"c": 1.5, "s": "x"}  # the env's own dict is as it was
+
+
+@pytest.mark.parametrize("key", [7, None, ("a",), np.str_("n")], ids=repr)
+def test_a_key_that_is_no_text_goes_the_slow_way(ends: Ends, key: Any) -> None:
+    columns, others = ends.turn({0: {key: 1, "k": 2}})
+    assert list(columns) == [("k",)] and others == [(0, {key: 1})]
+
+
+@pytest.mark.parametrize("key", ["x" * 121, "é" * 61, "a\x1fb", "ends\0"], ids=["long", "long in bytes", "separator", "null"])
+def test_a_name_that_does_not_fit_goes_the_slow_way_each_time(ends: Ends, key: str) -> None:
+    for turn in range(3):
+        columns, others = ends.turn({0: {key: turn, "k": 2}})
+        assert list(columns) == [("k",)] and others == [(0, {key: turn})]
+
+
+@pytest.mark.parametrize("key", ["x" * 120, "é" * 60, "", "a.b/c d", "\0in front", "\ud800"], ids=ascii)
+def test_odd_names_that_fit_are_columns(ends: Ends, key: str) -> None:
+    columns, others = ends.turn({0: {key: 1}})
+    assert list(columns) == [(key,)] and others == []
+
+
+def test_paths_that_look_alike_are_told_apart(ends: Ends) -> None:
+    columns, _ = ends.turn({0: {"a": {"b": 1}, "a.b": 2, "a/b": 3}})
+    assert {path: values[0] for path, (values, _) in columns.items()} == {("a", "b"): 1, ("a.b",): 2, ("a/b",): 3}
+
+
+def test_names_beyond_the_table_go_the_slow_way_and_the_others_stay(ends: Ends) -> None:
+    for _ in range(2):
+        columns, others = ends.turn({1: {f"k{i}": i for i in range(COLUMNS + 5)}})
+        assert columns == {(f"k{i}",): ([0, i, 0], [False, True, False]) for i in range(COLUMNS)}
+        assert others == [(1, {f"k{i}": i for i in range(COLUMNS, COLUMNS + 5)})]
+    assert int(ends.writer.area.head["keys"][0]) == COLUMNS
+    columns, others = ends.turn({0: {"k3": 1, "late": 2}})
+    assert list(columns) == [("k3",)] and others == [(0, {"late": 2})]
+
+
+def test_names_keep_their_column_and_stale_values_do_not_show(ends: Ends) -> None:
+    ends.turn({0: {"a": 1}, 1: {"a": 2, "b": 3.0}})
+    assert ends.turn({2: {"b": 4.0}})[0] == {("b",): ([0.0, 0.0, 4.0], [False, False, True])}
+    assert ends.turn({0: {"a": 5}})[0] == {("a",): ([5, 0, 0], [True, False, False])}
+    assert int(ends.writer.area.head["keys"][0]) == 2
+
+
+def test_a_turn_without_infos_touches_nothing(ends: Ends) -> None:
+    ends.turn({0: {"a": 1}})
+    assert ends.turn({}) == ({}, [])
+    before = ends.memory.copy()
+    ends.memory.flags.writeable = False  # a second view of the same memory cannot be written either
+    for area in (ends.writer.area,):
+        for array in (area.head, area.names, area.present, area.integers, area.floats):
+            array.flags.writeable = False
+    for _ in range(3):
+        ends.writer.begin()
+        assert list(ends.reader.columns()) == []
+    assert (ends.memory == before).all()
+
+
+def test_the_first_word_says_whether_anything_stands_there(ends: Ends) -> None:
+    """C looks at it (pv_turn_flags): numbers, and infos that wait in the mailbox."""
+    word = ends.memory[OFFSET : OFFSET + 4].view(np.uint32)
+    for infos, expected in (({}, 0), ({0: {"a": 1}}, 1), ({}, 0), ({1: {"s": "x"}}, 1), ({1: [{"s": "x"}]}, 1), ({}, 0)):
+        ends.turn(infos)
+        assert word[0] == expected
+
+
+def test_a_kind_that_changes_becomes_the_wider_one() -> None:
+    """An int here and a float there, in one turn and from turn to turn."""
+    ends = Ends()
+    assert ends.turn({0: {"x": 1}, 1: {"x": 0.5}, 2: {"x": True}})[0] == {("x",): ([1.0, 0.5, 1.0], [True] * 3)}
+    assert ends.turn({0: {"x": 0.25}, 2: {"x": 3}})[0] == {("x",): ([0.25, 0.0, 3.0], [True, False, True])}
+    columns, _ = ends.turn({0: {"x": 7}})
+    assert columns == {("x",): ([7, 0, 0], [True, False, False])} and type(columns["x",][0][0]) is int
+    assert ends.turn({0: {"x": True}, 1: {"x": 2}})[0] == {("x",): ([1, 2, 0], [True, True, False])}
+
+
+def test_a_number_that_becomes_text_and_back(ends: Ends) -> None:
+    assert ends.turn({0: {"x": 1}}) == ({("x",): ([1, 0, 0], [True, False, False])}, [])
+    assert ends.turn({0: {"x": "one"}}) == ({}, [(0, {"x": "one"})])
+    assert ends.turn({0: {"x": 2}}) == ({("x",): ([2, 0, 0], [True, False, False])}, [])
+
+
+def test_a_dict_that_becomes_a_number(ends: Ends) -> None:
+    ends.turn({0: {"x": {"y": 1}}})
+    assert ends.turn({0: {"x": 2}, 1: {"x": {"y": 3}}})[0] == {
+        ("x", "y"): ([0, 3, 0], [False, True, False]),
+        ("x",): ([2, 0, 0], [True, False, False]),
+    }
+
+
+def test_a_list_goes_the_slow_way_as_it_is(ends: Ends) -> None:
+    infos = [{"score": 1.0}, {"score": 2.0}]
+    columns, others = ends.turn({1: infos})
+    assert columns == {} and others == [(1, infos)]
+
+
+def test_two_infos_of_an_env_in_one_turn_are_both_there(ends: Ends) -> None:
+    """Same-step autoreset: the last step's infos and the reset's."""
+    ends.writer.begin()
+    ends.writer.put(1, {"final_info": {"score": 2.0, "why": "fell"}})
+    ends.writer.put(1, {"start": 4})
+    found = gather([(0, ends.reader)], ENVS)
+    assert {path: values[1] for path, (values, _) in found.items()} == {("final_info", "score"): 2.0, ("start",): 4}
+    assert ends.writer.others == [(1, {"final_info": {"why": "fell"}})]
+
+
+def test_areas_of_several_workers_are_joined_by_position() -> None:
+    """Each worker has its own names, in its own order."""
+    first, second = Ends(2), Ends(3)
+    first.turn({1: {"a": 1, "b": 2}})
+    second.turn({0: {"b": 3.5}, 2: {"c": True, "a": 9}})
+    found = gather([(0, first.reader), (2, second.reader)], 5)
+    assert {path[0]: (values.tolist(), present.tolist()) for path, (values, present) in found.items()} == {
+        "a": ([0, 1, 0, 0, 9], [False, True, False, False, True]),
+        "b": ([0.0, 2.0, 3.5, 0.0, 0.0], [False, True, True, False, False]),
+        "c": ([False, False, False, False, True], [False, False, False, False, True]),
+    }
+
+
+def test_gathered_columns_are_copies(ends: Ends) -> None:
+    ends.turn({0: {"a": 1}})
+    values, present = gather([(0, ends.reader)], ENVS)["a",]
+    ends.turn({0: {"a": 2}, 1: {"a": 3}})
+    assert values.tolist() == [1, 0, 0] and present.tolist() == [True, False, False]
+    assert not np.shares_memory(values, ends.memory)
+
+
+def test_areas_are_aligned_and_hold_every_column() -> None:
+    for envs in (1, 7, 64, 1000):
+        assert info_bytes(envs) >= COLUMNS * envs * 9
+        ends = Ends(envs)
+        ends.turn({envs - 1: {f"k{i}": float(i) for i in range(COLUMNS)}})
+        assert ends.writer.area.floats[:, -1].tolist() == list(range(COLUMNS))
+        assert ends.writer.area.floats.ctypes.data % 8 == ends.memory.ctypes.data % 8
