@@ -76,11 +76,11 @@ def emulate(struct: Any, sample: Any) -> None:
         struct: one record (or arrays of one) of the dtype from `emulate_observation_space`.
         sample: dicts by field name, tuples, arrays and numbers.
     """
-    if isinstance(sample, dict):
-        for key, value in sample.items():
-            emulate(struct[key], value)
-    elif isinstance(sample, tuple):
-        for i, value in enumerate(sample):
-            emulate(struct[f"f{i}"], value)
-    else:
+    if not isinstance(sample, (dict, tuple)):
         struct[...] = sample
+        return
+    for key, value in sample.items() if isinstance(sample, dict) else ((f"f{i}", part) for i, part in enumerate(sample)):
+        if isinstance(value, (dict, tuple)):
+            emulate(struct[key], value)
+        else:
+            struct[key] = value  # through the parent: a number in a record has no view of its own

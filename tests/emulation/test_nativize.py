@@ -67,3 +67,11 @@ def test_emulate_writes_what_nativize_reads() -> None:
     emulate(rows.view(dtype)[1], value)
     assert same_bits(nativize(rows[1], space, dtype), value)
     assert not rows[0].any() and not rows[2].any()
+
+
+def test_emulate_writes_numbers_of_a_single_record() -> None:
+    """A record that was taken out of an array of one axis hands out numbers by value."""
+    dtype = emulate_observation_space(spaces.Dict(a=spaces.Discrete(4), b=spaces.Tuple([spaces.Discrete(3)])))[1]
+    records = np.zeros(2, dtype)
+    emulate(records[1], {"a": 2, "b": (1,)})
+    assert (records["a"].tolist(), records["b"]["f0"].tolist()) == ([0, 2], [0, 1])
