@@ -22,7 +22,8 @@ $(VENV)/bin/python:
 $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
-	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3
+	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
+		array-api-compat opencv-python-headless
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core

@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Checks what users hand to a Gymnasium vector env: mode, seeds, options with their reset mask, spaces of the sub-envs.
+
+Runs in the learner. Error types and the texts that scripts match are those of Gymnasium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_differing_spaces, batch_space
+from numpy.typing import NDArray
+
+from puffervec.errors import CallOrderError
+
+# Gymnasium's modes by the names of `puffervec.make`.
+AUTORESET = {
+    AutoresetMode.NEXT_STEP: "next_step",
+    AutoresetMode.SAME_STEP: "same_step",
+    AutoresetMode.DISABLED: "disabled",
+}
+
+
+class DoneEnvError(CallOrderError, AssertionError):
+    """A step of an env that is done, with autoreset disabled. An AssertionError too, which is what Gymnasium raises there."""
+
+
+def autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    """Return the member for a member or its value ("NextStep", "SameStep", "Disabled"). Raises ValueError for anything else."""
+    return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
+
+
+def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
+    """Return one seed per env: seed + i for a whole number, the i-th entry of a sequence, None for None.
+
+    Raises:
+        ValueError: a sequence of another length. TypeError: neither a whole number nor a sequence of them.
+    """
+    if seed is None:
+        return [None] * num_envs
+    if isinstance(seed, (int, np.integer)):
+        return [int(seed) + i for i in range(num_envs)]
+    if not isinstance(seed, (Sequence, np.ndarray)) or isinstance(seed, str):
+        raise TypeError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
+    if len(seed) != num_envs:
+        raise ValueError(f"If seeds are passed as a list the length must match num_envs={num_envs} but got length={len(seed)}.")
+    return [None if entry is None else int(entry) for entry in seed]
+
+
+def split_options(options: Mapping[str, Any] | None, num_envs: int) -> tuple[NDArray[np.bool_] | None, dict[str, Any] | None]:
+    """Return (reset mask or None, the options for the envs or None) and leave the caller's dict as it is.
+
+    Raises:
+        TypeError: the mask is no array, or not of booleans. ValueError: its shape is not (num_envs,), or nothing is set in it.
+    """
+    if options is None:
+        return None, None
+    rest = {key: value for key, value in options.items() if key != "reset_mask"}
+    if "reset_mask" not in options:
+        return None, rest
+    mask = options["reset_mask"]
+    if not isinstance(mask, np.ndarray):
+        raise TypeError(f"`options['reset_mask']` must be a numpy array, got {type(mask)}")
+    if mask.shape != (num_envs,):
+        raise ValueError(f"`options['reset_mask']` must have shape `({num_envs},)`, got {mask.shape}")
+    if mask.dtype != np.bool_:
+        raise TypeError(f"`options['reset_mask']` must have `dtype=np.bool_`, got {mask.dtype}")
+    if not mask.any():
+        raise ValueError(
+            f"`options['reset_mask']` must contain a boolean array with at least one True value, got reset_mask={mask}"
+        )
+    return mask, rest
+
+
+def is_custom(observation_mode: Any) -> bool:
+    """True for a pair (batched space, single space), which replaces what the envs say."""
+    return isinstance(observation_mode, tuple) and len(observation_mode) == 2
+
+
+def observation_spaces(observation_mode: Any, spaces: Sequence[Space[Any]]) -> tuple[Space[Any], Space[Any]]:
+    """Return (batched space, single space).
+
+    Args:
+        observation_mode: "same", "different", or a pair (batched space, single space).
+        spaces: the observation spaces of all sub-envs, in order.
+    Raises:
+        ValueError: no such mode. TypeError: a pair of other things than spaces. RuntimeError: spaces that cannot be batched.
+    """
+    if is_custom(observation_mode):
+        if not all(isinstance(space, Space) for space in observation_mode):
+            found = " and ".join(str(type(space)) for space in observation_mode)
+            raise TypeError(f"Expected both elements of observation_mode to be Spaces, got {found}")
+        batched, single = observation_mode
+        return batched, single
+    if observation_mode == "same":
+        return batch_space(spaces[0], len(spaces)), spaces[0]
+    if observation_mode == "different":
+        try:
+            return batch_differing_spaces(spaces), spaces[0]
+        except (AssertionError, TypeError, ValueError) as error:
+            raise RuntimeError(f"observation_mode='different': the observation spaces cannot be batched: {error}") from error
+    raise ValueError(
+        "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and batch observation space, "
+        f"actual got {observation_mode}"
+    )
+
+
+def check_spaces(name: str, observation_mode: Any, single: Space[Any], spaces: Sequence[Space[Any]]) -> None:
+    """Raise RuntimeError unless every observation space fits `single`: equal in mode "same", else alike in shape and dtype."""
+    for index, space in enumerate(spaces):
+        if observation_mode == "same":
+            if space != single:
+                raise RuntimeError(
+                    f"{name}(..., observation_mode='same') however the sub-environments observation spaces are not equivalent. "
+                    f"Env 0 has {single}, env {index} has {space}. "
+                    "If this is intentional, use `observation_mode='different'` instead."
+                )
+        elif not _alike(space, single):
+            raise RuntimeError(
+                f"{name}(..., observation_mode='different' or custom space): shape and dtype of the observation space of "
+                f"env {index}, {space}, differ from {single}"
+            )
+
+
+def check_action_spaces(spaces: Sequence[Space[Any]]) -> None:
+    """Raise RuntimeError unless all action spaces are equal."""
+    for index, space in enumerate(spaces):
+        if space != spaces[0]:
+            raise RuntimeError(
+                f"the action spaces of the sub-environments differ: env 0 has {spaces[0]}, env {index} has {space}. "
+                "Actions can only be batched for equal spaces."
+            )
+
+
+def _alike(space: Space[Any], single: Space[Any]) -> bool:
+    try:
+        return bool(is_space_dtype_shape_equiv(space, single))
+    except NotImplementedError:  # a user's own kind of space
+        return space == single

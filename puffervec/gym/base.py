@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the two look-alikes of Gymnasium's vector envs share: a gymnasium.vector.VectorEnv over a puffervec vector env.
+
+    Gymnasium's calls (reset, step, call, ...)  ->  this file  ->  puffervec.vector.VectorEnv  ->  workers, slab
+
+Runs in the learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from puffervec.errors import CallOrderError, WorkerError
+from puffervec.gym import arguments
+from puffervec.gym.actions import ActionWriter
+from puffervec.gym.beside import BesideReader, Needs
+from puffervec.gym.infos import batch_infos
+from puffervec.gym.observations import ObservationReader
+from puffervec.vector import VectorEnv as CoreVectorEnv
+
+EnvFn = Callable[[], gymnasium.Env[Any, Any]]
+Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
+Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+
+class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+    """A Gymnasium vector env whose envs are Python envs that a puffervec backend steps.
+
+    Rewards cross shared memory as float32 and are returned as float64, as Gymnasium does; numbers in infos arrive as int64,
+    float64 or bool, whatever NumPy type the env used.
+
+    Attributes:
+        num_envs, single_observation_space, single_action_space, observation_space, action_space, metadata, render_mode, spec,
+        closed: as in gymnasium.vector.VectorEnv. autoreset_mode: the AutoresetMode. copy, env_fns, observation_mode: as given.
+        core: the puffervec vector env underneath.
+    """
+
+    core: CoreVectorEnv
+
+    def __init__(
+        self, env_fns: Sequence[EnvFn], copy: bool, observation_mode: Any, autoreset_mode: str | AutoresetMode
+    ) -> None:
+        """Keep the arguments; a subclass goes on with `_describe` and `_open`."""
+        self.env_fns = list(env_fns)
+        if not self.env_fns:
+            raise ValueError("env_fns is empty: give at least one function that makes an env")
+        self.num_envs = len(self.env_fns)
+        self.copy = copy
+        self.observation_mode = observation_mode
+        self.autoreset_mode = arguments.autoreset_mode(autoreset_mode)
+
+    # ---- construction -------------------------------------------------------------------------------------------------
+
+    def _describe(self, env: gymnasium.Env[Any, Any], observation_spaces: Sequence[gymnasium.Space[Any]]) -> None:
+        """Take spaces, metadata and render mode from one env, and the observation spaces of all of them."""
+        # A copy: the dict usually belongs to the env's class.
+        self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = env.render_mode
+        self._beside = Needs.of(env)
+        self.single_action_space = env.action_space
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        spaces = arguments.observation_spaces(self.observation_mode, observation_spaces)
+        self.observation_space, self.single_observation_space = spaces
+
+    def _open(self, core: CoreVectorEnv) -> None:
+        """Take over the vector env that does the work."""
+        self.core = core
+        group = core.spec.groups[0]
+        assert group.observation_plan is not None and group.action_plan is not None  # all Python envs have them
+        self._observations: ObservationReader | BesideReader
+        if self._beside.observations:
+            self._observations = BesideReader(self.single_observation_space, self.num_envs)
+        else:
+            self._observations = ObservationReader(group.observation_plan, self.copy)
+        self._actions = ActionWriter(group.action_plan, self.action_space, self.num_envs)
+
+    # ---- reset and step, in two parts each ----------------------------------------------------------------------------
+
+    def _send_reset(self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None) -> None:
+        some = mask is not None and not mask.all()  # a mask of all may come first, one of some may not
+        self.core.async_reset(seeds, mask=mask if some else None, options=options)
+
+    def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
+        rows, _, _, _, infos, _, _ = self.core.recv(timeout_s)
+        infos = self._observations.take(infos)
+        return self._observations.read(rows), batch_infos(infos, self.num_envs)
+
+    def _send_step(self, actions: Any) -> None:
+        if self._beside.actions:
+            self.core.set_attr("next_action", self._actions.one_by_one(actions))
+            actions = np.zeros(self.num_envs, np.int64)
+        send(self.core, self._actions.rows(actions))
+
+    def _recv_step(self, timeout_s: float | None) -> Step:
+        rows, rewards, terminals, truncations, infos, _, _ = self.core.recv(timeout_s)
+        batch = batch_infos(self._observations.take(infos), self.num_envs)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            self._add_final(batch, np.flatnonzero(terminals | truncations))
+        return (
+            self._observations.read(rows),
+            rewards.astype(np.float64),
+            terminals.copy(),
+            truncations.copy(),
+            batch,
+        )
+
+    def _add_final(self, batch: dict[str, Any], done: NDArray[np.intp]) -> None:
+        """Add `final_obs` for the envs that ended; they stand in rows of their own, so that the reset cannot overwrite them."""
+        if not done.size:
+            return
+        for key in ("final_obs", "final_info"):
+            mask = batch.setdefault(f"_{key}", np.zeros(self.num_envs, np.bool_))
+            mask[done] = True
+        batch.setdefault("final_info", {})
+        batch["final_obs"] = np.full(self.num_envs, None, object)
+        rows = self.core.final_observations
+        for index in done.tolist():
+            batch["final_obs"][index] = self._observations.final(rows, index)
+
+    # ---- beside the loop ----------------------------------------------------------------------------------------------
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env."""
+        raise NotImplementedError
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of every sub-env, outermost wrapper first."""
+        return self.call(name)
+
+    def _one_each(self, values: Any) -> list[Any]:
+        """Return one value per env: a list or tuple is that already, anything else goes to all."""
+        given = list(values) if isinstance(values, (list, tuple)) else [values] * self.num_envs
+        if len(given) != self.num_envs:
+            raise ValueError(
+                "Values must be a list or tuple with length equal to the number of environments. "
+                f"Got `{len(given)}` values for {self.num_envs} environments."
+            )
+        return given
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """The generator of every sub-env (copies where the envs live in other processes)."""
+        return self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of every sub-env's generator."""
+        return self.get_attr("np_random_seed")
+
+    def render(self) -> tuple[Any, ...]:
+        """Return what `render` of every sub-env returns."""
+        return self.call("render")
+
+
+def send(core: CoreVectorEnv, rows: Any) -> None:
+    """Send action rows.
+
+    Raises:
+        DoneEnvError: an env is done and autoreset is disabled. ResetNeeded: there was no reset yet. ActionError.
+    """
+    try:
+        core.send(rows)
+    except CallOrderError as error:
+        ended = next(iter(core.halves[0].groups.values()))
+        if core.autoreset_mode == "disabled" and (ended.terminals | ended.truncations).any():
+            raise arguments.DoneEnvError(str(error)) from None
+        raise ResetNeeded("step before the first reset: call reset() first") from None
+
+
+def raise_original(error: WorkerError) -> NoReturn:
+    """Raise the exception that an env raised, with a note that names worker, env and step; else the error as it is."""
+    original = error.__cause__
+    if not isinstance(original, Exception):
+        raise error
+    original.add_note(str(error))
+    raise original from None

@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Spaces whose values have no fixed size (Text, Graph, Sequence, OneOf, a user's own kind) for the look-alikes of Gymnasium.
+
+A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info, actions as an attribute that
+is set before the step. That costs pickling and, with worker processes, a second exchange per step; envs with other spaces
+pay nothing. `Beside` runs where the env lives, `BesideReader` in the learner.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import concatenate, create_empty_array
+from numpy.typing import NDArray
+
+from puffervec.emulation import ActionPlan, ObservationPlan
+from puffervec.errors import ConfigError
+from puffervec.infos import Infos
+
+KEY = "puffervec.observation"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What of an env has to travel beside the rows."""
+
+    observations: bool
+    actions: bool
+
+    @classmethod
+    def of(cls, env: gymnasium.Env[Any, Any]) -> Needs:
+        """Look at the spaces of an env."""
+        return cls(not _fits(ObservationPlan, env.observation_space), not _fits(ActionPlan, env.action_space))
+
+    def __bool__(self) -> bool:
+        """True if anything has to."""
+        return self.observations or self.actions
+
+
+def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space[Any]) -> bool:
+    try:
+        plan.of(space)
+    except ConfigError:
+        return False
+    return True
+
+
+class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An env whose observations stand in its infos, or whose actions come by `next_action`, with spaces that fit a row."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], needs: Needs) -> None:
+        """Wrap `env`."""
+        super().__init__(env)
+        self._needs = needs
+        self.next_action: Any = None
+        if needs.observations:
+            self.observation_space = spaces.Box(0, 0, (1,), np.uint8)
+        if needs.actions:
+            self.action_space = spaces.Discrete(1)
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        """Return an attribute, as if this wrapper were not there."""
+        return self.env.get_wrapper_attr(name)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the env."""
+        return self._packed(*self.env.reset(seed=seed, options=options))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step the env."""
+        own = self.next_action if self._needs.actions else action
+        observation, reward, terminated, truncated, info = self.env.step(own)
+        observation, info = self._packed(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def _packed(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if not self._needs.observations:
+            return observation, info
+        # A list is no number and no dict, so that it goes through infos in one piece; a copy, since envs reuse their arrays.
+        return np.zeros(1, np.uint8), {**info, KEY: [copy.deepcopy(observation)]}
+
+
+class BesideReader:
+    """Collects observations from infos; the counterpart of `ObservationReader`."""
+
+    def __init__(self, single: gymnasium.Space[Any], num_envs: int) -> None:
+        """`single`: the space of one observation."""
+        self._single = single
+        self._current: list[Any] = [None] * num_envs
+        self._final: dict[int, Any] = {}
+
+    def take(self, infos: Infos) -> Infos:
+        """Take the observations out of the infos and return the rest."""
+        self._final.clear()
+        rest = []
+        for position, info in infos.others:
+            left, found = _split(info)
+            if found is not None:
+                self._current[position] = found[0]
+            final, last = _split(left.get("final_info", {}))
+            if last is not None:
+                self._final[position] = last[0]
+                left = {**left, "final_info": final} if final else {k: v for k, v in left.items() if k != "final_info"}
+            if left:
+                rest.append((position, left))
+        return Infos(numeric=infos.numeric, others=rest)
+
+    def read(self, rows: NDArray[Any]) -> Any:
+        """Return the batched observation; new, whatever stands in `rows`."""
+        empty: Any = create_empty_array(self._single, n=len(self._current), fn=np.zeros)
+        return concatenate(self._single, self._current, empty)
+
+    def final(self, rows: NDArray[Any], index: int) -> Any:
+        """Return the last observation of env `index`, whose episode ended in this step."""
+        return self._final[index]
+
+
+def _split(info: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    """Return an info without the observation, and the observation in a list, or None."""
+    if KEY not in info:
+        return info, None
+    return {key: value for key, value in info.items() if key != KEY}, info[KEY]
+
+
+def fitting(env: gymnasium.Env[Any, Any], needs: Needs) -> gymnasium.Env[Any, Any]:
+    """Return an env with spaces that fit rows: the env itself where they do."""
+    return Beside(env, needs) if needs else env
+
+
+def make_fitting(env_fn: Any, needs: Needs) -> gymnasium.Env[Any, Any]:
+    """Make an env with spaces that fit rows; runs where the env will live."""
+    return fitting(env_fn(), needs)

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffervec.make_vec`: gymnasium.make_vec's signature, with puffervec's vector envs behind it. Runs in the learner."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium import VectorizeMode
+from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, load_env_creator, parse_env_id
+from gymnasium.vector import VectorEnv
+
+from puffervec.errors import ConfigError
+from puffervec.gym.asynchronous import AsyncVectorEnv
+from puffervec.gym.registration import NAMESPACE, register_envs
+from puffervec.gym.sync import SyncVectorEnv
+
+Wrapper = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
+
+
+def make_vec(
+    id: str | EnvSpec,
+    num_envs: int = 1,
+    vectorization_mode: VectorizeMode | str | None = None,
+    vector_kwargs: dict[str, Any] | None = None,
+    wrappers: Sequence[Wrapper] | None = None,
+    **kwargs: Any,
+) -> VectorEnv[Any, Any, Any]:
+    """Make a vector env of a registered env.
+
+    Args:
+        id: a Gymnasium id ("CartPole-v1", "module:Env-v0") or an EnvSpec, such as `spec` of what this function returned.
+        num_envs: copies of the env.
+        vectorization_mode: "async": worker processes; "sync": all in this process; "vector_entry_point": the env's own vector
+            env. None: "vector_entry_point" for ids in the namespace "puffervec", which are C envs, else "async".
+        vector_kwargs: arguments for `AsyncVectorEnv` or `SyncVectorEnv`.
+        wrappers: functions that wrap each sub-env, innermost first.
+        kwargs: arguments for the env.
+    Returns:
+        a gymnasium.vector.VectorEnv, to be closed by `close`.
+    Raises:
+        gymnasium.error.Error: an unknown id, or arguments that the mode cannot use. ValueError: an unknown mode.
+    """
+    spec = copy.deepcopy(id) if isinstance(id, EnvSpec) else copy.deepcopy(_find(id))
+    env_kwargs, spec.kwargs = {**spec.kwargs}, {}
+    # What an EnvSpec from an earlier call holds comes before the arguments, as in Gymnasium.
+    num_envs = env_kwargs.pop("num_envs", num_envs)
+    mode = _mode(spec, env_kwargs.pop("vectorization_mode", vectorization_mode))
+    vector_kwargs = dict(env_kwargs.pop("vector_kwargs", vector_kwargs) or {})
+    wrappers = tuple(env_kwargs.pop("wrappers", wrappers) or ())
+    env_kwargs.update(kwargs)
+    if mode is VectorizeMode.VECTOR_ENTRY_POINT:
+        envs = _from_entry_point(spec, num_envs, vector_kwargs, wrappers, env_kwargs)
+    else:
+        envs = _from_env_fns(mode, spec, num_envs, vector_kwargs, wrappers, env_kwargs)
+    envs.unwrapped.spec = _spec_of(spec, num_envs, mode, vector_kwargs, wrappers, env_kwargs)
+    return envs
+
+
+def _find(id: str) -> EnvSpec:
+    """Return the spec of an id, with the newest version where it names none; "module:id" imports the module first."""
+    if not isinstance(id, str):
+        raise ConfigError(f"id is {id!r}: give a text such as 'CartPole-v1', or an EnvSpec")
+    module, _, name = id.rpartition(":")
+    register_envs()
+    if module:
+        importlib.import_module(module)
+    namespace, plain, version = parse_env_id(name)
+    if version is None:
+        name = get_env_id(namespace, plain, find_highest_version(namespace, plain))
+    return gymnasium.spec(name)
+
+
+def _mode(spec: EnvSpec, mode: VectorizeMode | str | None) -> VectorizeMode:
+    if mode is None:
+        native = spec.namespace == NAMESPACE and spec.vector_entry_point is not None
+        return VectorizeMode.VECTOR_ENTRY_POINT if native else VectorizeMode.ASYNC
+    try:
+        return VectorizeMode(mode)
+    except ValueError:
+        known = [member.value for member in VectorizeMode]
+        raise ValueError(f"Invalid vectorization mode: {mode!r}, valid modes: {known}") from None
+
+
+def make_one(spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrapper]) -> gymnasium.Env[Any, Any]:
+    """Make one sub-env; runs where the env will live."""
+    env = gymnasium.make(spec, **copy.deepcopy(dict(kwargs)))
+    for wrapper in wrappers:
+        env = wrapper(env)
+    return env
+
+
+def _from_env_fns(
+    mode: VectorizeMode, spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], wrappers: Sequence[Wrapper],
+    env_kwargs: dict[str, Any],
+) -> VectorEnv[Any, Any, Any]:  # fmt: skip
+    if spec.entry_point is None:
+        raise gymnasium.error.Error(f"{spec.id} has no entry point for one env: use vectorization_mode='vector_entry_point'")
+    env_fns = [functools.partial(make_one, spec, env_kwargs, wrappers)] * num_envs
+    kind = SyncVectorEnv if mode is VectorizeMode.SYNC else AsyncVectorEnv
+    return kind(env_fns, **vector_kwargs)
+
+
+def _from_entry_point(
+    spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], wrappers: Sequence[Wrapper], env_kwargs: dict[str, Any]
+) -> VectorEnv[Any, Any, Any]:
+    refused = {"vector_kwargs": vector_kwargs, "wrappers": wrappers, "additional_wrappers": spec.additional_wrappers}
+    for name, value in refused.items():
+        if value:
+            raise gymnasium.error.Error(f"{name} is {value!r}, which the mode 'vector_entry_point' cannot use: give it none")
+    entry_point = spec.vector_entry_point
+    if entry_point is None:
+        raise gymnasium.error.Error(f"{spec.id} has no vector entry point: use vectorization_mode='async' or 'sync'")
+    creator = entry_point if callable(entry_point) else load_env_creator(entry_point)
+    if spec.max_episode_steps is not None:
+        env_kwargs.setdefault("max_episode_steps", spec.max_episode_steps)
+    envs = creator(num_envs=num_envs, **env_kwargs)
+    assert isinstance(envs, VectorEnv), f"the vector entry point of {spec.id} made {type(envs)}"
+    return envs
+
+
+def _spec_of(
+    spec: EnvSpec, num_envs: int, mode: VectorizeMode, vector_kwargs: dict[str, Any], wrappers: Sequence[Wrapper],
+    env_kwargs: dict[str, Any],
+) -> EnvSpec:  # fmt: skip
+    """Return a spec from which `make_vec` makes the same vector env again."""
+    made = copy.deepcopy(spec)
+    made.kwargs = {**env_kwargs, "vectorization_mode": mode.value}
+    extra = {"num_envs": (num_envs, 1), "vector_kwargs": (vector_kwargs, {}), "wrappers": (wrappers, ())}
+    made.kwargs.update({name: value for name, (value, default) in extra.items() if value != default})
+    return made

@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""C envs as a gymnasium.vector.VectorEnv: the vector entry point of the ids in the `puffervec` namespace.
+
+Runs in the learner. An env with several agents fills several rows, which appear here as envs of their own, side by side:
+
+    4 envs of 11 agents:  num_envs = 44, env e's agent a is row 11 e + a
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ClosedEnvironmentError
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+
+from puffervec.backends import make
+from puffervec.errors import ConfigError
+from puffervec.gym import arguments
+from puffervec.gym.base import Seed, Step, send
+from puffervec.gym.observations import copied
+from puffervec.gym.statistics import RowStatistics, add_records
+from puffervec.vector import VectorEnv as CoreVectorEnv
+
+
+class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+    """Many copies of a C env, stepped by worker processes.
+
+    >>> envs = NativeVectorEnv("tag_grid", num_envs=4, flatten_agents=True, backend="serial", num_taggers=10)
+    >>> observations, infos = envs.reset(seed=0)
+    >>> envs.num_envs, observations.shape
+    (44, (44, 45))
+    >>> envs.close()
+
+    Attributes:
+        num_envs: rows: envs times agents. agents: rows per env. core: the puffervec vector env underneath.
+        The others as in gymnasium.vector.VectorEnv.
+    """
+
+    def __init__(
+        self,
+        env: str,
+        num_envs: int = 1,
+        *,
+        flatten_agents: bool = False,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        backend: str | type[CoreVectorEnv] = "multiprocessing",
+        num_workers: int | str = "auto",
+        stats_key: str | None = "record",
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Start the workers.
+
+        Args:
+            env: name of a C env. num_envs: copies of it.
+            flatten_agents: show each agent of an env with several as an env of its own.
+            autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
+            copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
+            backend, num_workers: as in `puffervec.make`.
+            stats_key: the key under which infos report finished episodes, {"r": return, "l": length}, each (num_envs,) with
+                masks, and the named values of the env's records where it has one agent; None for none. Not "episode" by
+                default, which Gymnasium's RecordEpisodeStatistics claims for itself.
+            render_mode: None; C envs have nothing to show step by step.
+            settings: of the env, as its config names them.
+        Raises:
+            ConfigError: a setting that cannot be used, or an env with several agents without flatten_agents=True.
+        """
+        if render_mode is not None:
+            raise ConfigError(f"render_mode is {render_mode!r}: vector envs of {env!r} cannot be rendered, use None")
+        self.autoreset_mode = arguments.autoreset_mode(autoreset_mode)
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.copy = copy
+        self.core = make(
+            env, env_kwargs=settings, backend=backend, num_envs=num_envs, num_workers=num_workers, seed=None,
+            autoreset_mode=arguments.AUTORESET[self.autoreset_mode], timeout_s=math.inf,
+        )  # fmt: skip
+        try:
+            self._describe(env, flatten_agents)
+        except BaseException:
+            self.core.close()
+            raise
+        self._stats_key = stats_key
+        summed = stats_key is not None and self.agents > 1
+        self._statistics = RowStatistics(stats_key or "", self.num_envs, self.autoreset_mode) if summed else None
+
+    def _describe(self, env: str, flatten_agents: bool) -> None:
+        """Take spaces and numbers of rows from the core."""
+        spec = self.core.spec
+        if len(spec.groups) > 1:
+            raise ConfigError(f"{env!r} has agents of {len(spec.groups)} kinds with own spaces: use puffervec.pettingzoo")
+        self.agents = spec.agents
+        if self.agents > 1 and not flatten_agents:
+            raise ConfigError(
+                f"{env!r} has {self.agents} agents: give flatten_agents=True to see each as an env of its own, or use "
+                "puffervec.pettingzoo"
+            )
+        self.num_envs = self.core.num_agents
+        self.single_observation_space = self.core.single_observation_space
+        self.single_action_space = self.core.single_action_space
+        self.observation_space, self.action_space = self.core.observation_space, self.core.action_space
+
+    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset all envs, or those in `options["reset_mask"]`.
+
+        Args:
+            seed: C env i gets seed + i, or the i-th entry of a sequence with one per C env (not per row; entries may be None);
+                None: the envs go on with their next episodes, and begin with random ones.
+            options: "reset_mask": (num_envs,) bool, the same for all agents of an env; "task": which task (scene, start layout)
+                the envs that are reset run next, one whole number or one per C env.
+        Returns:
+            (observations, infos).
+        Raises:
+            ValueError, TypeError: seeds, mask or tasks that cannot be used. ClosedEnvironmentError.
+        """
+        self._require_open()
+        mask, rest = arguments.split_options(options, self.num_envs)
+        envs = None if mask is None else self._whole_envs(mask)
+        seeds = None if seed is None else arguments.env_seeds(seed, self.core.num_envs)
+        if isinstance(seed, (int, np.integer)):
+            super().reset(seed=int(seed))
+        tasks = (rest or {}).get("task")
+        self._set_tasks(envs, tasks)
+        observations, _ = self.core.reset(seeds, mask=envs)
+        if tasks is not None:  # for this reset only
+            self._set_tasks(envs, -1)
+        masks = self._live()
+        if self._statistics is not None:
+            self._statistics.begin(np.ones(self.num_envs, np.bool_) if mask is None else mask, masks)
+        return (copied(observations) if self.copy else observations), self._infos({}, masks)
+
+    def _whole_envs(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return (C envs,) from a mask over rows, which must treat the agents of an env alike."""
+        table = mask.reshape(-1, self.agents)
+        some: NDArray[np.bool_] = np.any(table, axis=1)
+        torn = np.flatnonzero(some != np.all(table, axis=1)).tolist()
+        if torn:
+            raise ValueError(
+                f"`options['reset_mask']` has some of the {self.agents} agents of env {torn[0]}, which can only be reset "
+                "together: set all of its rows, or none"
+            )
+        return some
+
+    def _set_tasks(self, envs: NDArray[np.bool_] | None, tasks: Any) -> None:
+        if tasks is None:
+            return
+        ids = np.arange(self.core.num_envs) if envs is None else np.flatnonzero(envs)
+        self.core.set_tasks(ids, np.asarray(tasks)[ids] if np.ndim(tasks) else tasks)
+
+    def step(self, actions: Any) -> Step:
+        """Step all envs.
+
+        Args:
+            actions: (num_envs,) or (num_envs, D), an element of `action_space`; whole numbers of any width. Values out of range
+                act as the no-op.
+        Returns:
+            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos). Infos of envs
+            with several agents have "mask", (num_envs,) bool: the rows with a live agent's observation or its last step.
+        Raises:
+            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and autoreset is disabled.
+            ClosedEnvironmentError. WorkerError: an env failed.
+        """
+        self._require_open()
+        if np.ndim(actions) == 0:
+            raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per row ({self.num_envs})")
+        send(self.core, actions)
+        observations, rewards, terminals, truncations, infos, _, masks = self.core.recv()
+        batch: dict[str, Any] = {}
+        ended = terminals | truncations
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
+            self._add_final(batch, ended)
+        if self._statistics is not None:
+            self._statistics.add(batch, rewards, ended, masks)
+        elif self._stats_key is not None and infos:
+            add_records(batch, self._stats_key, infos.episodes, self.core.spec.record_names, self.num_envs)
+        return (
+            copied(observations) if self.copy else observations,
+            rewards.astype(np.float64),
+            terminals.copy(),
+            truncations.copy(),
+            self._infos(batch, masks),
+        )
+
+    def _add_final(self, batch: dict[str, Any], ended: NDArray[np.bool_]) -> None:
+        final = np.full(self.num_envs, None, object)
+        for row in np.flatnonzero(ended).tolist():
+            final[row] = _row(self.core.final_observations, row)
+        batch.update(final_obs=final, _final_obs=ended.copy(), final_info={}, _final_info=ended.copy())
+
+    def _live(self) -> NDArray[np.bool_]:
+        rows: NDArray[np.bool_] = next(iter(self.core.halves[0].groups.values())).masks
+        return rows
+
+    def _infos(self, batch: dict[str, Any], masks: NDArray[np.bool_]) -> dict[str, Any]:
+        if self.agents > 1:
+            batch["mask"], batch["_mask"] = masks.copy(), np.ones(self.num_envs, np.bool_)
+        return batch
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError(f"Trying to operate on `{type(self).__name__}`, after a call to `close()`.")
+
+    def render(self) -> None:
+        """Return None: there is nothing to show step by step."""
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """End the workers."""
+        self.core.close()
+
+
+def _row(observations: Any, row: int) -> Any:
+    """Return a copy of one row of an array, or of a dict of arrays."""
+    if isinstance(observations, dict):
+        return {key: _row(value, row) for key, value in observations.items()}
+    return np.array(observations[row])
+
+
+def flattened(**arguments: Any) -> NativeVectorEnv:
+    """Make a NativeVectorEnv with flatten_agents=True: the vector entry point of envs with several agents."""
+    return NativeVectorEnv(**{"flatten_agents": True, **arguments})

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Shows flat rows of the slab as what Gymnasium returns: arrays, or dicts and tuples of arrays, with one entry per env.
+
+Runs in the learner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from puffervec.emulation import ObservationPlan
+from puffervec.infos import Infos
+
+
+class ObservationReader:
+    """Reads the observations of one group of rows."""
+
+    def __init__(self, plan: ObservationPlan, copy: bool) -> None:
+        """`plan` says how a row is laid out; `copy`: hand out copies instead of views on shared memory."""
+        self._plan, self._copy = plan, copy
+        self._rows: NDArray[Any] | None = None
+        self._views: Any = None
+
+    def read(self, rows: NDArray[Any]) -> Any:
+        """Return the batched observation that stands in `rows`, (N, *row_shape).
+
+        Aliasing: with copy=False views on `rows`, valid until the next step; else new arrays.
+        """
+        if rows is not self._rows:  # the same array every time, unless the backend copies
+            self._rows, self._views = rows, self._plan.views(rows)
+        return copied(self._views) if self._copy else self._views
+
+    def take(self, infos: Infos) -> Infos:
+        """Return the infos as they are: observations stand in the rows."""
+        return infos
+
+    def final(self, rows: NDArray[Any], index: int) -> Any:
+        """Return the single observation that stands in row `index`; nothing of it is shared memory."""
+        return self._plan.nativize(rows[index].copy())
+
+
+def copied(batch: Any) -> Any:
+    """Return a deep copy of nested dicts and tuples of arrays."""
+    if isinstance(batch, dict):
+        return {key: copied(value) for key, value in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(copied(value) for value in batch)
+    return np.array(batch)

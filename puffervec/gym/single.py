@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""One C env as a plain gymnasium.Env, in this process: for `gymnasium.make`, for looking at an env, for tests.
+
+An env with several agents appears as one env in which a single player moves all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from puffervec.backends import make
+from puffervec.errors import ConfigError
+from puffervec.gym.observations import copied
+
+MOST_SEED = 2**62
+
+
+class NativeEnvView(gymnasium.Env[Any, Any]):
+    """One C env.
+
+    With one agent, spaces, reward and flags are the agent's. With A agents an observation is (A, F), an action has one entry
+    per agent, the reward is the mean over the live agents, and the episode ends when no agent is left (truncated if any
+    agent's last step was); `info` then has "rewards" (A,) float32 and "terminals", "truncations", "mask", (A,) bool each:
+    `mask` is True for agents that are alive or took their last step. At the end of an episode `info["record"]` has "r" and
+    "l", the sum of the rewards and the number of steps.
+
+    >>> env = NativeEnvView("tag_grid", num_taggers=2)
+    >>> observation, info = env.reset(seed=0)
+    >>> observation.shape, env.action_space
+    ((3, 13), MultiDiscrete([5 5 5]))
+    >>> env.close()
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+
+    def __init__(self, env: str, render_mode: str | None = None, **settings: Any) -> None:
+        """Open the env.
+
+        Args:
+            env: name of a C env. render_mode: None. settings: of the env, as its config names them.
+        Raises:
+            ConfigError: a setting that cannot be used, or an env whose agents are of several kinds.
+        """
+        if render_mode is not None:
+            raise ConfigError(f"render_mode is {render_mode!r}: {env!r} has nothing to show step by step, use None")
+        self.render_mode = None
+        self._core = make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled")
+        if len(self._core.spec.groups) > 1:
+            raise ConfigError(f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use puffervec.pettingzoo")
+        self._agents = self._core.spec.agents
+        self._ended = False
+        single = self._core.single_action_space
+        self.observation_space, self.action_space = self._core.single_observation_space, single
+        if self._agents > 1:
+            self.observation_space = self._core.observation_space
+            self.action_space = _joint(single, self._agents)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: of the env; None: the next episode of the same seed (a random one at first). options: "task": which task
+                (scene, start layout) to run; other keys are ignored.
+        Returns:
+            (observation, info); arrays are new.
+        """
+        first = self._np_random is None
+        super().reset(seed=seed)
+        if seed is None and first:
+            seed = int(self.np_random.integers(MOST_SEED))
+        if options and "task" in options:
+            self._core.set_tasks([0], options["task"])
+        observations, _ = self._core.reset(seed)
+        if options and "task" in options:  # for this episode only
+            self._core.set_tasks([0], -1)
+        self._return, self._length = 0.0, 0
+        rows = next(iter(self._core.halves[0].groups.values()))
+        return self._observation(observations), self._info(rows.rewards, rows.terminals, rows.truncations, rows.masks)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take a step.
+
+        Args:
+            action: an element of `action_space`.
+        Returns:
+            (observation, reward, terminated, truncated, info); arrays are new.
+        Raises:
+            ActionError: an action of another kind or shape. CallOrderError: the episode is over, or none was begun.
+        """
+        live = next(iter(self._core.halves[0].groups.values())).masks.copy()
+        batch = [action] if self._agents == 1 else np.asarray(action)
+        observations, rewards, terminals, truncations, _ = self._core.step(batch)
+        rows = next(iter(self._core.halves[0].groups.values()))
+        reward = float(rewards[live & rows.masks].mean()) if (live & rows.masks).any() else 0.0
+        over = not (rows.masks & ~(terminals | truncations)).any()
+        truncated = over and bool((truncations & rows.masks).any())
+        info = self._info(rewards, terminals, truncations, rows.masks)
+        self._return, self._length = self._return + reward, self._length + 1
+        if over:
+            info["record"] = {"r": self._return, "l": self._length}
+        return self._observation(observations), reward, over and not truncated, truncated, info
+
+    def _observation(self, observations: Any) -> Any:
+        batch = copied(observations)
+        return batch if self._agents > 1 else _first(batch)
+
+    def _info(self, rewards: Any, terminals: Any, truncations: Any, masks: NDArray[np.bool_]) -> dict[str, Any]:
+        if self._agents == 1:
+            return {}
+        return {
+            "rewards": rewards.copy(),
+            "terminals": terminals.copy(),
+            "truncations": truncations.copy(),
+            "mask": masks.copy(),
+        }
+
+    def render(self) -> None:
+        """Return None: there is nothing to show step by step."""
+
+    def close(self) -> None:
+        """Free the env. May be called again."""
+        self._core.close()
+
+
+def _first(batch: Any) -> Any:
+    return {key: _first(value) for key, value in batch.items()} if isinstance(batch, dict) else batch[0]
+
+
+def _joint(single: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:
+    """Return the space of all agents' actions: (A,) choices, (A, D) choices, or a (A, D) Box."""
+    if isinstance(single, spaces.MultiDiscrete):
+        return spaces.MultiDiscrete(np.tile(single.nvec, (agents, 1)))
+    return batch_space(single, agents)

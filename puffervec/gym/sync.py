@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A look-alike of gymnasium.vector.SyncVectorEnv: all envs in this process, one after another, over the serial backend."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import gymnasium
+from gymnasium.vector import AutoresetMode
+
+from puffervec.backends import make
+from puffervec.errors import WorkerError
+from puffervec.gym import arguments
+from puffervec.gym.base import EnvFn, PythonVectorEnv, Seed, Step, raise_original
+from puffervec.gym.beside import fitting
+
+
+class SyncVectorEnv(PythonVectorEnv):
+    """Steps several envs in this process, one after another.
+
+    >>> import gymnasium
+    >>> envs = SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)
+    >>> observations, infos = envs.reset(seed=0)
+    >>> observations.shape, infos
+    ((2, 4), {})
+    >>> envs.close()
+
+    Attributes:
+        envs: the sub-envs. See `PythonVectorEnv` for the others.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[EnvFn],
+        copy: bool = True,
+        observation_mode: Any = "same",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        """Make the envs.
+
+        Args:
+            env_fns: functions that make one env each, with equal action spaces.
+            copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
+            observation_mode: "same": equal observation spaces; "different": spaces of one shape and dtype with other bounds; or
+                a pair (batched space, single space) that is taken as it is.
+            autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
+        Raises:
+            RuntimeError: spaces that do not fit together. ValueError, TypeError: an argument that cannot be used.
+        """
+        super().__init__(env_fns, copy, observation_mode, autoreset_mode)
+        self.envs = [env_fn() for env_fn in self.env_fns]
+        name = type(self).__name__
+        spaces = [env.observation_space for env in self.envs]
+        self._describe(self.envs[0], spaces)
+        arguments.check_spaces(name, observation_mode, self.single_observation_space, spaces)
+        arguments.check_action_spaces([env.action_space for env in self.envs])
+        self._start()
+
+    def _start(self) -> None:
+        creators = [functools.partial(_Kept, fitting(env, self._beside)) for env in self.envs]
+        self._open(
+            make(
+                creators, backend="serial", num_envs=self.num_envs, seed=None,
+                autoreset_mode=arguments.AUTORESET[self.autoreset_mode],
+            )
+        )  # fmt: skip
+
+    def _start_again(self, error: WorkerError) -> NoReturn:
+        """Raise what an env raised, and be ready for a reset of all envs."""
+        self.core.close()
+        self._start()
+        raise_original(error)
+
+    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset all envs, or those in `options["reset_mask"]`.
+
+        Args:
+            seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None: the envs go on drawing.
+            options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset; the others keep their state.
+        Returns:
+            (observations, infos): an element of `observation_space`, and a dict of arrays as in `batch_infos`.
+        Raises:
+            ValueError, TypeError: seeds or a mask that cannot be used. What an env raises is raised here, with a note.
+        """
+        seeds = arguments.env_seeds(seed, self.num_envs)
+        mask, rest = arguments.split_options(options, self.num_envs)
+        try:
+            self._send_reset(seeds, mask, rest)
+            return self._recv_reset(None)
+        except WorkerError as error:
+            self._start_again(error)
+
+    def step(self, actions: Any) -> Step:
+        """Step all envs.
+
+        Args:
+            actions: an element of `action_space`, or a list with one action per env.
+        Returns:
+            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
+        Raises:
+            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and autoreset is disabled. What an
+            env raises is raised here, with a note.
+        """
+        try:
+            self._send_step(actions)
+            return self._recv_step(None)
+        except WorkerError as error:
+            self._start_again(error)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickle stores: all but the backend. The copy has the envs, and needs a reset before its first step."""
+        made_anew = ("core", "_observations", "_actions")
+        return {name: value for name, value in self.__dict__.items() if name not in made_anew}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over the envs of a pickled vector env."""
+        self.__dict__.update(state)
+        self._start()
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env."""
+        found = [env.get_wrapper_attr(name) for env in self.envs]
+        return tuple(entry(*args, **kwargs) if callable(entry) else entry for entry in found)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of every sub-env: a list or tuple has one value per env, anything else goes to all.
+
+        Raises:
+            ValueError: a list or tuple of another length.
+        """
+        for env, value in zip(self.envs, self._one_each(values), strict=True):
+            env.set_wrapper_attr(name, value)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the envs. They can be used again by `reset`, as far as they themselves allow it."""
+        for env in getattr(self, "envs", []):
+            env.close()
+
+
+class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A sub-env for the backend to step but not to close: it belongs to the SyncVectorEnv."""
+
+    def close(self) -> None:
+        """Leave the env open."""

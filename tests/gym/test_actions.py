@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Rules of Gymnasium's vector API: batches of actions (puffervec/gym/actions.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector.utils import iterate
+
+from puffervec.emulation import ActionPlan
+from puffervec.gym.actions import ActionWriter
+from tests.gym.envs import Spaced, counts
+from tests.gym.kinds import OURS, Kind, kind_fixture
+from tests.gym.test_base import same
+
+kind = kind_fixture()
+ours = kind_fixture(OURS, "ours")
+OBSERVATION = spaces.Box(0, 1, (2,), np.float32)
+SPACES = [
+    spaces.Discrete(4),
+    spaces.Discrete(3, start=5),
+    spaces.MultiDiscrete([2, 7]),
+    spaces.MultiDiscrete([[2, 7], [3, 3]], start=[[1, 0], [0, -1]]),
+    spaces.MultiBinary(3),
+    spaces.Box(-1, 1, (2,), np.float32),
+    spaces.Box(-1, 1, (2, 3), np.float64),
+    spaces.Box(0, 255, (2,), np.uint8),
+    spaces.Dict(a=spaces.Discrete(3), b=spaces.Tuple([spaces.MultiBinary(2), spaces.Discrete(2, start=4)])),
+    spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)]),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_each_env_gets_its_own_action(kind: Kind, space: Any) -> None:
+    """The env asserts that what it gets is in its space; the batch comes from the batched space."""
+    envs = kind([lambda: Spaced(OBSERVATION, space, length=50)] * 3)
+    envs.reset(seed=0)
+    envs.action_space.seed(1)
+    sent = [envs.action_space.sample() for _ in range(3)]
+    for actions in sent:
+        assert actions in envs.action_space
+        envs.step(actions)
+    for i, got in enumerate(envs.get_attr("actions")):
+        expected = [list(iterate(envs.action_space, actions))[i] for actions in sent]
+        assert len(got) == 3 and all(map(same, got, expected))
+
+
+def test_lists_tuples_and_other_widths(kind: Kind) -> None:
+    envs = kind(counts((50, 50, 50)))
+    envs.reset()
+    for actions in ([1, 2, 3], (1, 2, 3), np.array([1, 2, 3], np.int32), np.array([1, 2, 3], np.uint8)):
+        assert envs.step(actions)[1].tolist() == [1, 2, 3]
+
+
+def test_a_list_of_single_actions(kind: Kind) -> None:
+    envs = kind([lambda: Spaced(OBSERVATION, spaces.Box(-1, 1, (2,), np.float32))] * 2)
+    envs.reset()
+    envs.step([np.array([0.5, 1.0], np.float32), np.array([0.25, 0.0], np.float32)])
+    assert [got[0].tolist() for got in envs.get_attr("actions")] == [[0.5, 1.0], [0.25, 0.0]]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_too_few_or_too_many_are_refused(kind: Kind, count: int) -> None:
+    envs = kind(counts())
+    envs.reset()
+    for actions in ([0] * count, np.zeros(count, int)):
+        with pytest.raises(ValueError):
+            envs.step(actions)
+
+
+def test_a_single_number_is_refused(kind: Kind) -> None:
+    envs = kind(counts())
+    envs.reset()
+    for actions in (1, np.int64(1), np.array(1)):
+        with pytest.raises(TypeError):
+            envs.step(actions)
+
+
+def test_refused_actions_change_nothing(ours: Kind) -> None:
+    envs = ours(counts())
+    envs.reset()
+    for actions in ([0, 0], 1, ["a", "b", "c"], np.zeros((3, 2)), [0.5, 1, 2], {"a": 1}):
+        with pytest.raises((ValueError, TypeError)):
+            envs.step(actions)
+    assert envs.step([1, 2, 3])[0][:, 0].tolist() == [1, 1, 1]
+
+
+def test_flat_batches_of_a_one_dimensional_box_are_reshaped() -> None:
+    writer = ActionWriter(ActionPlan.of(spaces.Box(-1, 1, (1,))), spaces.Box(-1, 1, (3, 1)), 3)
+    assert writer.rows([0.1, 0.2, 0.3]).shape == (3, 1)
+    with pytest.raises(ValueError, match="2 actions for 3 envs"):
+        writer.rows([0.1, 0.2])
+
+
+def test_nested_actions_are_counted() -> None:
+    space = spaces.Tuple([spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32)])
+    batched = spaces.Tuple([spaces.MultiDiscrete([3, 3]), spaces.Box(-1, 1, (2, 2), np.float32)])
+    writer = ActionWriter(ActionPlan.of(space), batched, 2)
+    rows = writer.rows((np.array([1, 2]), np.array([[0.5, 0], [0, 1]], np.float32)))
+    assert rows.shape == (2, *ActionPlan.of(space).row_shape)
+    with pytest.raises(ValueError):
+        writer.rows((np.array([1, 2, 0]), np.zeros((3, 2), np.float32)))

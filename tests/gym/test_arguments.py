@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Rules of Gymnasium's vector API: seeds, options and the reset mask (puffervec/gym/arguments.py)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from puffervec.gym import arguments
+from tests.gym.envs import Count, counts, telling
+from tests.gym.kinds import DISABLED, OURS, Kind, kind_fixture
+
+kind = kind_fixture()
+ours = kind_fixture(OURS, "ours")
+
+
+def draw(seed: int) -> int:
+    """What a Count observes after a reset with this seed."""
+    return int(np.random.default_rng(seed).integers(1000))
+
+
+def drawn(envs: Any, **arguments: Any) -> list[int]:
+    """Reset, and return what each env drew."""
+    return [int(value) for value in envs.reset(**arguments)[0][:, 1]]
+
+
+def test_a_number_seeds_env_i_with_seed_plus_i(kind: Kind) -> None:
+    envs = kind(counts())
+    assert drawn(envs, seed=7) == [draw(7), draw(8), draw(9)]
+    assert envs.np_random_seed == (7, 8, 9)
+
+
+def test_a_sequence_has_one_seed_per_env(kind: Kind) -> None:
+    envs = kind(counts())
+    assert drawn(envs, seed=[5, 3, 5]) == [draw(5), draw(3), draw(5)]
+    with pytest.raises(ValueError, match="num_envs=3 but got length=2"):
+        envs.reset(seed=[1, 2])
+
+
+def test_none_leaves_an_env_its_seed(kind: Kind) -> None:
+    envs = kind(counts())
+    envs.reset(seed=0)
+    found = drawn(envs, seed=[5, None, 6])
+    generator = np.random.default_rng(1)
+    generator.integers(1000)
+    assert found == [draw(5), int(generator.integers(1000)), draw(6)]
+    envs.reset(seed=None)
+    assert envs.np_random_seed == (5, 1, 6)
+
+
+def seeded(seed: int) -> Count:
+    """An env that was seeded by whoever made it."""
+    env = Count()
+    env.reset(seed=seed)
+    return env
+
+
+def test_the_constructor_does_not_reseed(kind: Kind) -> None:
+    envs = kind([functools.partial(seeded, seed) for seed in (11, 12)])
+    assert envs.np_random_seed == (11, 12)
+    envs.reset()
+    assert envs.np_random_seed == (11, 12)
+
+
+def test_unseeded_envs_differ(kind: Kind) -> None:
+    envs = kind(counts())
+    envs.reset()
+    assert len(set(envs.np_random_seed)) == 3
+
+
+def test_numpy_integers_are_seeds_too() -> None:
+    assert arguments.env_seeds(np.int64(3), 2) == [3, 4]
+    assert arguments.env_seeds(np.array([3, 9]), 2) == [3, 9]
+    assert arguments.env_seeds((None, np.uint8(4)), 2) == [None, 4]
+    with pytest.raises(TypeError, match="whole number"):
+        arguments.env_seeds(1.5, 2)
+    with pytest.raises(TypeError, match="whole number"):
+        arguments.env_seeds("ab", 2)
+
+
+def test_numpy_integers_seed_our_envs(ours: Kind) -> None:
+    assert drawn(ours(counts()), seed=np.int64(7)) == [draw(7), draw(8), draw(9)]
+
+
+def test_options_reach_every_env(kind: Kind) -> None:
+    envs = kind(counts())
+    envs.reset(options={"a": [1, 2]})
+    assert envs.get_attr("options") == ({"a": [1, 2]},) * 3
+    envs.reset(options={})
+    assert envs.get_attr("options") == ({},) * 3
+    envs.reset()
+    assert envs.get_attr("options") == (None,) * 3
+
+
+def test_a_mask_resets_only_the_envs_it_names(kind: Kind) -> None:
+    envs = kind(counts((5, 5, 5)), autoreset_mode=DISABLED)
+    envs.reset(seed=0)
+    envs.step([0, 0, 0])
+    mask = np.array([False, True, False])
+    observations, infos = envs.reset(seed=[9, 20, 9], options={"reset_mask": mask, "a": 1})
+    assert observations.tolist() == [[1, draw(0)], [0, draw(20)], [1, draw(2)]]
+    assert infos == {}
+    assert envs.get_attr("options") == (None, {"a": 1}, None)
+    assert envs.get_attr("resets") == (1, 2, 1)
+    assert mask.tolist() == [False, True, False]
+    assert envs.step([0, 0, 0])[0][:, 0].tolist() == [2, 1, 2]
+
+
+@pytest.mark.parametrize("modes", ["NextStep", "SameStep", "Disabled"])
+def test_a_mask_of_all_envs_can_come_first(kind: Kind, modes: str) -> None:
+    envs = kind(counts((5, 5, 5)), autoreset_mode=modes)
+    observations, _ = envs.reset(seed=1, options={"reset_mask": np.array([True, True, True])})
+    assert observations[:, 0].tolist() == [0, 0, 0]
+    assert envs.step([0, 0, 0])[0][:, 0].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "text"),
+    [
+        ([True, False, False], TypeError, r"`options\['reset_mask'\]` must be a numpy array, got <class 'list'>"),
+        (np.array([True]), ValueError, r"`options\['reset_mask'\]` must have shape `\(3,\)`, got \(1,\)"),
+        (np.ones((1, 3), bool), ValueError, r"must have shape `\(3,\)`, got \(1, 3\)"),
+        (np.array([1, 0, 0]), TypeError, r"`options\['reset_mask'\]` must have `dtype=np.bool_`, got int64"),
+        (np.zeros(3, bool), ValueError, r"must contain a boolean array with at least one True value, got reset_mask=\[False"),
+    ],
+)
+def test_other_masks_are_refused(kind: Kind, mask: Any, error: type[Exception], text: str) -> None:
+    envs = kind(counts(), autoreset_mode=DISABLED)
+    envs.reset()
+    with pytest.raises(error, match=text):
+        envs.reset(options={"reset_mask": mask})
+    envs.reset()  # nothing was begun
+
+
+def test_the_callers_options_stay_as_they_are() -> None:
+    options = {"reset_mask": np.array([True, False]), "a": 1}
+    mask, rest = arguments.split_options(options, 2)
+    assert list(options) == ["reset_mask", "a"]
+    assert mask is options["reset_mask"] and rest == {"a": 1}
+    assert arguments.split_options(None, 2) == (None, None)
+    assert arguments.split_options({}, 2) == (None, {})
+
+
+def test_spaces_of_a_users_own_kind_are_compared_by_equality() -> None:
+    class Own(gymnasium.Space[Any]):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Own)
+
+    arguments.check_spaces("X", "different", Own(), [Own(), Own()])
+    with pytest.raises(RuntimeError, match="X.*differ"):
+        arguments.check_spaces("X", "different", Own(), [Own(), spaces.Discrete(2)])
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_options_and_infos_of_envs_with_and_without_a_seed(kind: Kind, masked: bool) -> None:
+    tells = [functools.partial(told, name) for name in "abc"]
+    envs = kind(telling(*tells), autoreset_mode=DISABLED)
+    envs.reset(seed=0)
+    envs.step([0, 0, 0])
+    mask = np.array([True, True, not masked])
+    _, infos = envs.reset(seed=[5, None, 6], options={"o": 1, "reset_mask": mask})
+    assert envs.get_attr("options") == ({"o": 1}, {"o": 1}, None if masked else {"o": 1})
+    assert infos["who"].tolist() == ["a", "b", None if masked else "c"]
+    assert infos["_step"].tolist() == infos["_who"].tolist() == mask.tolist()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_envs_that_are_not_reset_report_nothing(kind: Kind, which: int) -> None:
+    envs = kind(telling(*[functools.partial(told, name) for name in "ab"]), autoreset_mode=DISABLED)
+    envs.reset(seed=0)
+    envs.step([0, 0])
+    mask = np.arange(2) == which
+    _, infos = envs.reset(options={"reset_mask": mask})
+    assert infos["_step"].tolist() == infos["_who"].tolist() == mask.tolist()
+    assert infos["step"].tolist() == [0, 0]
+
+
+def told(name: str, when: str, step: int) -> dict[str, Any]:
+    """A number and a text."""
+    return {"who": name, "step": step}
