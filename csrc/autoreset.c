@@ -12,6 +12,14 @@ uint64_t pv_autoreset_scratch(const pv_block* block) {
     return bytes;
 }
 
+void pv_autoreset_begin(const pv_block* block) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
+        memset(rows->terminals, 0, rows->count);
+        memset(rows->truncations, 0, rows->count);
+    }
+}
+
 // True if no row of the env goes on: each is done, or empty.
 static int is_over(const pv_block* block, uint32_t env) {
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
@@ -42,11 +50,15 @@ static void keep_outcomes(const pv_block* block, const uint8_t* over, uint8_t* k
     }
 }
 
+// Keeps the last observations of the env's rows that are done.
 static void keep_observations(const pv_block* block, uint32_t env) {
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
         const pv_rows* rows = &block->rows[g];
-        uint64_t stride = block->spec->groups[g].agents * rows->observation_bytes;
-        memcpy(rows->final_observations + env * stride, rows->observations + env * stride, stride);
+        uint64_t agents = block->spec->groups[g].agents, first = env * agents, bytes = rows->observation_bytes;
+        for (uint64_t row = first; row < first + agents; row++) {
+            if (rows->terminals[row] || rows->truncations[row])
+                memcpy(rows->final_observations + row * bytes, rows->observations + row * bytes, bytes);
+        }
     }
 }
 
@@ -56,7 +68,7 @@ int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint8_t* scr
     int any = 0;
     for (uint32_t env = 0; env < block->env_count; env++) {
         any |= over[env] = (uint8_t)is_over(block, env);
-        if (over[env]) keep_observations(block, env);
+        keep_observations(block, env);
     }
     if (!any) return PV_OK;
     keep_outcomes(block, over, kept, 0);

@@ -49,8 +49,14 @@ static int open_block(pv_worker* worker, uint32_t half) {
         return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     }
     memset(block->state, 0, bytes ? bytes : 64); // also touches every page, so that step never faults
+    pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
+    slot->env = PV_ALL_ENVS; // the type may know better
     int code = worker->type->init(block);
-    return code ? fail(worker, code, NULL) : PV_OK;
+    if (!code) return PV_OK;
+    slot->code = (uint32_t)code;
+    free(block->state);
+    block->state = NULL; // there is nothing to close
+    return code;
 }
 
 int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_type* type, const uint8_t* data,
@@ -84,7 +90,7 @@ void pv_worker_close(pv_worker* worker) {
     for (uint32_t half = 0; worker->blocks && half < worker->slab->num_buffers; half++) {
         pv_block* block = &worker->blocks[half];
         if (!block->state) continue;
-        if (worker->ready) worker->type->close(block);
+        worker->type->close(block);
         free(block->state);
     }
     free(worker->blocks);
@@ -193,8 +199,9 @@ static int reset_block(pv_worker* worker, pv_block* block, int masked, int seede
 }
 
 static int step_block(pv_worker* worker, pv_block* block) {
-    int code = worker->type->step(block);
     int ours = worker->slab->autoreset == PV_SAME_STEP && !(worker->type->flags & PV_OWN_AUTORESET);
+    if (ours) pv_autoreset_begin(block);
+    int code = worker->type->step(block);
     return !code && ours ? pv_autoreset_finished(worker->type, block, worker->scratch) : code;
 }
 

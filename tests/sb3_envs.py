@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import gymnasium
@@ -25,8 +26,13 @@ class Counter(gymnasium.Env[np.ndarray, int]):
         return np.zeros(1, np.float32), {}
 
     def step(self, action: int) -> Any:
+        if self.length < 0:
+            raise ZeroDivisionError("the counter counts nothing")
         self.at += 1
         return np.full(1, self.at, np.float32), 0.1 * self.at, self.at == self.length, False, {"depth": 10 * self.at}
+
+    def loaded(self, modules: set[str]) -> set[str]:
+        return modules & set(sys.modules)
 
     def paint(self, colour: str, coats: int = 1) -> str:
         return f"{colour} x {coats}"
@@ -75,3 +81,9 @@ class Rich(gymnasium.Env[dict[str, Any], np.ndarray]):
             raise KeyError(f"{coats} coats")
         self.colour = colour
         return f"{colour} x {coats}"
+
+
+class Deep(Counter):
+    """A Dict inside a Dict."""
+
+    observation_space = spaces.Dict({"a": spaces.Dict({"b": spaces.Box(0, 1, (1,))})})  # type: ignore[assignment]

@@ -215,16 +215,25 @@ static int start_slot(drive_turn* turn) {
     return PV_OK;
 }
 
-// Same-step autoreset of `count` rows: keeps the last observations aside, starts anew, and puts rewards and flags of the last
-// step back. Rows are counted once a turn, so the counters stay as they are.
+// Keeps the last observations of the scene's agents that are done.
+static void keep_observations(const drive_turn* turn) {
+    const pv_rows* rows = &turn->block->rows[0];
+    uint64_t first = turn->first_row + turn->slot->row, bytes = rows->observation_bytes;
+    for (uint64_t row = first; row < first + turn->slot->count; row++) {
+        if (rows->terminals[row] || rows->truncations[row])
+            memcpy(rows->final_observations + row * bytes, rows->observations + row * bytes, bytes);
+    }
+}
+
+// Same-step autoreset of `count` rows: starts anew, and puts rewards and flags of the last step back. Rows are counted once a
+// turn, so the counters stay as they are.
 static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(drive_turn* turn)) {
     float rewards[DRIVE_MAX_AGENTS];
     uint8_t terminals[DRIVE_MAX_AGENTS], truncations[DRIVE_MAX_AGENTS];
     uint64_t counters[PV_COUNTERS];
     const pv_rows* rows = &turn->block->rows[0];
-    uint64_t at = turn->first_row + row, stride = rows->observation_bytes;
+    uint64_t at = turn->first_row + row;
     memcpy(counters, turn->block->counters, sizeof counters);
-    memcpy(rows->final_observations + at * stride, rows->observations + at * stride, count * stride);
     memcpy(rewards, rows->rewards + at, count * sizeof(float));
     memcpy(terminals, rows->terminals + at, count);
     memcpy(truncations, rows->truncations + at, count);
@@ -262,7 +271,8 @@ static int step_env(pv_block* block, uint32_t env) {
         }
         drive_slot_advance(&turn);
         if (last) drive_slot_cut(&turn);
-        else if (same_step && turn.slot->over) restart(&turn, turn.slot->row, turn.slot->count, start_slot);
+        if (same_step) keep_observations(&turn);
+        if (same_step && !last && turn.slot->over) restart(&turn, turn.slot->row, turn.slot->count, start_slot);
     }
     count_padding(&turn);
     turn.state->over = (uint32_t)(last && !same_step);

@@ -1,0 +1,361 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""C envs as PettingZoo parallel envs: one env in this process, dicts by agent name. Runs in the learner.
+
+    env = puffervec.pettingzoo.parallel_env("tag_grid", num_taggers=4)
+    observations, infos = env.reset(seed=0)
+    while env.agents:
+        actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+        observations, rewards, terminations, truncations, infos = env.step(actions)
+
+An agent is a row of the C env. It is in `agents` from the reset (or the step at which the env first gives it a row) until the
+step that ends its episode, and does not come back before the next reset: where rows restart by themselves (the scenes of
+`drive`), the later episodes are not shown. For many copies at full speed use `puffervec.make`, which steps thousands of rows.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from puffervec import backends
+from puffervec.errors import ActionError, CallOrderError, ConfigError, MissingExtraError
+from puffervec.native import NativeEnv
+from puffervec.slab import RECORD_DTYPE, GroupRows
+from puffervec.vector import VectorEnv
+
+try:
+    import pettingzoo
+except ImportError as _error:
+    raise MissingExtraError("parallel envs need pettingzoo: pip install 'puffervec[pettingzoo]'") from _error
+
+# What the agent types of an env are called, by the byte in `agent_types`. Other envs' agents are called after their group.
+AGENT_TYPE_NAMES: dict[str, tuple[str, ...]] = {"tag_grid": ("tagger", "runner")}
+
+Observations = dict[str, Any]
+Infos = dict[str, dict[str, Any]]
+
+
+@dataclass
+class _Seats:
+    """The agents of one group: row i of `rows` belongs to `names[i]`.
+
+    shown: (agents,) bool, the row held the agent in the last result. finished: (agents,) bool, its episode is over.
+    """
+
+    rows: GroupRows
+    names: list[str]
+    shown: np.ndarray
+    finished: np.ndarray
+
+    @property
+    def alive(self) -> np.ndarray:
+        """(agents,) bool: has a row and acts in the next step."""
+        alive: np.ndarray = self.shown & ~self.finished
+        return alive
+
+
+class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo has no type information
+    """One C env as a `pettingzoo.ParallelEnv`. Made by `parallel_env`.
+
+    Args:
+        env: a name from `puffervec.envs`, or a NativeEnv.
+        settings: of the env: a mapping, or its config dataclass.
+        render_mode: None, or "rgb_array" where the env has a renderer (`metadata["render_modes"]`).
+
+    Attributes:
+        possible_agents: all agent names, fixed: "tagger_0", ..., "runner_0" for tag_grid, "agent_0", ... for drive; for other
+            envs the singular of the group's name and a number.
+        agents: those that act in the next step, in the order of possible_agents.
+        state_space: of `state()`. episodes: structured array, what the C env recorded of episodes that ended in the last step.
+        vec: the vector env beneath (one env, backend serial), for `peek`, `counters`, `save` and `load`.
+
+    Infos: {} per agent, or {"action_mask": (choices,) int8} where the agent's group has action masks, 1 for allowed, as
+        `space.sample(mask)` takes it.
+    Options of `reset`: {"task": i} picks what the episode is about (a scene of drive, a start layout of tag_grid); without it
+        the env draws. Other keys are ignored.
+
+    Raises:
+        ConfigError: an unknown env or setting, or a render mode that the env does not have.
+    """
+
+    def __init__(
+        self, env: str | NativeEnv, settings: Mapping[str, Any] | Any | None = None, render_mode: str | None = None
+    ) -> None:
+        self.vec: VectorEnv = backends.make(
+            env, None, settings, backend="serial", num_envs=1, seed=None, strict=True, autoreset_mode="disabled"
+        )
+        name = self.vec.env.name
+        modes = ["rgb_array"] if name in _RECORDERS else []
+        if render_mode is not None and render_mode not in modes:
+            raise ConfigError(f"render_mode is {render_mode!r}: {name} has {', '.join(modes) or 'none'}, or use None")
+        self.metadata = {"name": f"puffervec/{name}", "render_modes": modes, "is_parallelizable": True}
+        self.render_mode = render_mode
+        self._recorder = _RECORDERS[name](self.vec) if render_mode is not None else None
+        self.vec.reset()  # only then do the rows tell the agents' types
+        self._seats = _take_seats(self.vec)
+        self._seeded = False
+        self.possible_agents: list[str] = [agent for seats in self._seats.values() for agent in seats.names]
+        self.agents: list[str] = []
+        self._no_episodes = np.zeros(0, RECORD_DTYPE)
+        self.episodes = self._no_episodes
+        self._make_spaces()
+
+    def _make_spaces(self) -> None:
+        self.observation_spaces: dict[str, spaces.Space[Any]] = {}
+        self.action_spaces: dict[str, spaces.Space[Any]] = {}
+        for seats in self._seats.values():
+            for agent in seats.names:  # one object per agent, so that each can be seeded by itself
+                self.observation_spaces[agent] = seats.rows.spec.observation_space
+                self.action_spaces[agent] = seats.rows.spec.action_space
+        fields = [field for field in self.vec.spec.state_fields for _ in range(field.size)]
+        wide = [field.dtype.itemsize == 8 for field in fields]  # seeds and counters: any number
+        low = np.where(wide, -np.inf, [field.low for field in fields])
+        high = np.where(wide, np.inf, [field.high for field in fields])
+        self.state_space = spaces.Box(low, high, low.shape, np.float64)
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of an agent's observations, always the same object. Raises ConfigError for an unknown agent."""
+        return self._space(self.observation_spaces, agent)
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of an agent's actions, always the same object. Raises ConfigError for an unknown agent."""
+        return self._space(self.action_spaces, agent)
+
+    def _space(self, found: Mapping[str, spaces.Space[Any]], agent: str) -> spaces.Space[Any]:
+        if agent not in found:
+            raise ConfigError(f"no agent is called {agent!r}: the agents are {_some(self.possible_agents)}")
+        return found[agent]
+
+    # ---- the loop -----------------------------------------------------------------------------------------------------
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Observations, Infos]:
+        """Begin an episode.
+
+        Args:
+            seed: of the env. None: a random one at the first reset; later the env keeps its seed and begins its next episode.
+            options: {"task": i}, see the class.
+
+        Returns:
+            (observations, infos) by agent: copies, (F,) arrays or dicts of arrays by field.
+
+        Raises:
+            ConfigError: an unusable seed or task. WorkerError: the env refused the task.
+        """
+        if seed is None and not self._seeded:
+            seed = int.from_bytes(os.urandom(6), "little")
+        task = (options or {}).get("task", -1)
+        self.vec.set_tasks([0], [task])
+        self.vec.reset(seed=seed)
+        self._seeded = True
+        for seats in self._seats.values():
+            seats.finished[:] = False
+        self.episodes = self._no_episodes
+        self._look()
+        if self._recorder is not None:
+            self._recorder.begin()
+        return self._observations(), self._infos()
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
+        """Step all agents at once.
+
+        Args:
+            actions: one per agent in `agents`. Those of agents that are not in `agents` now are ignored.
+
+        Returns:
+            (observations, rewards, terminations, truncations, infos) by agent, for all that acted: the last observation of
+            those whose episode ended with this step is among them. Copies.
+
+        Raises:
+            CallOrderError: before the first reset, or no agent is left. ActionError: an action is missing, of the wrong kind
+            or out of range, or an agent is unknown; nothing was stepped. ClosedError. WorkerError: the env failed.
+        """
+        if not self.agents:
+            raise CallOrderError("step: no agent is alive: call reset")
+        self.vec.send(self._rows_of(actions))
+        infos = self.vec.recv()[4]
+        self.episodes = infos.episodes if infos else self._no_episodes
+        self._look()
+        rewards: dict[str, float] = {}
+        terminations: dict[str, bool] = {}
+        truncations: dict[str, bool] = {}
+        for seats in self._seats.values():
+            names = seats.names
+            chosen = np.flatnonzero(seats.shown).tolist()
+            for target, array in ((rewards, seats.rows.rewards), (terminations, seats.rows.terminals),
+                                  (truncations, seats.rows.truncations)):  # fmt: skip
+                values = array.tolist()
+                target.update({names[i]: values[i] for i in chosen})
+        if self._recorder is not None:
+            self._recorder.add()
+        return self._observations(), rewards, terminations, truncations, self._infos()
+
+    def _look(self) -> None:
+        """Note who has a row now, who has finished, and who acts next."""
+        self.agents = []
+        for seats in self._seats.values():
+            rows = seats.rows
+            np.logical_and(rows.masks, ~seats.finished, out=seats.shown)
+            seats.finished |= seats.shown & (rows.terminals | rows.truncations)
+            self.agents += [seats.names[i] for i in np.flatnonzero(seats.alive)]
+
+    def _rows_of(self, actions: Mapping[str, Any]) -> Any:
+        """Return the actions as the vector env takes them; rows without an acting agent get zeros."""
+        missing = [agent for agent in self.agents if agent not in actions]
+        unknown = [agent for agent in actions if agent not in self.action_spaces]
+        if missing or unknown:
+            found = f"miss {_some(missing)}" if missing else f"name {_some(unknown)}, which is not in possible_agents"
+            raise ActionError(f"actions {found}: give one for each of env.agents ({_some(self.agents)})")
+        found_rows: dict[str, Any] = {}
+        for group, seats in self._seats.items():
+            idle = np.zeros(seats.rows.actions.shape[1:], seats.rows.actions.dtype)
+            alive = seats.alive
+            found_rows[group] = [actions[agent] if alive[i] else idle for i, agent in enumerate(seats.names)]
+        return found_rows if len(found_rows) > 1 else next(iter(found_rows.values()))
+
+    def _observations(self) -> Observations:
+        found: Observations = {}
+        for seats in self._seats.values():
+            chosen = np.flatnonzero(seats.shown).tolist()
+            rows = seats.rows.observations
+            if isinstance(rows, Mapping):
+                fields = {name: array.copy() for name, array in rows.items()}
+                found.update({seats.names[i]: {name: array[i] for name, array in fields.items()} for i in chosen})
+            else:
+                copied = rows.copy()
+                found.update({seats.names[i]: copied[i] for i in chosen})
+        return found
+
+    def _infos(self) -> Infos:
+        found: Infos = {}
+        for seats in self._seats.values():
+            masks = seats.rows.action_masks
+            allowed = None if masks is None else masks.astype(np.int8)
+            for i in np.flatnonzero(seats.shown).tolist():
+                found[seats.names[i]] = {} if allowed is None else {"action_mask": allowed[i]}
+        return found
+
+    # ---- beside the loop ----------------------------------------------------------------------------------------------
+
+    def state(self) -> np.ndarray:
+        """Return the whole env's state as one (n,) float64 vector: the readable fields of `vec.spec.state_fields`, flattened.
+
+        Raises:
+            CallOrderError: before the first reset. ClosedError.
+        """
+        if not self._seeded:
+            raise CallOrderError("state: call reset first")
+        return np.concatenate([np.asarray(value, np.float64).reshape(-1) for value in self.vec.peek(0).values()])
+
+    def render(self) -> np.ndarray | None:
+        """Return the episode so far as an (H, W, 3) uint8 picture, or None with render_mode=None.
+
+        For drive: the first scene of the env with the paths driven since the reset. The picture shows all that the cars did and
+        aim at, so its height may change from step to step.
+
+        Raises:
+            CallOrderError: before the first reset. MissingExtraError: matplotlib is not installed.
+        """
+        return None if self._recorder is None else self._recorder.picture()
+
+    def close(self) -> None:
+        """Release the env. May be called any number of times."""
+        self.vec.close()
+
+
+def parallel_env(name: str | NativeEnv, *, render_mode: str | None = None, **settings: Any) -> ParallelEnv:
+    """Make a C env as a PettingZoo parallel env.
+
+    Args:
+        name: "tag_grid", "drive", another name from `puffervec.envs`, or a NativeEnv.
+        render_mode: None, or "rgb_array" for drive.
+        settings: of the env, as in its config dataclass (checked there; unknown ones raise).
+
+    Raises:
+        ConfigError: see ParallelEnv.
+
+    >>> env = parallel_env("tag_grid", num_taggers=2)
+    >>> env.possible_agents
+    ['tagger_0', 'tagger_1', 'runner_0']
+    >>> observations, infos = env.reset(seed=0)
+    >>> observations["runner_0"].shape
+    (13,)
+    """
+    return ParallelEnv(name, settings, render_mode)
+
+
+def _take_seats(vec: VectorEnv) -> dict[str, _Seats]:
+    """Name the rows of each group: by agent type where the env's types have names, else by group."""
+    type_names = AGENT_TYPE_NAMES.get(vec.env.name)
+    counts: dict[str, int] = {}
+    found = {}
+    for group, rows in vec.halves[0].groups.items():
+        names = []
+        for agent_type in rows.agent_types.tolist():
+            kind = type_names[agent_type] if type_names else group.removesuffix("s")
+            names.append(f"{kind}_{counts.setdefault(kind, 0)}")
+            counts[kind] += 1
+        nobody = np.zeros(rows.rows, np.bool_)
+        found[group] = _Seats(rows, names, nobody, nobody.copy())
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few names for a message."""
+    return ", ".join(map(repr, names[:4])) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+class _DriveRecorder:
+    """Notes the poses of the first scene of a drive env step by step, and draws them (drive_env.render)."""
+
+    def __init__(self, vec: VectorEnv) -> None:
+        from drive_env.prepare import prepare_scenes
+        from drive_env.render import require_matplotlib
+
+        require_matplotlib()
+        self._vec = vec
+        self._scenes = prepare_scenes(vec.config).scenes
+        self._states: list[dict[str, np.ndarray]] = []
+        self._scene = -1
+
+    def begin(self) -> None:
+        """Forget the last episode and note the first frame of this one."""
+        self._states = []
+        self.add()
+        self._scene = int(self._vec.peek(0)["slot_scene"][0])
+
+    def add(self) -> None:
+        """Note the newest frame, unless the scene has ended or started again."""
+        state = self._vec.peek(0)
+        if int(state["slot_clock"][0]) == len(self._states):
+            own = state["slot"] == 0
+            self._states.append({name: value[own] for name, value in state.items() if value.shape == own.shape})
+
+    def picture(self) -> np.ndarray:
+        """Return (H, W, 3) uint8."""
+        from matplotlib.image import imread
+
+        from drive_env.recording import roads_of, tracks_of
+        from drive_env.render import draw_png
+
+        if not self._states:
+            raise CallOrderError("render: call reset first")
+        head, arrays = self._scenes.scene(self._scene)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "frame.png"
+            tracks = tracks_of(self._states, head, arrays)
+            draw_png(path, self._scenes.names[self._scene], roads_of(arrays, head["segment_count"]), tracks)
+            shares = np.asarray(imread(path))  # (H, W, 4) float32 in [0, 1]
+        return np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)
+
+
+_RECORDERS = {"drive": _DriveRecorder}
