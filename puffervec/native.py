@@ -48,6 +48,7 @@ class NativeEnv:
         evaluate: "module:function" that `puffer-train eval` calls, or None.
         library: where the C table is, for a type that is not in the core: the dotted name of an extension module
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
+        agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
     """
 
     name: str
@@ -55,6 +56,7 @@ class NativeEnv:
     build: Callable[[Any], EnvData]
     evaluate: str | None = None
     library: str | None = None
+    agent_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Compare the dataclass with the C struct."""

@@ -36,9 +36,6 @@ try:
 except ImportError as _error:
     raise MissingExtraError("parallel envs need pettingzoo: pip install 'puffervec[pettingzoo]'") from _error
 
-# What the agent types of an env are called, by the byte in `agent_types`. Other envs' agents are called after their group.
-AGENT_TYPE_NAMES: dict[str, tuple[str, ...]] = {"tag_grid": ("tagger", "runner")}
-
 Observations = dict[str, Any]
 Infos = dict[str, dict[str, Any]]
 
@@ -295,7 +292,7 @@ def parallel_env(name: str | NativeEnv, *, render_mode: str | None = None, **set
 
 def _take_seats(vec: VectorEnv) -> dict[str, _Seats]:
     """Name the rows of each group: by agent type where the env's types have names, else by group."""
-    type_names = AGENT_TYPE_NAMES.get(vec.env.name)
+    type_names = vec.env.agent_types if isinstance(vec.env, NativeEnv) else ()  # others are called after their group
     counts: dict[str, int] = {}
     found = {}
     for group, rows in vec.halves[0].groups.items():

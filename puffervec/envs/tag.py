@@ -71,4 +71,4 @@ def _build(config: TagGridConfig) -> EnvData:
     return EnvData(params={"start_x": start_x, "start_y": start_y})
 
 
-ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build)
+ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build, agent_types=("tagger", "runner"))
