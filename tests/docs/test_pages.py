@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""tests/docs/pages.py: blocks, line numbers and figures of a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs import pages
+
+PAGE = """\
+Two blocks, and a command.
+
+```python
+x = 1,234
+print(x, "in 2.5 ms")
+```
+
+```text
+old
+```
+
+```bash
+false
+```
+
+```python
+print(x[0] / 0)
+```
+"""
+
+
+def test_blocks_and_what_they_print() -> None:
+    assert [block.info for block in pages.blocks(PAGE)] == ["python", "text", "bash", "python"]
+    (first, shown), (second, none) = pages.examples(PAGE)
+    assert first.text.startswith("x = 1,234") and second.text == "print(x[0] / 0)\n"
+    assert shown is not None and shown.text == "old\n" and none is None
+
+
+def test_a_traceback_leads_to_the_line_of_the_page(tmp_path: Path) -> None:
+    line = PAGE.splitlines().index("print(x[0] / 0)") + 1
+    with pytest.raises(AssertionError, match=rf"line {line}, in <module>[\s\S]*ZeroDivisionError"):
+        pages.printed(PAGE, tmp_path)
+    assert pages.printed(PAGE.replace(" / 0", ""), tmp_path) == ["(1, 234) in 2.5 ms\n", "1\n"]
+
+
+def test_medians_go_into_the_page() -> None:
+    runs = [[f"{a:,} at {b:4.1f} us, (1, 2)\n", ""] for a, b in ((999, 1.5), (2000, 22.5), (1500, 9.0))]
+    changed = pages.with_medians(PAGE, runs)
+    assert changed == PAGE.replace("old\n", "1,500 at  9.0 us, (1, 2)\n")
+
+
+def test_words_leave_figures_out() -> None:
+    assert pages.words("a 1,234.5 us\n(3, -2) x4") == [["a", "#", "us"], ["(#,", "#)", "x4"]]
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("[a](page.md#x) [b](none.md) [c](https://example.org)")
+    assert pages.missing_links(page) == ["none.md"]
+    here = "tests/docs/test_pages.py"
+    text = f"`{here}` `{here}::test_words_leave_figures_out` `{here}::test_none` `tests/none.py`"
+    assert pages.missing_tests(text) == [f"{here}::test_none", "tests/none.py"]
+
+
+def test_the_index_lists_all_pages_and_examples() -> None:
+    index = pages.ROOT / "docs" / "README.md"
+    assert pages.missing_links(index) == []
+    text = index.read_text(encoding="utf-8")
+    unlisted = [
+        path.name
+        for folder, endings in (("docs", (".md", ".ipynb")), ("examples", (".py",)))
+        for path in (pages.ROOT / folder).iterdir()
+        if path.suffix in endings and path != index and f"{path.name})" not in text
+    ]
+    assert unlisted == []
