@@ -1,0 +1,358 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The same envs through Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL, Tianshou and puffervec, side by side.
+
+    python bench/peers.py                                     all workloads
+    python bench/peers.py --workloads cartpole,cartpole_c
+    python bench/peers.py --pufferlib-python ~/puffer/bin/python
+    python bench/peers.py --quick                             does everything run? The figures mean nothing.
+
+Every sample is a fresh process that makes the vector env, warms up, takes turns without a policy and counts env-steps. All use
+next-step autoreset, where the row after a done row is only a reset; as not every library has it (SB3 resets within the step),
+such rows are not counted for anybody, but the time of resetting is. Libraries run with their default settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.common import Figure
+from bench.rivals import sample, scenarios
+from bench.rivals.runner import Job
+from bench.rivals.scenarios import Scenario, Variant
+from puffervec.cores import usable_cores
+from puffervec.errors import ConfigError, PuffervecError
+
+SAMPLE_LIMIT_S = 120.0
+PACKAGES = ("gymnasium", "stable-baselines3", "envpool", "ale-py", "minigrid", "mujoco", "torchrl", "tianshou")
+QUICK = {"seconds": 0.05, "warmup": 0.02, "repeats": 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of a table. skipped: why there are no figures; then they are None. best_peer: ratio to the fastest peer."""
+
+    scenario: str
+    label: str
+    kind: str
+    library: str
+    num_envs: int
+    settings: Mapping[str, Any]
+    env_steps_per_s: Figure | None = None
+    rows_per_turn: float | None = None
+    best_peer: Figure | None = None
+    skipped: str = ""
+    versions: Mapping[str, str] | None = None
+
+    @property
+    def ours(self) -> bool:
+        return self.library == scenarios.OURS
+
+    @property
+    def speed(self) -> float:
+        return self.env_steps_per_s.median if self.env_steps_per_s is not None else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A promise and what came of it. ratio: over / under, repeat by repeat."""
+
+    text: str
+    over: str
+    under: str
+    wanted: float
+    ratio: Figure
+
+    @property
+    def met(self) -> bool:
+        return self.ratio.median >= self.wanted
+
+
+# ---- samples -----------------------------------------------------------------------------------------------
+
+
+class Sampler:
+    """Takes samples in fresh processes and remembers which libraries cannot run."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._folder = tempfile.TemporaryDirectory()  # some libraries leave files where they run
+        self.skipped: dict[str, str] = {}  # by label
+
+    def close(self) -> None:
+        """Remove what the libraries left."""
+        self._folder.cleanup()
+
+    def take(self, variant: Variant) -> dict[str, Any] | None:
+        """Return what sample.py found, or None where the library cannot run, now or earlier.
+
+        Raises:
+            ConfigError: puffervec itself failed.
+        """
+        if variant.label in self.skipped:
+            return None
+        options = self._options
+        job = dataclasses.replace(variant.job, seconds=options.seconds, warmup_s=options.warmup)
+        found = self._run(job)
+        if "missing" not in found:
+            return found
+        if variant.ours:
+            raise ConfigError(f"{variant.label} failed: {found['missing']}")
+        self.skipped[variant.label] = str(found["missing"])
+        return None
+
+    def _run(self, job: Job) -> dict[str, Any]:
+        other = self._options.pufferlib_python if job.library == "pufferlib_vec" else None
+        command = [other or sys.executable, *sample.arguments_of(job)]
+        folder = Path(self._folder.name)
+        # Files, not pipes: a worker that outlives its sample would keep a pipe open.
+        with (folder / "output").open("w+") as output, (folder / "errors").open("w+") as errors:
+            process = subprocess.Popen(
+                command, stdout=output, stderr=errors, cwd=folder, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(common.ROOT)},
+            )  # fmt: skip
+            try:
+                process.wait(timeout=SAMPLE_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                return {"missing": f"no answer in {SAMPLE_LIMIT_S:g} s"}
+            finally:
+                _end_group(process)
+            lines, trouble = _lines(output), _lines(errors)
+        if process.returncode or not lines:
+            return {"missing": f"exit status {process.returncode}: {trouble[-1] if trouble else 'no message'}"}
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+
+
+def _lines(file: TextIO) -> list[str]:
+    file.seek(0)
+    return file.read().strip().splitlines()
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End what a sample has left running. It has a session of its own, so nobody else is hit."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()
+
+
+def run(scenario: Scenario, options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[Row], float]:
+    """Measure a scenario's variants in turns. Returns its rows, and the share of the machine that others took."""
+    sampler = Sampler(options)
+    variants = {variant.label: (lambda v=variant: sampler.take(v)) for variant in scenario.variants}
+    try:
+        runs = common.interleave(variants, options.repeats, lambda text: note(f"{scenario.name}: {text}"), options.attempts)
+    finally:
+        sampler.close()
+    rows = [
+        _row(scenario, variant, runs.results[variant.label], sampler.skipped.get(variant.label, ""))
+        for variant in scenario.variants
+    ]
+    peer = best([row for row in rows if not row.ours])
+    if peer is not None and peer.env_steps_per_s is not None:
+        under = peer.env_steps_per_s.samples
+        rows = [_against(row, under) for row in rows]
+    return rows, runs.foreign
+
+
+def _against(row: Row, peer: Sequence[float]) -> Row:
+    if row.env_steps_per_s is None:
+        return row
+    return dataclasses.replace(row, best_peer=common.ratio(row.env_steps_per_s.samples, peer))
+
+
+def _row(scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] | None], skipped: str) -> Row:
+    job = variant.job
+    row = Row(scenario.name, variant.label, variant.kind, job.library, job.num_envs, job.settings, skipped=skipped)
+    kept = [result for result in results if result is not None]
+    if skipped:
+        return row
+    return dataclasses.replace(
+        row,
+        env_steps_per_s=common.figure(result["env_steps"] / result["seconds"] for result in kept),
+        rows_per_turn=kept[0]["rows"] / kept[0]["turns"],
+        versions=kept[0]["versions"],
+    )
+
+
+# ---- what comes of it --------------------------------------------------------------------------------------
+
+
+def best(rows: Sequence[Row]) -> Row | None:
+    """Return the fastest of the rows that have figures."""
+    return max((row for row in rows if row.env_steps_per_s is not None), key=lambda row: row.speed, default=None)
+
+
+def losses(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each peer that is faster than the fastest puffervec variant of its kind in a scenario."""
+    lines = []
+    for peer in rows:
+        ours = best([row for row in rows if row.ours and row.scenario == peer.scenario and row.kind == peer.kind])
+        if peer.ours or peer.env_steps_per_s is None or ours is None or ours.env_steps_per_s is None:
+            continue
+        ratio = common.ratio(ours.env_steps_per_s.samples, peer.env_steps_per_s.samples)
+        if ratio.median < 1:
+            lines.append(
+                f"puffervec is slower than {peer.label} on {peer.scenario} ({peer.kind}): {ours.label} reaches "
+                f"{ratio.median:.2f}x ±{100 * ratio.spread:.0f}%"
+            )
+    return lines
+
+
+def targets(rows: Sequence[Row]) -> list[Target]:
+    """Return the promises that these rows can answer, with what came of them."""
+    found = []
+    light = {row.label: row for row in rows if row.scenario == "cartpole x64"}
+    one, two = scenarios.workers_label(1), scenarios.workers_label(2)
+    wanted = [
+        ("CartPole-v1 in Python: one worker against a plain loop over one env", one, scenarios.LOOP, 0.9),
+        ("CartPole-v1 in Python: two workers against one", two, one, 1.6),
+        *(
+            (f"CartPole-v1 in Python: {n} workers against Gymnasium sync", scenarios.workers_label(n), scenarios.GYM_SYNC, 1.0)
+            for n in (4, 8)
+        ),
+    ]
+    for text, over, under, least in wanted:
+        if over in light and under in light:
+            found.append(_target(text, light[over], light[under], least))
+    native = [row for row in rows if row.scenario == "cartpole_c"]
+    ours = best([row for row in native if row.ours])
+    pool = best([row for row in native if row.library == "envpool_vec"])
+    if ours is not None and pool is not None:
+        found.append(_target("CartPole in C against EnvPool's, the best of each", ours, pool, 10.0))
+    return [target for target in found if target is not None]
+
+
+def _target(text: str, over: Row, under: Row, wanted: float) -> Target | None:
+    if over.env_steps_per_s is None or under.env_steps_per_s is None:
+        return None
+    ratio = common.ratio(over.env_steps_per_s.samples, under.env_steps_per_s.samples)
+    return Target(text, over.label, under.label, wanted, ratio)
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def show(scenario: Scenario, rows: Sequence[Row]) -> None:
+    """Print the table of a scenario: variants by kind, the slowest first."""
+    kinds = list(dict.fromkeys(row.kind for row in rows))
+    cells = [
+        (row.label, row.kind, str(row.num_envs), str(row.env_steps_per_s or "skipped"), _us(row), _times(row.best_peer))
+        for row in sorted(rows, key=lambda row: (kinds.index(row.kind), row.speed))
+    ]
+    notes = [scenario.note, *(f"skipped: {row.label}: {row.skipped}" for row in rows if row.skipped)]
+    columns = ("variant", "kind", "envs", "env-steps/s", "us/env-step", "x best peer")
+    common.print_table(f"{scenario.name}: median ± half the distance of the quartiles", columns, cells, notes)
+
+
+def _us(row: Row) -> str:
+    return common.number(1e6 / row.speed) if row.speed else "-"
+
+
+def _times(figure: Figure | None) -> str:
+    return "-" if figure is None else f"{figure.median:.2f} ±{100 * figure.spread:.0f}%"
+
+
+def show_verdict(rows: Sequence[Row]) -> None:
+    """Print where puffervec loses, and the targets."""
+    print("\n".join(losses(rows)) or "puffervec is slower than no peer of the same kind")
+    for target in targets(rows):
+        word = "met" if target.met else "MISSED"
+        print(
+            f"target {word}: {target.text}: {_times(target.ratio)}, wanted {target.wanted:g} ({target.over} / {target.under})"
+        )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command's flags."""
+    words = list(dict.fromkeys(scenario.word for scenario in scenarios.scenarios(usable_cores())))
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--workloads", default=",".join(words), help="comma-separated, of: %(default)s")
+    flags.add_argument("--variants", help="comma-separated words; only variants whose label contains one of them are run")
+    flags.add_argument("--quick", action="store_true", help=f"one short sample each: {QUICK}")
+    flags.add_argument("--warmup", type=float, default=0.15, help="seconds before each sample (default: %(default)s)")
+    flags.add_argument("--pufferlib-python", help="an interpreter that has PufferLib, NumPy 1 and Gymnasium 0.29")
+    common.add_flags(flags, "peers", 0.4)
+    flags.add_argument("--out", dest="json", type=Path, help="the same as --json")
+    return flags
+
+
+def choose(options: argparse.Namespace) -> list[Scenario]:
+    """Return the scenarios that were asked for. Raises ConfigError for an unusable flag, or where nothing is left."""
+    if options.pufferlib_python and shutil.which(options.pufferlib_python) is None:
+        raise ConfigError(f"--pufferlib-python is {options.pufferlib_python!r}: no such program")
+    among, words = scenarios.scenarios(usable_cores()), options.workloads.split(",")
+    known = {scenario.word for scenario in among}
+    for word in words:
+        if word not in known:
+            raise ConfigError(f"no workload is called {word!r}: use {', '.join(sorted(known))}")
+    parts = options.variants.split(",") if options.variants else [""]
+    found = []
+    for scenario in among:
+        kept = tuple(v for v in scenario.variants if any(part in v.label for part in parts))
+        if scenario.word in words and kept:
+            found.append(dataclasses.replace(scenario, variants=kept))
+    if not found:
+        raise ConfigError(f"no variant's label contains {options.variants!r}: see the first column of the tables")
+    return found
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input or a failure of puffervec's own."""
+    options = parser().parse_args(arguments)
+    if options.quick:
+        vars(options).update(QUICK)
+    facts, progress = common.machine(), common.Progress()
+    facts["versions"] = {**facts["versions"], **_versions()}
+    rows: list[Row] = []
+    foreign = 0.0
+    try:
+        for scenario in choose(options):
+            found, share = run(scenario, options, progress)
+            progress.clear()
+            show(scenario, found)
+            rows, foreign = rows + found, max(foreign, share)
+    except PuffervecError as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    show_verdict(rows)
+    results = {
+        "rows": [dataclasses.asdict(row) for row in rows],
+        "slower_than": losses(rows),
+        "targets": [{**dataclasses.asdict(target), "met": target.met} for target in targets(rows)],
+    }
+    common.finish("peers", options, facts, foreign, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Takes one sample in a fresh process. Started by bench/peers.py; prints one line of JSON.
+
+python -m bench.rivals.sample '{"library": "gymnasium_vec", "workload": "cartpole", "num_envs": 64}'
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import platform
+import sys
+import time
+import warnings
+from typing import Any
+
+from bench.rivals.runner import Job, Missing, Runner
+
+FIRST_TURNS = 4
+ENOUGH = 0.8  # of the seconds asked for
+
+
+def _warm_up(runner: Runner, seconds: float) -> float:
+    """Take turns for about `seconds` and return the seconds of one."""
+    turns, begin = FIRST_TURNS, time.perf_counter()
+    while True:
+        since = time.perf_counter()
+        runner.run(turns)
+        now = time.perf_counter()
+        if now - begin >= seconds:
+            return (now - since) / turns
+        turns = max(turns, min(2 * turns, int(turns * seconds / max(1e-9, now - since) / 2)))
+
+
+def _timed(runner: Runner, seconds: float, turn_s: float) -> dict[str, Any]:
+    """Take turns for about `seconds`. turn_s: what one is expected to take; where it was wrong, more turns are added."""
+    turns = rows = resets = 0
+    taken = 0.0
+    while taken < ENOUGH * seconds:
+        more = max(2, round((seconds - taken) / turn_s))
+        begin = time.perf_counter()
+        count = runner.run(more)
+        taken += time.perf_counter() - begin
+        turns, rows, resets = turns + more, rows + count.rows, resets + count.resets
+        turn_s = taken / turns
+    return {"rows": rows, "env_steps": rows - resets, "turns": turns, "seconds": taken}
+
+
+def _versions() -> dict[str, str]:
+    """Return what a figure depends on and may differ from one interpreter to another."""
+    import gymnasium
+    import numpy
+
+    return {"python": platform.python_version(), "numpy": numpy.__version__, "gymnasium": gymnasium.__version__}
+
+
+def take(job: Job) -> dict[str, Any]:
+    """Return {"rows", "env_steps", "turns", "seconds", "versions"}; or {"missing": why} where the library cannot do it."""
+    try:
+        runner: Runner = importlib.import_module(f"bench.rivals.{job.library}").open_runner(job)
+    except (ImportError, Missing) as reason:
+        return {"missing": str(reason)}
+    try:
+        return _timed(runner, job.seconds, _warm_up(runner, job.warmup_s)) | {"versions": _versions()}
+    finally:
+        runner.close()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command and return its exit status."""
+    warnings.simplefilter("ignore")  # of the libraries, about each other
+    print(json.dumps(take(Job(**json.loads(arguments[0])))))
+    return 0
+
+
+def arguments_of(job: Job) -> list[str]:
+    """Return the arguments of an interpreter that takes this sample."""
+    return ["-m", "bench.rivals.sample", json.dumps(dataclasses.asdict(job))]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""bench/peers.py: tables, skipped libraries, where puffervec loses, targets. No figure is judged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import common, peers
+from bench.rivals import scenarios
+from bench.rivals.runner import Job
+from bench.rivals.scenarios import IN_PROCESS, NATIVE, OURS, WORKERS
+
+
+def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    path = tmp_path / "out.json"
+    assert peers.main(["--quick", "--out", str(path), *arguments]) == 0
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    false = tmp_path / "python"
+    false.write_text("#!/bin/sh\necho no such thing >&2\nexit 3\n")
+    false.chmod(0o755)
+    labels = "plain loop,Gymnasium sync,puffervec serial,PufferLib serial"
+    document = _run(tmp_path, "--workloads", "noop", "--variants", labels, "--pufferlib-python", str(false))
+    rows = {row["label"]: row for row in document["results"]["rows"]}
+    assert set(rows) == {scenarios.LOOP, "Gymnasium sync", "puffervec serial", "PufferLib serial"}
+    for label in ("Gymnasium sync", "puffervec serial", "plain loop, 1 env"):
+        row = rows[label]
+        assert row["env_steps_per_s"]["median"] > 0 and row["best_peer"]["median"] > 0 and not row["skipped"]
+        assert row["versions"]["gymnasium"]
+    assert rows["PufferLib serial"]["skipped"] == "exit status 3: no such thing"
+    assert rows["PufferLib serial"]["env_steps_per_s"] is None
+    assert document["settings"]["repeats"] == 1 and "gymnasium" in document["machine"]["versions"]
+    text = capsys.readouterr().out
+    assert "skipped: PufferLib serial: exit status 3: no such thing" in text and "env-steps/s" in text and "commit" in text
+    assert "puffervec is slower than plain loop, 1 env on noop x64 (in process): puffervec serial" in text
+    assert document["results"]["slower_than"][0] in text
+
+
+def _row(
+    label: str, *samples: float, library: str = "theirs", kind: str = WORKERS, scenario: str = "cartpole x64"
+) -> peers.Row:
+    figure = common.figure(samples) if samples else None
+    return peers.Row(scenario, label, kind, library, 64, {}, figure)
+
+
+def test_losses_compare_what_does_the_same_job() -> None:
+    rows = [
+        _row("fast", 10.0, 20.0, 30.0),
+        _row("slow", 1.0, 2.0, 3.0),
+        _row("elsewhere", 99.0, scenario="pong x8"),
+        _row("another kind", 99.0, 99.0, 99.0, kind=IN_PROCESS),
+        _row("not installed"),
+        _row("ours, the slow way", 1.0, 1.0, 1.0, library=OURS),
+        _row("ours", 5.0, 10.0, 15.0, library=OURS),
+    ]
+    assert peers.losses(rows) == ["puffervec is slower than fast on cartpole x64 (workers): ours reaches 0.50x ±0%"]
+
+
+def test_targets_are_ratios_repeat_by_repeat() -> None:
+    rows = [
+        _row(scenarios.LOOP, 100.0, 50.0, kind=IN_PROCESS),
+        _row(scenarios.GYM_SYNC, 80.0, 80.0, kind=IN_PROCESS),
+        *(_row(scenarios.workers_label(n), n * 50.0, n * 50.0, library=OURS) for n in (1, 2, 4)),
+        _row("EnvPool sync", 1.0, 1.0, library="envpool_vec", kind=NATIVE, scenario="cartpole_c"),
+        _row("EnvPool async", 2.0, 2.0, library="envpool_vec", kind=NATIVE, scenario="cartpole_c"),
+        _row("C", 18.0, 18.0, library=OURS, kind=NATIVE, scenario="cartpole_c"),
+    ]
+    found = [(target.over, target.under, target.ratio.median, target.met) for target in peers.targets(rows)]
+    assert found == [
+        ("puffervec 1 worker", "plain loop, 1 env", 0.75, False),
+        ("puffervec 2 workers", "puffervec 1 worker", 2.0, True),
+        ("puffervec 4 workers", "Gymnasium sync", 2.5, True),
+        ("C", "EnvPool async", 9.0, False),
+    ]
+    assert peers.targets([]) == []
+
+
+def test_a_sample_that_hangs_is_ended_and_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "SAMPLE_LIMIT_S", 0.3)
+    monkeypatch.setattr("bench.rivals.sample.arguments_of", lambda job: ["-c", "import time; time.sleep(60)"])
+    started: list[Any] = []
+
+    def start(*args: Any, **kwargs: Any) -> Any:
+        started.append(popen(*args, **kwargs))
+        return started[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(peers.subprocess, "Popen", start)
+    sampler = peers.Sampler(peers.parser().parse_args([]))
+    variant = scenarios.Variant("theirs", WORKERS, Job("loop", "noop", 1))
+    assert sampler.take(variant) is None and sampler.take(variant) is None
+    sampler.close()
+    assert sampler.skipped == {"theirs": "no answer in 0.3 s"}
+    assert len(started) == 1 and started[0].returncode == -9
+
+
+def test_a_failure_of_our_own_is_no_skip(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.rivals.sample.arguments_of", lambda job: ["-c", "raise ValueError('broken')"])
+    assert peers.main(["--quick", "--workloads", "noop", "--variants", "puffervec serial"]) == 2
+    assert "puffervec serial failed: exit status 1: ValueError: broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["--workloads", "chess"], "no workload is called 'chess'"), (["--variants", "nobody"], "contains 'nobody'")],
+)
+def test_unknown_words_are_refused(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert peers.main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_pufferlib_alone_gets_the_other_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "python"
+    other.write_text('#!/bin/sh\necho \'{"missing": "asked the other one"}\'\n')
+    other.chmod(0o755)
+    sampler = peers.Sampler(peers.parser().parse_args(["--pufferlib-python", str(other), "--quick"]))
+    try:
+        assert sampler._run(Job("pufferlib_vec", "noop", 2)) == {"missing": "asked the other one"}
+        assert sampler._run(Job("loop", "noop", 1, seconds=0.01, warmup_s=0.0))["env_steps"] > 0
+    finally:
+        sampler.close()
+    assert peers.main(["--quick", "--pufferlib-python", "/does/not/exist"]) == 2
+    assert "--pufferlib-python is '/does/not/exist': no such program" in capsys.readouterr().err

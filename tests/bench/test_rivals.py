@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""bench/rivals: what is stepped, and that every library's rows are counted alike. No figure is judged."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.common import ROOT
+from bench.rivals import envs, sample
+from bench.rivals.runner import Job, Missing, Runner
+from bench.rivals.scenarios import FIRST_COME, OURS, scenarios
+
+EPISODE = 5
+
+
+class Short(envs.DoNothing):
+    """Episodes of five steps."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._left = EPISODE
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self._left > 0, "stepped after its end"
+        self._left -= 1
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, self._left == 0, False, info
+
+
+@pytest.mark.parametrize("name", envs.MAKERS)
+def test_the_envs_do_what_their_spaces_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
+    needs = {"pong": "ale_py", "minigrid": "minigrid", "mujoco": "mujoco"}
+    if name in needs:
+        pytest.importorskip(needs[name])
+    env = envs.MAKERS[name]()
+    observation, _ = env.reset(seed=1)
+    assert env.observation_space.contains(observation)
+    actions = envs.draw_actions(env.action_space, 3)
+    assert len(actions) == envs.BATCHES and all(env.action_space.contains(action) for action in actions[0])
+    assert env.observation_space.contains(env.step(actions[0][0])[0])
+    env.close()
+
+
+def test_step_times_are_log_normal_and_follow_the_seed() -> None:
+    env = envs.LogNormal(busy=True)
+    times = []
+    for seed in (1, 1, 2):
+        env.reset(seed=seed)
+        times.append(np.array(env._times))
+    assert np.array_equal(times[0], times[1]) and not np.array_equal(times[0], times[2])
+    assert times[0].mean() == pytest.approx(envs.STEP_S, rel=0.1)
+    assert np.log(times[0]).std() == pytest.approx(envs.SIGMA, rel=0.1)
+
+
+def test_a_reset_row_is_no_step() -> None:
+    flags = itertools.cycle([np.array([True, False]), np.array([False, False])])
+    count = Runner(lambda actions: next(flags), [None], 2).run(4)
+    assert (count.rows, count.resets) == (8, 2)
+    count = Runner(lambda actions: next(flags), [None], 2, next_step=False).run(4)
+    assert (count.rows, count.resets) == (8, 0)
+
+
+def test_actions_are_taken_over_and_over() -> None:
+    seen: list[int] = []
+    runner = Runner(lambda action: seen.append(action) or np.zeros(1, np.bool_), [1, 2, 3], 1)
+    runner.run(2)
+    runner.run(2)
+    assert seen == [1, 2, 3, 1]
+
+
+def _open(monkeypatch: pytest.MonkeyPatch, library: str, num_envs: int = 2, **settings: Any) -> Runner:
+    monkeypatch.setitem(envs.MAKERS, "short", Short)
+    opened: Runner = importlib.import_module(f"bench.rivals.{library}").open_runner(Job(library, "short", num_envs, settings))
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("library", "settings", "next_step"),
+    [
+        ("gymnasium_vec", {"mode": "sync"}, True),
+        ("sb3_vec", {"mode": "dummy"}, False),
+        (OURS, {"backend": "serial"}, True),
+        (OURS, {"mode": "sync"}, True),
+    ],
+    ids=lambda value: str(value),
+)
+def test_libraries_are_counted_alike(
+    monkeypatch: pytest.MonkeyPatch, library: str, settings: dict[str, Any], next_step: bool
+) -> None:
+    """Five of six rows are steps where the reset takes a row, and all where it does not."""
+    if library == "sb3_vec":
+        pytest.importorskip("stable_baselines3")
+    runner = _open(monkeypatch, library, **settings)
+    period = EPISODE + 1 if next_step else EPISODE
+    runner.run(1)
+    count = runner.run(4 * period)
+    runner.close()
+    assert count.rows == 2 * 4 * period and count.rows - count.resets == 2 * 4 * EPISODE
+
+
+def test_the_loop_resets_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = _open(monkeypatch, "loop", 1)
+    count = runner.run(3)
+    assert count.rows == 3 * 64 and count.resets == 0
+
+
+def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
+    variant = next(v for v in scenarios(2)[0].variants if v.job.library == OURS and v.kind == FIRST_COME)
+    runner = importlib.import_module(f"bench.rivals.{OURS}").open_runner(variant.job)
+    try:
+        assert runner.run(3).rows == 3 * variant.job.num_envs // 2
+    finally:
+        runner.close()
+
+
+def test_envpool_in_both_modes() -> None:
+    """In a process of its own, as the benchmark does: its threads stay for good."""
+    pytest.importorskip("envpool")
+    for settings, rows in (({}, 8), ({"batch_size": 4}, 4)):
+        job = Job("envpool_vec", "cartpole", 8, {"num_threads": 1, **settings}, seconds=0.01, warmup_s=0.0)
+        command = [sys.executable, *sample.arguments_of(job)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["rows"] == rows * result["turns"] and 0 < result["env_steps"] < result["rows"]
+    assert "not noop" in sample.take(Job("envpool_vec", "noop", 8))["missing"]
+
+
+@pytest.mark.parametrize(
+    ("library", "package"),
+    [
+        ("sb3_vec", "stable_baselines3"),
+        ("envpool_vec", "envpool"),
+        ("pufferlib_vec", "pufferlib"),
+        ("tianshou_vec", "tianshou"),
+        ("torchrl_vec", "torchrl"),
+    ],
+)
+def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch, library: str, package: str) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    reason = sample.take(Job(library, "cartpole", 2, {"mode": "dummy"}))["missing"]
+    assert "is not installed" in reason and ("pip install" in reason or "README" in reason)
+
+
+def test_a_sample_is_as_long_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the warm-up was too slow to tell the time of a turn."""
+    clock = itertools.count()
+    monkeypatch.setattr("bench.rivals.sample.time.perf_counter", lambda: next(clock) * 0.5)
+    runner = Runner(lambda action: np.zeros(1, np.bool_), [None], 1)
+    found = sample._timed(runner, seconds=2.0, turn_s=1.0)
+    assert found["seconds"] == 2.0 and found["turns"] > 2 and found["rows"] == found["turns"] == found["env_steps"]
+
+
+def test_the_command_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job("gymnasium_vec", "noop", 2, {"mode": "sync"}, seconds=0.01, warmup_s=0.0)
+    module, name, text = sample.arguments_of(job)
+    assert (module, name) == ("-m", "bench.rivals.sample") and sample.main([text]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["env_steps"] == found["rows"] == 2 * found["turns"] and set(found["versions"]) == {
+        "python",
+        "numpy",
+        "gymnasium",
+    }
+
+
+def test_own_vector_envs_are_those_of_cartpole_and_pong() -> None:
+    found = sample.take(Job("gymnasium_vec", "cartpole", 4, {"mode": "own"}, seconds=0.01, warmup_s=0.0))
+    assert found["rows"] == 4 * found["turns"]
+    with pytest.raises(Missing, match="no vector env of its own"):
+        importlib.import_module("bench.rivals.gymnasium_vec").open_runner(Job("gymnasium_vec", "noop", 4, {"mode": "own"}))
+
+
+def test_scenarios_name_their_variants_apart_and_have_both_sides() -> None:
+    found = scenarios(2)
+    assert len({scenario.name for scenario in found}) == len(found)
+    for scenario in found:
+        labels = [variant.label for variant in scenario.variants]
+        assert len(set(labels)) == len(labels)
+        kinds = {variant.kind for variant in scenario.variants if not variant.ours and variant.job.workload != "pong"}
+        assert kinds <= {variant.kind for variant in scenario.variants if variant.ours} | {"in process"}
