@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,15 +119,17 @@ def resolve(name: str) -> Callable[..., Any]:
     import gymnasium
 
     try:
-        gymnasium.spec(name)
+        if attribute:  # Gymnasium's own "module:id": importing the module registers the id
+            importlib.import_module(module)
+        gymnasium.spec(attribute or name)
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"no env is called {name!r}: {error}") from None
     return functools.partial(gymnasium_make, name)
 
 
 def _factory(name: str, module: str, attribute: str) -> Callable[..., Any]:
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a console script does not look into the current folder
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # a console script does not look into the current folder; nor do its workers
     try:
         found = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:

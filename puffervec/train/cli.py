@@ -25,11 +25,16 @@ if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
 
 USAGE = """\
-usage: puffer-train [train] ENV [flags]         train a policy in ENV (probe, tag_grid, drive)
+usage: puffer-train [train] ENV [flags]         train a policy in ENV
        puffer-train eval RUN|ENV [flags]        rates of a trained policy, or of a baseline
+
+  ENV is a C env (drive, tag_grid, cartpole, probe, or one of an installed package), a Gymnasium id, or module:factory, where
+  factory is a function or class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv
 
   puffer-train drive                            train on the scenes that come with the project
   puffer-train drive --scenes FOLDER            ... on your own
+  puffer-train CartPole-v1                      train in a registered Gymnasium env
+  puffer-train my_envs:make --env.size 8        ... in what my_envs.make(size=8) makes; my_envs.py may lie in this folder
   puffer-train ENV --help                       every setting with its default
   puffer-train eval --help                      the flags of eval
 

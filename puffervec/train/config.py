@@ -11,27 +11,39 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from puffervec.errors import ConfigError
 
 Table = Mapping[str, Any]
+FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
 SECTIONS = ("env", "vec", "train", "policy", "log")
 
 
 @dataclasses.dataclass(frozen=True)
 class VecSection:
-    """How the envs are run."""
+    """How the envs are run; autoreset is always next-step."""
 
-    backend: Literal["multiprocessing", "threading", "serial"] = "multiprocessing"  # Who steps the envs.
+    backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
+    """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch."""
     num_envs: int = 16  # Envs over all halves.
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
     num_buffers: int = 2  # 2: one half simulates while the policy works on the other; 1: in turn.
+    batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
     split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
+
+    def resolved(self, python: bool) -> VecSection:
+        """Return the section without auto. python: the envs are written in Python."""
+        if self.backend != "auto":
+            return self
+        if python and self.num_envs < FEWEST_FOR_WORKERS and not self.batch_size:
+            return dataclasses.replace(self, backend="serial", num_buffers=1)
+        return dataclasses.replace(self, backend="multiprocessing")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +67,7 @@ class TrainSection:
     value_coef: float = 1.0  # Weight of the value loss.
     value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
     entropy_coef: float = 0.01  # Weight of the entropy bonus.
+    scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns; Python envs only.
     max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
     target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on CUDA and on CPUs with bf16 instructions.
@@ -70,6 +83,7 @@ class PolicySection:
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
     object_width: int = 64  # object_set: features that each kind of object is pooled into.
+    normalize: bool = True  # Python envs: scale Box observations, by their bounds or by what the run has seen.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,24 +102,48 @@ class LogSection:
 class TrainConfig:
     """A whole run: what `Trainer` takes, a TOML file says and a checkpoint keeps."""
 
-    target: str  # Env id.
-    env: Any  # The env's own config dataclass.
+    target: str  # Name of a C env, Gymnasium id or module:factory.
+    env: Any  # The C env's own config dataclass, or a dict with the keyword arguments of what makes a Python env.
     vec: VecSection = VecSection()
     train: TrainSection = TrainSection()
     policy: PolicySection = PolicySection()
     log: LogSection = LogSection()
+    creator: Callable[..., Any] | None = None  # What makes a Python env where target, its name, does not lead to it.
 
     @classmethod
-    def of(cls, target: str, **tables: Table) -> TrainConfig:
-        """Build a config from an env id, the env's preset and tables: `TrainConfig.of("tag_grid", train={"seed": 3})`.
+    def of(cls, target: str | Callable[..., Any], **tables: Table) -> TrainConfig:
+        """Build a config from an env, its preset and tables: `TrainConfig.of("tag_grid", train={"seed": 3})`.
 
+        Args: target: name of a C env, Gymnasium id, "module:factory", or a callable that makes a gymnasium.Env or a PettingZoo
+            ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, log.
         Raises: ConfigError for an unknown env, table or key, or a value of another kind.
         """
-        import puffervec.envs
-        from puffervec.train.presets import preset_of
+        from puffervec.train.presets import PYTHON, preset_of
 
-        config = cls(target=target, env=puffervec.envs.get(target).config())
-        return config.merged(preset_of(target)).merged(tables)
+        config = cls.bare(target)
+        return config.merged(PYTHON if config.python else {}).merged(preset_of(config.target)).merged(tables)
+
+    @classmethod
+    def bare(cls, target: str | Callable[..., Any]) -> TrainConfig:
+        """Return the config of an env without its preset; nothing is made yet, but modules are imported.
+
+        Raises: ConfigError for an unknown env.
+        """
+        from puffervec.train import target as targets
+
+        if not isinstance(target, str):
+            name = targets.name_of(target)
+            return cls(target=name, env={}, creator=None if targets.leads_to(name, target) else target)
+        native = targets.native_env(target)
+        if native is not None:
+            return cls(target=target, env=native.config())
+        targets.maker(target)
+        return cls(target=target, env={})
+
+    @property
+    def python(self) -> bool:
+        """True where the env is written in Python."""
+        return isinstance(self.env, dict)
 
     def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
         """Return a copy with the given tables laid over this config.
@@ -118,23 +156,29 @@ class TrainConfig:
                 raise ConfigError(f"unknown table [{section}]: the tables are {', '.join(SECTIONS)}")
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{section} must be a table, found {table!r}")
-            changes[section] = replace_from_table(getattr(self, section), table, section)
+            changes[section] = _laid_over(getattr(self, section), table, section)
         return dataclasses.replace(self, **changes)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the config as plain tables of JSON values, the inverse of `merged`."""
-        return {section: table_of(getattr(self, section)) for section in SECTIONS}
+        values = {section: getattr(self, section) for section in SECTIONS}
+        return {name: dict(value) if isinstance(value, dict) else table_of(value) for name, value in values.items()}
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
-        t, v, log = self.train, self.vec, self.log
+        t, v, log = self.train, self.vec.resolved(self.python), self.log
         _at_least("vec.num_envs", v.num_envs, 1)
         if v.num_buffers not in (1, 2):
             raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
-        if v.num_envs % v.num_buffers:
-            raise ConfigError(f"vec.num_envs is {v.num_envs}: must be a multiple of vec.num_buffers, {v.num_buffers}")
+        _at_least("vec.batch_size", v.batch_size, 0)
+        divisor, name = (v.batch_size, "batch_size") if v.batch_size else (v.num_buffers, "num_buffers")
+        if v.num_envs % divisor:
+            hint = "" if v.batch_size else " (or use vec.num_buffers 1)"
+            raise ConfigError(f"vec.num_envs is {v.num_envs}: must be a multiple of vec.{name}, {divisor}{hint}")
         if v.num_workers != "auto":
             _at_least("vec.num_workers", v.num_workers, 1)
+        if self.python:
+            check_json(self.env)
         for name in ("total_timesteps", "horizon", "microbatch_size", "update_epochs"):
             _at_least(f"train.{name}", getattr(t, name), 1)
         for name in (
@@ -182,6 +226,24 @@ class TrainConfig:
 def _at_least(key: str, value: float, least: float) -> None:
     if not value >= least:
         raise ConfigError(f"{key} is {value}: must be at least {least}")
+
+
+def check_json(settings: Table) -> None:
+    """Raise ConfigError unless the settings of a Python env can be kept in a run folder."""
+    for name, value in settings.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"env.{name} is {value!r}: settings are kept with the run, so give numbers, text, true, false, or lists and "
+                "tables of these, and bind other objects to the callable (functools.partial)"
+            ) from None
+
+
+def _laid_over(section: Any, table: Table, path: str) -> Any:
+    if not isinstance(section, dict):
+        return replace_from_table(section, table, path)
+    return section | {str(key).replace("-", "_"): value for key, value in table.items()}
 
 
 def replace_from_table(instance: Any, table: Table, path: str) -> Any:

@@ -5,6 +5,9 @@
 `heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n) per action dim, for
 continuous ones a single tensor (..., 2D) of means and log standard deviations. No function here waits for the device:
 `torch.distributions` is not used because its checks read values back and building it costs more than sampling.
+
+What is drawn, stored and learned from are indices, or numbers of about 1 that have no bounds; `ActionMap` turns them into what
+the env takes. So log-probabilities are those of the draw, not of the action that was cut to the bounds.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from puffervec.spec import GroupSpec
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
+WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -30,16 +34,19 @@ class ActionSpec:
     sizes: tuple[int, ...]  # choices per dim (discrete kinds)
     low: tuple[float, ...]  # bounds per dim (continuous)
     high: tuple[float, ...]
+    start: tuple[int, ...] = ()  # number of the first choice per dim (discrete kinds); empty: 0
 
     @classmethod
     def of(cls, group: GroupSpec) -> ActionSpec:
         """Read it from a group of `vec.spec`."""
         discrete = group.action_kind != "continuous"
+        starts = () if group.action_plan is None or not discrete else tuple(int(n) for n in group.action_plan.low.reshape(-1))
         return cls(
             kind=group.action_kind,
             sizes=tuple(int(n) for n in group.action_sizes) if discrete else (),
             low=() if discrete else tuple(float(x) for x in group.action_low),
             high=() if discrete else tuple(float(x) for x in group.action_high),
+            start=starts if any(starts) else (),
         )
 
     @property
@@ -61,6 +68,32 @@ class ActionSpec:
     def dtype(self) -> torch.dtype:
         """Of stored actions: the dtype of the slab's action rows."""
         return torch.int32 if self.discrete else torch.float32
+
+
+class ActionMap:
+    """From drawn actions (rows, D) to those of the env's action rows.
+
+    Discrete kinds: index + start. Continuous: a dim with two bounds (at most 1e6 apart) maps -1..1 to them; then all are cut.
+    """
+
+    def __init__(self, spec: ActionSpec, device: torch.device, dtype: torch.dtype) -> None:
+        """Args: device: of the drawn actions; dtype: of the env's action rows, in which the cut is made (a bound rounded to
+        another dtype could lie outside)."""
+        self.spec, self.dtype = spec, dtype
+        self._start = torch.tensor(spec.start, device=device) if spec.start else None
+        if not spec.discrete:
+            self._low, self._high = (torch.tensor(bound, dtype=dtype, device=device) for bound in (spec.low, spec.high))
+            half = self._high / 2 - self._low / 2
+            bounded = half <= WIDEST_RANGE / 2
+            self._scale = torch.where(bounded, half, 1.0)
+            self._middle = torch.where(bounded, self._high / 2 + self._low / 2, 0.0)
+
+    def __call__(self, actions: Tensor) -> Tensor:
+        """Return (rows, D); the same tensor where nothing is to be done."""
+        if self.spec.discrete:
+            return actions if self._start is None else actions + self._start
+        scaled = actions.to(self.dtype) * self._scale + self._middle
+        return torch.minimum(torch.maximum(scaled, self._low), self._high)
 
 
 def masked(heads: Heads, action_mask: Tensor | None) -> Heads:

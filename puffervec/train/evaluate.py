@@ -19,15 +19,22 @@ import torch
 from torch import nn
 
 import puffervec
-import puffervec.envs
-from puffervec.errors import CheckpointError
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.slab import RECORD_DTYPE
+from puffervec.spec import GroupSpec
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import TrainConfig
-from puffervec.train.distributions import ActionSpec, draw_noise, greedy, sample
+from puffervec.train.distributions import WIDEST_RANGE, ActionMap, ActionSpec, draw_noise, greedy, sample
 from puffervec.train.policy import State, build_policy
+from puffervec.train.returns import EpisodeTracker, as_records
+from puffervec.train.rows import TORCH_DTYPES, flat_rows
 from puffervec.train.rundir import config_from_tables
-from puffervec.train.state import actor_weights, env_spec
+from puffervec.train.state import actor_weights
 from puffervec.train.stats import mean_interval
+from puffervec.train.target import env_spec, native_env
+
+EVALUATED_AT_ONCE = 16  # Python envs.
+MOST_STEPS = 100_000  # Of each Python env; some never end an episode.
 
 
 class Actor(Protocol):
@@ -79,10 +86,14 @@ class PolicyActor:
         # Without memory only the rows that act need the policy: most rows of an evaluation are done before the last one is.
         picked = np.arange(count) if state else np.flatnonzero(~idle)
         if not len(picked):
-            return np.zeros(
-                count if group.action_kind == "discrete" else (count, ActionSpec.of(group).dims), group.action_dtype
-            )
-        given = {k: self._tensor(v[picked]) for k, v in obs.items()} if isinstance(obs, dict) else self._tensor(obs[picked])
+            return np.zeros((count, *group.action_shape), group.action_dtype)
+        given: Any
+        if group.observation_plan is not None:
+            given = flat_rows(group.observation_plan, obs[picked]).to(self.device)
+        elif isinstance(obs, dict):
+            given = {k: self._tensor(v[picked]) for k, v in obs.items()}
+        else:
+            given = self._tensor(obs[picked])
         allowed = None if rows.action_masks is None else self._tensor(rows.action_masks[picked])
         heads, value, self._states[key] = policy(given, state, reset, allowed)
         self._reset[key] = self._tensor(idle)
@@ -91,9 +102,9 @@ class PolicyActor:
             chosen = greedy(spec, heads)
         else:
             chosen, _ = sample(spec, heads, draw_noise(spec, len(value), self.device, self.generator))
-        actions = np.zeros((count, spec.dims), np.int32 if spec.discrete else np.float32)
-        actions[picked] = chosen.cpu().numpy()
-        return actions[:, 0] if group.action_kind == "discrete" else actions
+        actions = np.zeros((count, *group.action_shape), group.action_dtype)
+        actions[picked] = env_actions(group, chosen.cpu())
+        return actions
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
         # A copy: the rows change under a view as soon as the actions are sent.
@@ -121,9 +132,14 @@ def load_policies(path: Path, device: torch.device) -> tuple[TrainConfig, dict[s
     return config, policies
 
 
+def _own_evaluation(target: str) -> str | None:
+    native = native_env(target)
+    return None if native is None else native.evaluate
+
+
 def evaluation_hook(target: str) -> Callable[..., Any] | None:
     """Return the env's own evaluation, or None."""
-    where = puffervec.envs.get(target).evaluate
+    where = _own_evaluation(target)
     if where is None:
         return None
     module, _, function = where.partition(":")
@@ -134,7 +150,7 @@ def evaluation_hook(target: str) -> Callable[..., Any] | None:
 def companion(target: str, module: str, name: str) -> Callable[..., Any] | None:
     """Return a function that lies beside the env's own evaluation (`evaluate:draw`, `baselines:baseline`,
     `describe:describe_scenes`), or None where the env has no evaluation of its own or no such function."""
-    where = puffervec.envs.get(target).evaluate
+    where = _own_evaluation(target)
     if where is None:
         return None
     package = where.partition(":")[0].rpartition(".")[0]
@@ -149,7 +165,10 @@ def companion(target: str, module: str, name: str) -> Callable[..., Any] | None:
 
 @dataclasses.dataclass(frozen=True)
 class TypeRates:
-    """Return and length of one agent type, each as mean and half the width of the 95 % interval."""
+    """Return and length of one agent type, each as mean and half the width of the 95 % interval.
+
+    agent_type: number of the type; in a Python env the agent's place in `possible_agents`.
+    """
 
     agent_type: int
     episodes: int
@@ -166,18 +185,22 @@ def evaluate_generic(
     """
     rounds = -(-episodes // num_envs)
     records = []
-    with puffervec.make(target, env_config, backend="serial", num_envs=num_envs, seed=seed) as vec:
+    with puffervec.make(target, env_kwargs=env_config, backend="serial", num_envs=num_envs, seed=seed) as vec:
         actor.reset(vec)
         vec.async_reset(seed)
         finished = np.zeros(num_envs, np.int64)
         while finished.min() < rounds:
             obs, *_, infos, _, _ = vec.recv()
             if infos:
-                batch = infos["episodes"]
+                batch = infos.episodes
                 records.append(batch[batch["episode"] < rounds])
                 np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
             vec.send(actor.act(obs, vec))
-    found = np.concatenate(records)
+    return _rates(np.concatenate(records))
+
+
+def _rates(found: np.ndarray) -> list[TypeRates]:
+    """Return rates per agent type from episode records."""
     return [
         TypeRates(
             agent_type=int(kind),
@@ -187,6 +210,41 @@ def evaluate_generic(
         )
         for kind in np.unique(found["agent_type"])
     ]
+
+
+def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> list[TypeRates]:
+    """`evaluate_generic` for the Python env of a run: records are made from rewards and flags.
+
+    Raises: ConfigError where no env ends an episode within MOST_STEPS.
+    """
+    envs = min(EVALUATED_AT_ONCE, episodes)
+    rounds = -(-episodes // envs)
+    maker = config.creator or config.target
+    with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed) as vec:
+        agents = vec.spec.agents
+        tracker, finished = EpisodeTracker(envs * agents), np.zeros(envs, np.int64)
+        records = [np.zeros(0, RECORD_DTYPE)]
+        actor.reset(vec)
+        vec.async_reset(seed)
+        for _ in range(MOST_STEPS):
+            obs, rewards, terminals, truncations, _, _, masks = vec.recv()
+            batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
+            records.append(batch[finished[batch["env"]] < rounds])
+            finished += ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
+            if finished.min() >= rounds:
+                break
+            vec.send(actor.act(obs, vec))
+    found = np.concatenate(records)
+    if not len(found):
+        raise ConfigError(f"{config.target}: no episode ended within {MOST_STEPS:,} steps: make the env truncate (TimeLimit)")
+    found["agent_type"] = found["slot"]
+    return _rates(found)
+
+
+def env_actions(group: GroupSpec, drawn: torch.Tensor) -> np.ndarray:
+    """Return drawn actions (rows, D), on the CPU, as `send` takes them: (rows, *action_shape) of the action rows' dtype."""
+    actions = ActionMap(ActionSpec.of(group), drawn.device, TORCH_DTYPES[group.action_dtype])(drawn).numpy()
+    return actions.reshape(len(actions), *group.action_shape).astype(group.action_dtype)
 
 
 class RandomActor:
@@ -206,7 +264,11 @@ class RandomActor:
         return next(iter(drawn.values())) if len(drawn) == 1 else drawn
 
     def _draw(self, group: Any, rows: int) -> np.ndarray:
-        if group.action_kind == "continuous":
-            return self._random.uniform(group.action_low, group.action_high, (rows, len(group.action_low))).astype(np.float32)
-        drawn = self._random.integers(0, group.action_sizes, (rows, len(group.action_sizes)), dtype=np.int32)
-        return drawn[:, 0] if group.action_kind == "discrete" else drawn
+        spec = ActionSpec.of(group)
+        if spec.discrete:
+            drawn: np.ndarray = self._random.integers(0, spec.sizes, (rows, spec.dims), dtype=np.int32)
+            return env_actions(group, torch.from_numpy(drawn))
+        bounded = np.array(spec.high) - np.array(spec.low) <= WIDEST_RANGE
+        drawn = self._random.uniform(-1.0, 1.0, (rows, spec.dims))
+        drawn[:, ~bounded] = self._random.standard_normal((rows, int((~bounded).sum())))
+        return env_actions(group, torch.from_numpy(drawn))

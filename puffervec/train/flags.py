@@ -85,9 +85,47 @@ def known_flags(config: TrainConfig) -> list[str]:
     """Every long flag that sets a value of this config."""
     return [
         f"--{section}.{field.name.replace('_', '-')}"
-        for section in SECTIONS
+        for section in _typed_sections(config)
         for field in dataclasses.fields(getattr(config, section))
     ]
+
+
+def _typed_sections(config: TrainConfig) -> list[str]:
+    """Sections with fields known beforehand: all but the env of a Python env."""
+    return [section for section in SECTIONS if dataclasses.is_dataclass(getattr(config, section))]
+
+
+def take_env_flags(argv: list[str]) -> dict[str, Any]:
+    """Remove every `--env.NAME VALUE` from argv and return the values by name, as keyword arguments of a Python env's maker.
+
+    Raises: ConfigError where a value is missing.
+    """
+    found: dict[str, Any] = {}
+    while flag := next((token.partition("=")[0] for token in argv if token.startswith("--env.")), None):
+        name = flag.removeprefix("--env.").replace("-", "_")
+        value = take_option(argv, flag)
+        assert value is not None
+        if not name.isidentifier():
+            raise ConfigError(f"{flag} is no name of a keyword argument: use --env.NAME VALUE")
+        found[name] = plain_value(value)
+    return found
+
+
+def plain_value(text: str) -> bool | int | float | str:
+    """Return text as true or false, a whole number, a number, or else text. Quotes inside the value keep it text: '"3"'.
+
+    >>> plain_value("true"), plain_value("-3"), plain_value("1e-3"), plain_value("map3"), plain_value('"3"')
+    (True, -3, 0.001, 'map3', '3')
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        return float(text)
+    return text
 
 
 def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
@@ -95,8 +133,10 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
 
     Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
     """
-    known = known_flags(config)
-    args = [_normal(token, known) for token in argv]
+    known, left = known_flags(config), list(argv)
+    if config.python:
+        config = config.merged({"env": take_env_flags(left)})
+    args = [_normal(token, known) for token in left]
     return dataclasses.replace(config, **_parse(config, args))
 
 
@@ -118,8 +158,9 @@ def _normal(token: str, known: list[str]) -> str:
 def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     import tyro
 
+    sections = _typed_sections(config)
     fields = [
-        (section, type(getattr(config, section)), dataclasses.field(default=getattr(config, section))) for section in SECTIONS
+        (section, type(getattr(config, section)), dataclasses.field(default=getattr(config, section))) for section in sections
     ]
     settings_type = dataclasses.make_dataclass("Settings", fields, frozen=True)
     out, err = io.StringIO(), io.StringIO()
@@ -130,7 +171,7 @@ def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
             )
     except SystemExit:
         raise ConfigError(_one_line(err.getvalue() or out.getvalue())) from None
-    return {section: getattr(settings, section) for section in SECTIONS}
+    return {section: getattr(settings, section) for section in sections}
 
 
 def _one_line(box: str) -> str:
@@ -149,7 +190,10 @@ def help_text(config: TrainConfig) -> str:
     import typing
 
     out = []
-    for section in SECTIONS:
+    if config.python:
+        out.append("\nenv: Keyword arguments of what makes the env.\n  --env.NAME VALUE")
+        out.append("      A number, true, false or text; any number of these flags.")
+    for section in _typed_sections(config):
         instance = getattr(config, section)
         sentences = field_sentences(type(instance))
         summary = (type(instance).__doc__ or "").strip().splitlines()[0]

@@ -12,7 +12,7 @@ The first line of a file is a head with `schema_version`; every other line is on
     episode/return, /length   means over the latest episodes
     losses/<name>             ppo.LOSS_NAMES, grad_norm, explained_variance
     time/<part>               shares of the time since the line before: env, copy, forward, update, other; they add up to 1
-    env/<name>                the env's own record values, means over the latest episodes
+    env/<name>                the env's own record values, means over the latest episodes; Python envs: numbers in their infos
 
 Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run.
 """

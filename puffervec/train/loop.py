@@ -8,6 +8,8 @@ caller.
     with Trainer(TrainConfig.of("tag_grid", train={"total_timesteps": 1_000_000})) as trainer:
         trainer.train()
 
+The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py).
+
 Runs in the learner. Order of start: config and scenes are checked, the run folder is locked, then workers start, then the
 device is used.
 """
@@ -32,18 +34,22 @@ from torch import nn
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import checkpoint as ckpt
-from puffervec.train import rundir, state
+from puffervec.train import rundir, state, target
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
 from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
+from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, JsonLog
 from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Updater
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
+from puffervec.train.returns import InfoMeans, ReturnScale
 from puffervec.train.rollout import Rollout, Slot, Storage, Times
 from puffervec.train.stats import EpisodeWindow
+from puffervec.vector import VectorEnv
 
 ESTIMATE_AFTER_S = 20.0
+EPISODES_SHOWN = 100  # Of Python envs, whose episodes take longer to come in than a C env's.
 
 
 class Diverged(PuffervecError, ArithmeticError):
@@ -89,7 +95,7 @@ class Trainer:
         self.bf16 = use_bf16(config.train.precision, self.device)
         self.counters = Counters()
         self.stop_requested = False
-        spec = state.env_spec(config)
+        spec = target.env_spec(config)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
@@ -126,16 +132,7 @@ class Trainer:
     def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None) -> None:
         """Start the workers, build policies, storages and optimizers."""
         config, section = self.config, self.config.train
-        vec = self.vec = puffervec.make(
-            config.target,
-            config.env,
-            backend=config.vec.backend,
-            num_envs=config.vec.num_envs,
-            num_workers=config.vec.num_workers,
-            num_buffers=config.vec.num_buffers,
-            split=config.vec.split,
-            seed=section.seed,
-        )
+        vec = self.vec = make_vec(config)
         self.action_generator = torch.Generator(self.device).manual_seed(section.seed)
         self.shuffle_generator = torch.Generator().manual_seed(section.seed)
         team = self.team = ThreadTeam((section.threads or usable_cores()) if self.device.type == "cpu" else 1)
@@ -156,7 +153,15 @@ class Trainer:
                 shuffle = self.shuffle_generator
                 self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team)
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
-        self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
+        self.return_scale: ReturnScale | None = None
+        self.info_means: InfoMeans | None = None
+        if config.python:
+            self.episodes = EpisodeWindow((), capacity=EPISODES_SHOWN)
+            self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ()))
+            if section.scale_rewards:
+                self.return_scale = ReturnScale(vec.num_agents, section.gamma)
+        else:
+            self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
         self.dashboard = dashboard or make_dashboard(config, self.describe())
         self._update_s = 0.0
         # Where bf16 would have been used and cannot be, say early how long it will take.
@@ -172,7 +177,30 @@ class Trainer:
             whole = self.rollout.collect(lambda: self.stop_requested)
         self.episodes.add(self.rollout.episodes)
         self.rollout.episodes.clear()
+        if self.info_means is not None:
+            self.info_means.add(self.rollout.numeric)
+            self.rollout.numeric.clear()
+        if self.return_scale is not None and whole:
+            self._scale_rewards(self.return_scale)
         return whole
+
+    def _scale_rewards(self, scale: ReturnScale) -> None:
+        """Scale the rewards of the roll-out collected last, in the storage; nothing else reads them after the records."""
+        (slot,) = self.slots.values()
+        storage = slot.storage
+        rewards = storage.rewards[1:]
+        valid = (storage.masks[:-1] != 0) & (storage.terminals[:-1] == 0) & (storage.truncations[:-1] == 0)
+        scale.observe(rewards.cpu().numpy(), valid.cpu().numpy())
+        rewards.mul_(scale.factor)
+
+    def _observe(self) -> None:
+        """Let policies that adapt to what they see take in the roll-out collected last."""
+        for name, policy in self.policies.items():
+            encoder = getattr(policy, "encoder", None)
+            if isinstance(encoder, RowEncoder):
+                storage = self.slots[name].storage
+                assert isinstance(storage.obs, torch.Tensor)
+                encoder.observe(storage.obs[1:][storage.masks[1:] != 0])
 
     def update(self) -> dict[str, float]:
         """Improve the policies with the roll-out collected last; return losses, named `losses/<name>` (several policies:
@@ -183,12 +211,17 @@ class Trainer:
         begin = time.perf_counter()
         losses: dict[str, float] = {}
         valid = 0
+        first = self.counters.updates == 0
+        if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
+            self._observe()
         with one_torch_thread():
             for name, updater in self.updaters.items():
                 result = updater.update(self.learning_rate(), lambda: self.stop_requested)
                 prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
                 losses |= {prefix + key: value for key, value in result.losses.items()}
                 valid += result.valid
+            if not first:
+                self._observe()
         bad = [key for key, value in losses.items() if not math.isfinite(value)]
         if bad:
             raise Diverged(self._dump(bad, losses))
@@ -257,7 +290,7 @@ class Trainer:
         parameters = sum(p.numel() for policy in self.policies.values() for p in policy.parameters())
         vec, precision = self.vec, "bf16" if self.bf16 else "fp32"
         return (
-            f"{self.config.target}: {vec.num_envs} envs, {vec.num_agents} rows, {self.config.vec.backend} with"
+            f"{self.config.target}: {vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with"
             f" {vec.num_workers} workers and {vec.num_buffers} buffers, {self.device} {precision}"
             f" with {self.team.count} threads, {parameters:,} parameters"
         )
@@ -283,6 +316,7 @@ class Trainer:
             "charts/env_steps_per_s": (now.env_steps - before.env_steps) / span,
             "charts/learning_rate": self.learning_rate(),
             **self.episodes.means(),
+            **({} if self.info_means is None else self.info_means.means()),
             **losses,
             **{f"time/{key}": value for key, value in shares.items()},
         }
@@ -352,6 +386,9 @@ class Trainer:
         self.counters = Counters(**{k: v for k, v in found.manifest["counters"].items() if k in known})
         state.restore(self, found)
         self._mark = _Mark.now(self)
+        if "envs" not in found.tensors and self.dashboard is not None:
+            why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
+            self.dashboard.note(f"goes on with new episodes: env states were not saved ({why})")
 
     def close(self) -> None:
         """Stop the workers and close the files; may be called twice."""
@@ -392,6 +429,22 @@ def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:
         "note: this run works in float32; bf16 needs a CPU with avx512_bf16 or amx_bf16. At the measured"
         f" {agent_steps_per_s:,.0f} agent-steps/s {target} needs an estimated {minutes:.0f} min to score 0.70 on held-out"
         " scenes"
+    )
+
+
+def make_vec(config: TrainConfig) -> VectorEnv:
+    """Start the workers of a run."""
+    v = config.vec.resolved(config.python)
+    batches = {"batch_size": v.batch_size} if v.batch_size else {"num_buffers": v.num_buffers, "split": v.split}
+    return puffervec.make(
+        config.creator or config.target,
+        env_kwargs=config.env,
+        backend=v.backend,
+        num_envs=v.num_envs,
+        num_workers=v.num_workers,
+        seed=config.train.seed,
+        autoreset_mode="next_step",
+        **batches,
     )
 
 

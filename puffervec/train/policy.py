@@ -7,7 +7,8 @@ The protocol, for rows of one group (B,) and for sequences of them (T, B):
     state = policy.initial_state(rows)
     heads, value, state = policy(obs, state, reset, action_mask)
 
-obs is a tensor (..., F) or a dict of tensors by field name; state a tuple of tensors (empty without memory); reset (...) bool
+obs is a tensor (..., F) or a dict of tensors by field name (of a Python env always a tensor: rows as they stand, whose leaves
+rows.leaf_views finds); state a tuple of tensors (empty without memory); reset (...) bool
 is True where a row starts anew; action_mask (..., sum of sizes) or None. heads are as in distributions.py, float32; value (...)
 float32. A policy reads the layout of observations from the group's spec; there is no second list of fields.
 """
@@ -25,6 +26,9 @@ from puffervec.errors import ConfigError
 from puffervec.spec import GroupSpec
 from puffervec.train.config import PolicySection
 from puffervec.train.distributions import ActionSpec, Heads, masked
+from puffervec.train.encoder import RowEncoder
+
+LOG_STD_RANGE = (-5.0, 2.0)
 
 Observation = Tensor | dict[str, Tensor]
 State = tuple[Tensor, ...]
@@ -51,9 +55,10 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
     from puffervec.train.object_set import ObjectSetPolicy, has_object_sets
 
     kind = section.kind
+    sets = group.observation_plan is None and has_object_sets(group)  # A Python env's table may be a matrix or a picture.
     if kind == "auto":
-        kind = "object_set" if has_object_sets(group) else "mlp"
-    if kind == "object_set" and not has_object_sets(group):
+        kind = "object_set" if sets else "mlp"
+    if kind == "object_set" and not sets:
         raise ConfigError(f"policy.kind is object_set, but {group.name} has no observation field of shape (objects, features)")
     return ObjectSetPolicy(group, section) if kind == "object_set" else MLPPolicy(group, section)
 
@@ -66,6 +71,10 @@ class MLPPolicy(nn.Module):
         super().__init__()
         self.fields = tuple((field.name, field.shape or (1,)) for field in group.fields)
         features = sum(math.prod(field.shape) for field in group.fields)
+        self.encoder: RowEncoder | None = None
+        if group.observation_plan is not None:
+            self.encoder = RowEncoder(group.observation_plan, section.normalize)
+            features = self.encoder.features
         self.trunk = mlp((features, *section.hidden))
         self.output = ActorCritic(section.hidden[-1], ActionSpec.of(group))
 
@@ -77,6 +86,9 @@ class MLPPolicy(nn.Module):
         self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
     ) -> tuple[Heads, Tensor, State]:
         """See the head of this file."""
+        if self.encoder is not None:
+            assert isinstance(obs, Tensor)
+            obs = self.encoder(obs)
         if isinstance(obs, dict):
             parts = [obs[name].float().flatten(obs[name].dim() - len(shape)) for name, shape in self.fields]
             obs = torch.cat(parts, dim=-1)
@@ -91,14 +103,20 @@ class ActorCritic(nn.Module):
     def __init__(self, features: int, spec: ActionSpec) -> None:
         """Args: features: width of the input; spec: the actions."""
         super().__init__()
-        self.heads = nn.ModuleList(linear(features, size, gain=0.01) for size in spec.head_sizes)
+        sizes = spec.head_sizes if spec.discrete else (spec.dims,)
+        self.heads = nn.ModuleList(linear(features, size, gain=0.01) for size in sizes)
         self.value = linear(features, 1, gain=1.0)
+        # The spread of continuous actions does not depend on the observation, as usual for PPO: steadier learning.
+        self.log_std = None if spec.discrete else nn.Parameter(torch.zeros(spec.dims))
 
     def forward(self, x: Tensor) -> tuple[Heads, Tensor]:
         """Map (..., features) to heads and values (...)."""
         with torch.autocast(x.device.type, enabled=False):
             x = x.float()
-            return tuple(head(x) for head in self.heads), self.value(x).squeeze(-1)
+            heads, value = tuple(head(x) for head in self.heads), self.value(x).squeeze(-1)
+            if self.log_std is not None:
+                heads = (torch.cat([heads[0], self.log_std.clamp(*LOG_STD_RANGE).expand_as(heads[0])], dim=-1),)
+            return heads, value
 
 
 def linear(inputs: int, outputs: int, gain: float = math.sqrt(2.0), bias: bool = True) -> nn.Linear:

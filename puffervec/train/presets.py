@@ -10,6 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# Envs written in Python, about which nothing is known but that they are slow beside a C env: few envs, long roll-outs, many
+# passes over each, rewards and observations scaled, and float32, since bf16 would round 1,003 to 1,000.
+PYTHON: dict[str, dict[str, Any]] = {
+    "vec": {"num_envs": 16},
+    "train": {
+        "horizon": 128,
+        "update_epochs": 6,
+        "lr": 1e-3,
+        "gamma": 0.99,
+        "value_coef": 0.5,
+        "entropy_coef": 0.005,
+        "scale_rewards": True,
+        "precision": "fp32",
+        "total_timesteps": 1_000_000,
+    },
+    "policy": {"hidden": (64, 64)},
+}
+
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Small roll-outs and small minibatches (many gradient steps per simulated step) and more reward for progress than the
     # env's default: the score after 2M agent-steps is 0.67, against 0.01 with roll-outs of 65,536 steps, minibatches of 8,192

@@ -16,6 +16,7 @@ from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import TIME_PARTS, clock
 from puffervec.train.device import choose_device
 from puffervec.train.rundir import CHECKPOINTS, find_checkpoint
+from puffervec.train.target import env_spec, native_env
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +85,12 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
     device = choose_device(request.device)
-    if request.target in puffervec.envs.BUILT_IN:
+    if _is_env(request.target):
         if request.baseline is None:
             raise ConfigError(f"eval {request.target} needs --baseline NAME; for a trained policy give its run folder")
         config, actor, label = TrainConfig.of(request.target), None, request.baseline
+        if config.python:
+            env_spec(config)  # Refuses what cannot be made.
     else:
         path = find_checkpoint(request.target, Path("runs"))
         config, policies = ev.load_policies(path, device)
@@ -96,6 +99,19 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
     if ev.evaluation_hook(config.target) is not None:
         return _own_evaluation(config, actor, label, request, per_scene)
     return _generic_evaluation(config, actor, label, request)
+
+
+def _is_env(target: str) -> bool:
+    """True where a target of eval names an env: not `latest`, and no folder unless it is a C env's name."""
+    if target in puffervec.envs.names():
+        return True
+    if target == "latest" or Path(target).exists():
+        return False
+    try:
+        native_env(target)
+    except ConfigError:
+        return False
+    return True
 
 
 def _own_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest, per_scene: bool) -> int:
@@ -143,7 +159,11 @@ def _generic_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str,
         raise ConfigError(f"--baseline {request.baseline}: {config.target} has only random")
     if request.baseline is not None or actor is None:
         actor, label = ev.RandomActor(request.seed), "random"
-    rates = ev.evaluate_generic(config.target, config.env, actor, request.episodes or 100, request.seed)
+    episodes = request.episodes or 100
+    if config.python:
+        rates = ev.evaluate_python(config, actor, episodes, request.seed)
+    else:
+        rates = ev.evaluate_generic(config.target, config.env, actor, episodes, request.seed)
     rows = [
         (
             str(r.agent_type),
@@ -153,5 +173,6 @@ def _generic_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str,
         )
         for r in rates
     ]
-    print_table(f"{config.target}: {label}, means with 95 % intervals", ("agent type", "episodes", "return", "length"), rows)
+    head = ("agent" if config.python else "agent type", "episodes", "return", "length")
+    print_table(f"{config.target}: {label}, means with 95 % intervals", head, rows)
     return 0

@@ -25,14 +25,10 @@ from torch import Tensor
 
 from puffervec.spec import GroupSpec
 from puffervec.train.device import ThreadTeam
-from puffervec.train.distributions import ActionSpec, draw_noise, sample
+from puffervec.train.distributions import ActionMap, ActionSpec, draw_noise, sample
 from puffervec.train.policy import Observation, State
-
-_TORCH_DTYPES = {
-    np.dtype(name): getattr(torch, name)
-    for name in ("float32", "float16", "float64", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-}
-
+from puffervec.train.returns import EpisodeTracker, NumericInfos, as_records
+from puffervec.train.rows import TORCH_DTYPES, stored_dtype, width
 
 PIECE_ROWS = 256  # Rows that a thread takes at once: what the caches hold of a small policy, and some milliseconds of work.
 
@@ -40,18 +36,23 @@ PIECE_ROWS = 256  # Rows that a thread takes at once: what the caches hold of a 
 class Storage:
     """What a roll-out leaves for the update: the rows of one policy.
 
-    obs: (T+1, R, F) or a dict of (T+1, R, ...); actions (T+1, R, D); rewards, values, log_probs (T+1, R) float32;
-    terminals, truncations, masks (T+1, R) uint8; action_masks (T+1, R, choices) uint8 or None. For policies
+    obs: (T+1, R, F) or a dict of (T+1, R, ...); of a Python env always (T+1, R, width), rows as they stand. actions (T+1, R, D)
+    as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8;
+    action_masks (T+1, R, choices) uint8 or None. For policies
     with memory: resets (T+1, R) uint8, and first_states, the state before step 0, per half.
     """
 
     def __init__(self, group: GroupSpec, horizon: int, rows: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
-        """Args: rows: R, over all halves; obs_dtype: for float observations, None keeps the env's."""
+        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's."""
         self.spec = ActionSpec.of(group)
+        self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
         self.horizon, self.rows, self.device = horizon, rows, device
         steps = (horizon + 1, rows)
         self.obs: Observation
-        if group.flat_dtype is not None:
+        plan = group.observation_plan
+        if plan is not None:
+            self.obs = torch.zeros(*steps, width(plan), dtype=stored_dtype(plan), device=device)
+        elif group.flat_dtype is not None:
             floats = sum(int(np.prod(field.shape)) for field in group.fields)
             self.obs = torch.zeros(*steps, floats, dtype=_storage_dtype(group.flat_dtype, obs_dtype), device=device)
         else:
@@ -95,7 +96,7 @@ class Storage:
 
 
 def _storage_dtype(dtype: Any, wanted: torch.dtype | None) -> torch.dtype:
-    kept: torch.dtype = _TORCH_DTYPES[np.dtype(dtype)]
+    kept: torch.dtype = TORCH_DTYPES[np.dtype(dtype)]
     return wanted if wanted is not None and kept == torch.float32 else kept
 
 
@@ -163,6 +164,9 @@ class Rollout:
         self.halves = [self._make_half(index) for index in range(vec.num_buffers)]
         self.times = Times()
         self.episodes: list[np.ndarray] = []  # records of finished episodes, emptied by the caller
+        self.numeric: list[NumericInfos] = []  # numbers in the infos of Python envs, emptied by the caller
+        # Python envs keep no records: they are made from the rows of whole roll-outs.
+        self.trackers = {n: EpisodeTracker(s.storage.rows) for n, s in slots.items() if s.group.observation_plan is not None}
         self.full = False  # the storages hold a whole roll-out, whose last step the next one begins with
 
     def _make_half(self, index: int) -> _Half:
@@ -196,14 +200,29 @@ class Rollout:
         for step in range(first, self.horizon + 1):
             for _ in self.halves:
                 if stop():
+                    for tracker in self.trackers.values():
+                        tracker.forget()
                     return False
                 self._advance(step)
         self.full = True
+        self._track(first)
         return True
+
+    def _track(self, first: int) -> None:
+        """Make records of the episodes that ended in steps `first` to T."""
+        for name, tracker in self.trackers.items():
+            storage, agents = self.slots[name].storage, self.slots[name].group.agents
+            arrays = (storage.rewards, storage.terminals, storage.truncations, storage.masks)
+            for rows in zip(*(array[first:].cpu().numpy() for array in arrays), strict=True):
+                ended = tracker.step(*rows)
+                if len(ended[0]):
+                    self.episodes.append(as_records(ended, agents))
 
     def begin(self, seed: int) -> None:
         """Start new episodes in all envs; the next `collect` begins with them."""
         self.full = False
+        for tracker in self.trackers.values():
+            tracker.forget()
         self.vec.async_reset(seed)
 
     def _send(self) -> None:
@@ -220,7 +239,9 @@ class Rollout:
         begin = time.perf_counter()
         *_, infos, _, _ = self.vec.recv()
         if infos:
-            self.episodes.append(infos["episodes"])
+            self.episodes.append(infos.episodes)
+            if infos.numeric:
+                self.numeric.append(infos.numeric)
         index = self.vec.half
         half = self.halves[index]
         received = time.perf_counter()
@@ -289,8 +310,9 @@ class Rollout:
             self._write_actions(slot, half, storage.actions[step, columns])
 
     def _write_actions(self, slot: Slot, half: _Half, actions: Tensor) -> None:
-        """Put a half's actions (rows, D) into the slab."""
+        """Put a half's drawn actions (rows, D) into the slab, as the env takes them."""
         target = half.groups[slot.group.name].actions
+        actions = slot.storage.action_map(actions)
         if slot.rows is None:
             target.copy_(actions, non_blocking=True)
         else:
@@ -331,15 +353,18 @@ def _rows_of(block: Tensor, half: Any, group: GroupSpec) -> _Rows:
         return block[begin : begin + size].view(dtype).view(shape)
 
     obs: Observation
-    if group.flat_dtype is not None:
-        dtype = _TORCH_DTYPES[np.dtype(group.flat_dtype)]
+    plan = group.observation_plan
+    if plan is not None:
+        obs = view("observations", TORCH_DTYPES[plan.row_dtype], count, width(plan))
+    elif group.flat_dtype is not None:
+        dtype = TORCH_DTYPES[np.dtype(group.flat_dtype)]
         obs = view("observations", dtype, count, group.observation_bytes // np.dtype(group.flat_dtype).itemsize)
     else:
         raw = view("observations", torch.uint8, count, group.observation_bytes)
         obs = {}
         for field in group.fields:
             size = int(np.prod(field.shape)) * np.dtype(field.dtype).itemsize
-            part = raw[:, field.offset : field.offset + size].view(_TORCH_DTYPES[np.dtype(field.dtype)])
+            part = raw[:, field.offset : field.offset + size].view(TORCH_DTYPES[np.dtype(field.dtype)])
             obs[field.name] = part.view(count, *field.shape)
     choices = group.action_mask_size
     return _Rows(

@@ -13,6 +13,7 @@ import datetime
 import fcntl
 import json
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
 
     Raises: ConfigError where the folder exists already or cannot be made.
     """
-    name = log.name or f"{target}-{datetime.datetime.now():%Y%m%d-%H%M%S}-s{seed}"
+    env = re.sub(r"[^\w.-]+", "-", target)  # ALE/Pong-v5, module:factory
+    name = log.name or f"{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}-s{seed}"
     path = log.folder / name
     for attempt in range(2, 100):
         try:
@@ -87,11 +89,8 @@ def config_from_tables(values: dict[str, Any]) -> TrainConfig:
 
     Raises: ConfigError for an unknown env, table or key.
     """
-    import puffervec.envs
-
     tables = dict(values)
-    target = str(tables.pop("target"))
-    return TrainConfig(target=target, env=puffervec.envs.get(target).config()).merged(tables)
+    return TrainConfig.bare(str(tables.pop("target"))).merged(tables)
 
 
 def find_checkpoint(where: str | Path, runs: Path) -> Path:

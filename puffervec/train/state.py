@@ -3,43 +3,24 @@
 """A trainer's state as named tensors and back: weights, optimizers, random generators, envs and the last step of the roll-out.
 
 With all of it a resumed run is byte for byte the run that was never stopped (on a CPU, for the same number of torch threads).
+The states of Python envs cannot be saved: such a run goes on with new episodes.
 Runs in the learner.
 """
 
 from __future__ import annotations
 
-import mmap
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-import puffervec.envs
 from puffervec.errors import CheckpointError
-from puffervec.native import describe, pack_config, pack_params
-from puffervec.spec import EnvSpec
 from puffervec.train.checkpoint import Checkpoint
-from puffervec.train.config import TrainConfig
 
 if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
 
 Tensors = dict[str, Tensor]
-
-
-def env_spec(config: TrainConfig) -> EnvSpec:
-    """Return what the env says about its rows, without starting a worker.
-
-    Raises: ConfigError, SceneError where the env refuses its settings or data.
-    """
-    env = puffervec.envs.get(config.target)
-    built = env.build(config.env)
-    blobs = pack_config(config.env), pack_params(built.params)
-    if built.data is None:
-        return describe(env.name, *blobs, None)[1]
-    with built.data.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        # The copy keeps C from reading a mapping that is about to close; describe looks at the head only.
-        return describe(env.name, *blobs, bytes(data))[1]
 
 
 def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
@@ -52,7 +33,10 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
         for key, value in values.items()
     }
     files["random"] = {"actions": trainer.action_generator.get_state(), "shuffle": trainer.shuffle_generator.get_state()}
-    if trainer.rollout.full:
+    if trainer.return_scale is not None:
+        scale = trainer.return_scale
+        files["returns"] = {"scale": torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)}
+    if trainer.rollout.full and trainer.vec.spec.save_bytes:
         files["envs"] = _envs_of(trainer)
     return files
 
@@ -82,9 +66,12 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
             _restore_optimizer(trainer.updaters[name].optimizer, name, found.tensors["optimizer"])
         trainer.action_generator.set_state(found.tensors["random"]["actions"])
         trainer.shuffle_generator.set_state(found.tensors["random"]["shuffle"])
+        if trainer.return_scale is not None:
+            mean_square, rollouts = found.tensors["returns"]["scale"].tolist()
+            trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
         if "envs" in found.tensors:
             _restore_envs(trainer, found.tensors["envs"])
-        else:  # Stopped inside a roll-out: new episodes, other than those of the start.
+        else:  # A Python env, or stopped inside a roll-out: new episodes, other than those of the start.
             trainer.rollout.begin(trainer.config.train.seed + trainer.counters.agent_steps)
     except (KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error

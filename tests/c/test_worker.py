@@ -138,9 +138,9 @@ def test_records_that_do_not_fit_are_counted() -> None:
         vec.reset(seed=0)
         episodes = vec.step([0] * 6)[4].episodes
         assert [(int(r["env"]), int(r["slot"])) for r in episodes] == [(0, 0), (0, 1)]
-        assert vec._record_area(0, 0)[1] == 2  # one try per env that found the area full; tag stops at the first
+        assert vec._record_area(0, 0)[0][1] == 2  # one try per env that found the area full; tag stops at the first
         vec.step([0] * 6)
-        assert vec._record_area(0, 0)[1] == 0
+        assert vec._record_area(0, 0)[0][1] == 0
 
 
 def test_an_error_in_step_is_told_with_worker_env_and_text() -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium envs in PufferLib's wrapper (puffervec/emulation/gymnasium_env.py, puffer_rows.py) against envs stepped by hand."""
+"""Gymnasium envs in PufferLib's wrapper (gymnasium_env.py, puffervec/emulation/puffer_rows.py) against envs stepped by hand."""
 
 from __future__ import annotations
 

@@ -104,3 +104,32 @@ def test_every_field_has_one_sentence() -> None:
 def test_config_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         TrainSection().lr = 1.0  # type: ignore[misc]
+
+
+def test_python_envs_have_a_preset_and_free_env_settings() -> None:
+    config = TrainConfig.of("CartPole-v1", env={"sutton-barto_reward": True}, train={"horizon": 4})
+    assert config.python and config.env == {"sutton_barto_reward": True} and config.train.horizon == 4
+    assert config.train.scale_rewards and config.train.precision == "fp32"
+    back = TrainConfig.bare("CartPole-v1").merged(json.loads(json.dumps(config.tables())))
+    assert back == config and config.tables()["env"] is not config.env
+    assert not TrainConfig.of("probe").python and not TrainConfig.of("probe").train.scale_rewards
+
+
+def test_settings_of_python_envs_can_be_kept() -> None:
+    TrainConfig.of("CartPole-v1", env={"a": [1, "x", None, {"b": 2.5}]}).check()
+    with pytest.raises(ConfigError, match=r"env\.made is .*object.*partial"):
+        TrainConfig.of("CartPole-v1", env={"made": object()}).check()
+
+
+def test_auto_backend() -> None:
+    for python, envs, expected in (
+        (True, 7, ("serial", 1)), (True, 8, ("multiprocessing", 2)), (False, 2, ("multiprocessing", 2)),
+    ):  # fmt: skip
+        found = cfg.VecSection(num_envs=envs).resolved(python)
+        assert (found.backend, found.num_buffers) == expected
+    assert cfg.VecSection(backend="threading", num_envs=2).resolved(True).backend == "threading"
+    TrainConfig.of("CartPole-v1", vec={"num_envs": 7}).check()
+    with pytest.raises(ConfigError, match="vec.num_buffers, 2 .*vec.num_buffers 1"):
+        TrainConfig.of("CartPole-v1", vec={"num_envs": 9}).check()
+    with pytest.raises(ConfigError, match="vec.batch_size, 5"):
+        TrainConfig.of("CartPole-v1", vec={"num_envs": 9, "batch_size": 5}).check()

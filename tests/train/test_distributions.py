@@ -7,7 +7,16 @@ import math
 import pytest
 import torch
 
-from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, draw_noise, greedy, log_prob_entropy, masked, sample
+from puffervec.train.distributions import (
+    MASKED_LOGIT,
+    ActionMap,
+    ActionSpec,
+    draw_noise,
+    greedy,
+    log_prob_entropy,
+    masked,
+    sample,
+)
 
 CPU = torch.device("cpu")
 
@@ -100,3 +109,21 @@ def test_sequences_of_rows() -> None:
     actions = torch.zeros(7, 5, 2, dtype=torch.int32)
     log_prob, entropy = log_prob_entropy(discrete(3, 2), heads, actions)
     assert log_prob.shape == entropy.shape == (7, 5)
+
+
+def test_action_map_adds_starts() -> None:
+    spec = ActionSpec("multi_discrete", (3, 2), (), (), start=(1, -5))
+    drawn = torch.tensor([[0, 1], [2, 0]], dtype=torch.int32)
+    assert ActionMap(spec, drawn.device, torch.int64)(drawn).tolist() == [[1, -4], [3, -5]]
+    assert ActionMap(discrete(3), drawn.device, torch.int32)(drawn) is drawn
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_action_map_scales_and_cuts_numbers(dtype: torch.dtype) -> None:
+    """Two bounds: -1..1 to them; one, none, or very far ones: as drawn, cut. 0.1 is met in the env's dtype."""
+    infinite = float("inf")
+    spec = ActionSpec("continuous", (), (-2.0, -infinite, 0.0, -1e9, -0.1), (4.0, infinite, infinite, 1e9, 0.1))
+    drawn = torch.tensor([[0.0, 7.0, -3.0, 5.0, 3.0], [0.5, -7.0, 3.0, -5.0, -3.0]])
+    found = ActionMap(spec, drawn.device, dtype)(drawn)
+    expected = torch.tensor([[1, 7, 0, 5, 0.1], [2.5, -7, 3, -5, -0.1]], dtype=dtype)
+    assert found.dtype == dtype and torch.equal(found, expected)

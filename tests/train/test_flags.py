@@ -104,3 +104,42 @@ def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
         sentences = flags.field_sentences(type(instance))
         for field in dataclasses.fields(instance):
             assert sentences.get(field.name), f"{section}.{field.name}"
+
+
+def test_env_flags_of_a_python_env_are_keyword_arguments() -> None:
+    config = TrainConfig.of("CartPole-v1", env={"old": 1, "kept": 2})
+    text = "--env.old 3 --env.max-steps=-4 --lr 0.5 --env.rate 1e-2 --env.on true --env.map north --env.word '7'"
+    made = flags.apply_flags(config, text.split())
+    expected = {"old": 3, "kept": 2, "max_steps": -4, "rate": 0.01, "on": True, "map": "north", "word": "7"}
+    assert made.env == expected and {k: type(v) for k, v in made.env.items()} == {k: type(v) for k, v in expected.items()}
+    assert made.train.lr == 0.5 and config.env == {"old": 1, "kept": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("--env.x", "needs a value"),
+        ("--env.x --lr 1", "needs a value"),
+        ("--env.2x 1", "no name"),
+        ("--scenes a", "unknown flag"),
+    ],
+)
+def test_bad_env_flags_of_a_python_env(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        flags.apply_flags(TrainConfig.of("CartPole-v1"), text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("+5", 5), ("-.5", -0.5), ("3.", 3.0), ("2E3", 2000.0), ("False", False), ("nan", "nan"), ("1_0", "1_0"),
+     ("infinity", "infinity"), ("", ""), ("'", "'"), ('"true"', "true"), ("None", "None")],
+)  # fmt: skip
+def test_plain_values(text: str, value: object) -> None:
+    found = flags.plain_value(text)
+    assert found == value and type(found) is type(value)
+
+
+def test_help_of_a_python_env_lists_every_other_setting() -> None:
+    config = TrainConfig.of("CartPole-v1")
+    text = flags.help_text(config)
+    assert "--env.NAME VALUE" in text and all(f"  {flag}" in text for flag in flags.known_flags(config))

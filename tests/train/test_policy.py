@@ -6,9 +6,12 @@ import pytest
 import torch
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import PolicySection
+from puffervec.train.config import PolicySection, TrainConfig
+from puffervec.train.distributions import ActionSpec
 from puffervec.train.object_set import ObjectSetPolicy
-from puffervec.train.policy import MLPPolicy, Policy, build_policy
+from puffervec.train.policy import LOG_STD_RANGE, ActorCritic, MLPPolicy, Policy, build_policy
+from puffervec.train.target import env_spec
+from tests.train.envs import Pictures
 from tests.train.fakes import group
 
 FLAT = group(("x", (3,)), ("y", (2,)), sizes=(3, 4))
@@ -70,3 +73,22 @@ def test_same_seed_same_weights() -> None:
         torch.manual_seed(5)
         weights.append(torch.cat([p.flatten() for p in build_policy(SETS, PolicySection()).parameters()]))
     torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=0)
+
+
+def test_spread_of_numbers_is_a_parameter() -> None:
+    """Means depend on the observation, standard deviations do not; they begin at 1 and stay within bounds."""
+    output = ActorCritic(4, ActionSpec("continuous", (), (-1.0, -1.0), (1.0, 1.0)))
+    (head,), value = output(torch.randn(3, 7, 4))
+    assert head.shape == (3, 7, 4) and value.shape == (3, 7) and (head[..., 2:] == 0).all()
+    assert output.log_std is not None
+    output.log_std.data += 100
+    assert (output(torch.randn(3, 4))[0][0][..., 2:] == LOG_STD_RANGE[1]).all()
+
+
+def test_matrices_of_python_envs_are_no_object_sets() -> None:
+    (spec,) = env_spec(TrainConfig.of(Pictures)).groups
+    policy = build_policy(spec, PolicySection(hidden=(8,)))
+    assert isinstance(policy, MLPPolicy) and policy.encoder is not None
+    assert policy(torch.zeros(2, 4800, dtype=torch.uint8), (), None, None)[1].shape == (2,)
+    with pytest.raises(ConfigError, match="object_set"):
+        build_policy(spec, PolicySection(kind="object_set"))

@@ -77,7 +77,9 @@ def test_two_groups_with_a_mask_and_mixed_rows(small: Small) -> None:
     allowed = np.take_along_axis(scouts["action_masks"], scouts["actions"], -1)[..., 0]
     live = (scouts["masks"] != 0) & (scouts["terminals"] == 0)
     assert allowed[live & (scouts["action_masks"].sum(-1) > 0)].all()
-    with puffervec.make("probe", env_kwargs={"mode": 1, "num_agents": 2, "episode_length": 4}, backend="serial", num_envs=4) as vec:
+    with puffervec.make(
+        "probe", env_kwargs={"mode": 1, "num_agents": 2, "episode_length": 4}, backend="serial", num_envs=4
+    ) as vec:
         vec.async_reset(config.train.seed)
         obs = vec.recv()[0]
         np.testing.assert_array_equal(scouts["obs"][0], obs["scouts"])

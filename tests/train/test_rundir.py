@@ -82,3 +82,14 @@ def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     assert rundir.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
     with pytest.raises(CheckpointError, match="no whole checkpoint"):
         rundir.find_checkpoint(runs / "two", runs)
+
+
+def test_names_of_envs_that_are_no_file_names(tmp_path: Path) -> None:
+    for target, name in (("ALE/Pong-v5", "ALE-Pong-v5-"), ("my_envs:make", "my_envs-make-")):
+        folder = rundir.new_run_folder(LogSection(folder=tmp_path), target, 1)
+        assert folder.parent == tmp_path and folder.name.startswith(name)
+
+
+def test_runs_of_functions_without_a_name_go_on_in_python() -> None:
+    with pytest.raises(ConfigError, match=r"TrainConfig\.of"):
+        rundir.config_from_tables({"target": "__main__:make", "env": {}})

@@ -7,18 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from puffervec.errors import CheckpointError, ConfigError
+from puffervec.errors import CheckpointError
 from puffervec.train import TrainConfig, Trainer, state
 from puffervec.train import checkpoint as ckpt
 
 Small = Callable[..., TrainConfig]
-
-
-def test_env_spec_needs_no_worker(small: Small) -> None:
-    spec = state.env_spec(small(env={"num_agents": 7}))
-    assert spec.agents == 7
-    with pytest.raises(ConfigError, match="num_agents"):
-        state.env_spec(small(env={"num_agents": 0}))
 
 
 def test_files_of_a_checkpoint(small: Small) -> None:

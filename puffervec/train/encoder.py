@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""From rows of a Python env to the numbers that a network takes, about 1 in size each. First stage of MLPPolicy.
+
+    leaf                                     features
+    Box uint8 with bounds 0 and 255          x / 255
+    Box with finite bounds                   -1 at low to 1 at high (per element; a range above 1e6 does not count as a bound)
+    other numbers of a Box                   (x - mean) / standard deviation of what the run has seen, cut to -10..10
+    Discrete, MultiDiscrete                  one-hot where a leaf has at most 1,024 choices in all, else -1 (first) to 1 (last)
+    MultiBinary, Box of bool                 0 or 1
+
+`policy.normalize` off leaves the numbers of Boxes as they are (but for uint8 images). The statistics are buffers of the
+policy, so its checkpoints hold them. They change between roll-outs only (`observe`): a roll-out and its update see the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from puffervec.emulation import ObservationPlan
+from puffervec.emulation.layout import Leaf
+from puffervec.train.rows import leaf_views
+
+WIDEST_RANGE = 1e6  # Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
+MOST_CHOICES = 1024  # One-hot features of one leaf.
+PIECE_NUMBERS = 2**22
+FARTHEST = 10.0  # Standard deviations.
+
+
+class RowEncoder(nn.Module):
+    """Rows (..., width) of one observation plan to features (..., features) float32."""
+
+    scale: Tensor
+    offset: Tensor
+    running: Tensor
+    count: Tensor
+    mean: Tensor
+    square: Tensor
+
+    def __init__(self, plan: ObservationPlan, normalize: bool) -> None:
+        """Args: plan: of the env's rows; normalize: scale the numbers of Boxes."""
+        super().__init__()
+        self.parts = [(view, _choices(view.leaf)) for view in leaf_views(plan)]
+        scales = [_scales(view.leaf, choices, normalize) for view, choices in self.parts]
+        self.features = sum(len(scale) for scale, _, _ in scales)
+        for name, index in (("scale", 0), ("offset", 1), ("running", 2)):
+            self.register_buffer(name, torch.from_numpy(np.concatenate([part[index] for part in scales])), persistent=False)
+        self.adapts = bool(self.running.any())
+        self.scaled = bool((self.scale != 1).any() or (self.offset != 0).any())
+        # Of the raw numbers that are running: count of rows, mean and mean square distance from it.
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(self.features, dtype=torch.float64))
+        self.register_buffer("square", torch.ones(self.features, dtype=torch.float64))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Encode (..., width) of `rows.stored_dtype`."""
+        numbers = self._numbers(rows)
+        if self.scaled:
+            numbers = numbers * self.scale + self.offset
+        if self.adapts:
+            spread = (self.square + 1e-8).rsqrt()
+            normal = (numbers - self.mean.float()) * spread.float()
+            numbers = torch.where(self.running, normal.clamp(-FARTHEST, FARTHEST), numbers)
+        return numbers
+
+    def _numbers(self, rows: Tensor) -> Tensor:
+        """The leaves side by side, choices one-hot, nothing scaled yet."""
+        parts = []
+        for view, choices in self.parts:
+            values = view(rows)
+            parts.append(values.float() if choices is None else _one_hot(values, choices))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+    @torch.no_grad()
+    def observe(self, rows: Tensor) -> None:
+        """Take rows (n, width) that a roll-out has seen into the statistics, in pieces that fit into little memory."""
+        if self.adapts and len(rows):
+            for piece in torch.split(rows, max(1, PIECE_NUMBERS // self.features)):
+                self._merge(self._numbers(piece).double().nan_to_num())
+
+    def _merge(self, numbers: Tensor) -> None:
+        """Merge the statistics of two samples (Chan, Golub and LeVeque 1979)."""
+        fresh, total = len(numbers), float(self.count) + len(numbers)
+        square, mean = torch.var_mean(numbers, dim=0, correction=0)
+        share = fresh / total
+        away = mean - self.mean
+        if float(self.count) == 0:
+            self.mean.copy_(mean)
+            self.square.copy_(square)
+        else:
+            self.square.mul_(1 - share).add_(square * share).add_(away.square() * (share * (1 - share)))
+            self.mean.add_(away * share)
+        self.count.fill_(total)
+
+
+def _choices(leaf: Leaf) -> list[tuple[int, int]] | None:
+    """Return (number of choices, least value) of each element that becomes one-hot; None where the numbers stay numbers."""
+    space: Any = leaf.space
+    if isinstance(space, spaces.Discrete):
+        found = [(int(space.n), int(space.start))]
+    elif isinstance(space, spaces.MultiDiscrete):
+        found = list(zip(space.nvec.reshape(-1).tolist(), space.start.reshape(-1).tolist(), strict=True))
+    else:
+        return None
+    return found if sum(n for n, _ in found) <= MOST_CHOICES else None
+
+
+def _one_hot(values: Tensor, choices: list[tuple[int, int]]) -> Tensor:
+    """Values (..., D) to (..., sum of choices). A value that is no choice (the zeros of an absent agent) gives zeros."""
+    known = [torch.arange(start, start + n, device=values.device) for n, start in choices]
+    return torch.cat([values[..., d : d + 1].long() == row for d, row in enumerate(known)], dim=-1).float()
+
+
+def _scales(leaf: Leaf, choices: list[tuple[int, int]] | None, normalize: bool) -> tuple[np.ndarray, ...]:
+    """Return scale and offset (float32) of each feature of a leaf, and whether it follows running statistics (bool)."""
+    space: Any = leaf.space
+    features = leaf.size if choices is None else sum(n for n, _ in choices)
+    scale, offset = np.ones(features), np.zeros(features)
+    running = np.zeros(features, np.bool_)
+    if choices is None and isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        sizes, low = (np.reshape(np.asarray(x, np.float64), -1) for x in _span(space))
+        scale, offset = _between(low, low + sizes - 1)
+    elif isinstance(space, spaces.Box) and leaf.dtype != np.bool_:
+        low, high = (np.reshape(np.asarray(x, np.float64), -1) for x in (space.low, space.high))
+        if leaf.dtype == np.uint8 and (low == 0).all() and (high == 255).all():
+            scale = np.full(features, 1 / 255)
+        elif normalize:
+            bounded = np.isfinite(low) & np.isfinite(high)
+            bounded &= np.where(bounded, high, 0) - np.where(bounded, low, 0) <= WIDEST_RANGE
+            running = ~bounded
+            scale, offset = _between(np.where(bounded, low, -1), np.where(bounded, high, 1))
+    return scale.astype(np.float32), offset.astype(np.float32), running
+
+
+def _span(space: Any) -> tuple[Any, Any]:
+    """Return the number of choices and the least value of each element."""
+    return (space.n if isinstance(space, spaces.Discrete) else space.nvec), space.start
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scale and offset that take low to -1 and high to 1; an element with one possible value becomes 0."""
+    half = np.where(high > low, (high - low) / 2, 1.0)
+    return 1 / half, -(high + low) / 2 / half

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Returns of envs that keep no episode records, reckoned from rewards and flags: whole arrays of rows at a time, never per env.
+
+Runs in the learner, after a roll-out (rollout.py) or between the steps of an evaluation (evaluate.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from puffervec.slab import RECORD_DTYPE
+
+Ended = tuple[np.ndarray, np.ndarray, np.ndarray]
+NumericInfos = Mapping[tuple[str, ...], tuple[np.ndarray, np.ndarray]]
+
+
+class EpisodeTracker:
+    """Return and length of the episode under way in each row.
+
+    An episode of a row begins with the first step that shows it alive and ends with a done flag, or when its agent is gone.
+    """
+
+    def __init__(self, rows: int) -> None:
+        """Args: rows: over all envs."""
+        self._returns, self._lengths = np.zeros(rows), np.zeros(rows, np.int64)
+        self._live = np.zeros(rows, np.bool_)
+
+    def step(self, rewards: np.ndarray, terminals: np.ndarray, truncations: np.ndarray, masks: np.ndarray) -> Ended:
+        """Take one step of all rows, (rows,) each; flags of any dtype.
+
+        Returns: the rows whose episode ended, (n,) int64, with their returns float64 and lengths int64.
+        """
+        np.add(self._returns, rewards, out=self._returns, where=self._live)
+        self._lengths += self._live
+        goes_on = masks.astype(np.bool_) & ~(terminals.astype(np.bool_) | truncations.astype(np.bool_))
+        rows = np.flatnonzero(self._live & ~goes_on)
+        ended = rows, self._returns[rows], self._lengths[rows]
+        self._returns[rows], self._lengths[rows] = 0.0, 0
+        self._live = goes_on
+        return ended
+
+    def forget(self) -> None:
+        """Drop the episodes under way: steps were missed."""
+        self._returns[:], self._lengths[:] = 0.0, 0
+        self._live[:] = False
+
+
+def as_records(ended: Ended, agents: int) -> np.ndarray:
+    """Return finished episodes as records like those of C envs, (n,) RECORD_DTYPE. agents: rows per env."""
+    rows, returns, lengths = ended
+    records = np.zeros(len(rows), RECORD_DTYPE)
+    records["env"], records["slot"] = rows // agents, rows % agents
+    records["return"], records["length"] = returns, lengths
+    return records
+
+
+class ReturnScale:
+    """Root mean square of discounted returns so far. Rewards divided by it give values of about 1, which any step size suits.
+
+    The root mean square, not the standard deviation: where all returns are alike the latter is 0.
+    """
+
+    SLOWEST = 0.01  # Least share of a new roll-out, so that the scale follows the growing returns of a policy that learns.
+
+    def __init__(self, rows: int, gamma: float) -> None:
+        """Args: rows: over all envs; gamma: discount per step."""
+        self.gamma, self.mean_square, self.rollouts = gamma, 0.0, 0
+        self._returns = np.zeros(rows)
+
+    def observe(self, rewards: np.ndarray, valid: np.ndarray) -> None:
+        """Take a roll-out: rewards (T, R) of its transitions, and which of them are valid, (T, R) bool."""
+        total, count = 0.0, 0
+        for reward, live in zip(rewards, valid, strict=True):
+            self._returns = np.where(live, self.gamma * self._returns + reward, 0.0)
+            total, count = total + float(np.square(self._returns).sum()), count + int(live.sum())
+        if count and math.isfinite(total):
+            self.rollouts += 1
+            share = max(1 / self.rollouts, self.SLOWEST)
+            self.mean_square += share * (total / count - self.mean_square)
+
+    @property
+    def factor(self) -> float:
+        """What rewards are multiplied by; 1 before there are any."""
+        return 1 / math.sqrt(self.mean_square) if self.mean_square > 1e-12 else 1.0
+
+
+class InfoMeans:
+    """Means over the latest numbers in the infos, as the log shows them.
+
+    An env may report at each step or at the end of an episode only: each mean is over the fewest latest roll-outs that gave
+    `LATEST` values together.
+    """
+
+    LATEST = 100
+
+    def __init__(self, agents: Iterable[object] = ()) -> None:
+        """Args: agents: names that are left out of the path, so that numbers of all agents of a parallel env are averaged."""
+        self._agents = {agent for agent in agents if isinstance(agent, str)}
+        self._parts: dict[str, deque[tuple[float, int]]] = {}
+
+    def add(self, batches: Iterable[NumericInfos]) -> None:
+        """Add the numeric infos of a roll-out, one mapping per turn. Numbers that are not finite are left out."""
+        sums: dict[str, tuple[float, int]] = {}
+        for batch in batches:
+            for path, (values, present) in batch.items():
+                name = "/".join(path[1:] if path[0] in self._agents and len(path) > 1 else path)
+                found = values[present & np.isfinite(values)]
+                total, count = sums.get(name, (0.0, 0))
+                sums[name] = total + float(found.sum()), count + len(found)
+        for name, part in sums.items():
+            parts = self._parts.setdefault(name, deque())
+            parts.append(part)
+            while sum(count for _, count in parts) - parts[0][1] >= self.LATEST:
+                parts.popleft()
+
+    def means(self) -> dict[str, float]:
+        """Return `env/<path>`, sorted by name."""
+        counts = {name: sum(count for _, count in parts) for name, parts in self._parts.items()}
+        sums = {name: sum(total for total, _ in parts) for name, parts in self._parts.items()}
+        return {f"env/{name}": sums[name] / counts[name] for name in sorted(counts) if counts[name]}

@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Rows of Python envs in torch: each observation is one flat row, and its leaves are views on it. Runs in the learner.
+
+    slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --roll-out storage-->  policy: encoder.py reads the leaves
+
+So a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers of one dtype where all leaves agree, else the
+bytes of an aligned record (puffervec/emulation/layout.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from puffervec.emulation import ObservationPlan
+from puffervec.emulation.layout import Leaf
+
+TORCH_DTYPES = {
+    np.dtype(name): getattr(torch, name)
+    for name in (
+        "float32", "float16", "float64", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bool",
+    )
+}  # fmt: skip
+
+
+def width(plan: ObservationPlan) -> int:
+    """Numbers in one row."""
+    return int(np.prod(plan.row_shape, dtype=np.int64))
+
+
+def stored_dtype(plan: ObservationPlan) -> torch.dtype:
+    """Data type of rows in the roll-out storage: the row's own, but float32 for float64 (policies compute in float32)."""
+    dtype: torch.dtype = TORCH_DTYPES[plan.row_dtype]
+    return torch.float32 if dtype == torch.float64 else dtype
+
+
+def flat_rows(plan: ObservationPlan, observations: np.ndarray) -> Tensor:
+    """Return observations as `recv` gives them, (rows, *row_shape), as (rows, width) of `stored_dtype`.
+
+    Aliasing: the memory of `observations`, except for float64, which is a copy.
+    """
+    return torch.from_numpy(observations).reshape(len(observations), width(plan)).to(stored_dtype(plan))
+
+
+@dataclasses.dataclass(frozen=True)
+class LeafView:
+    """Where one leaf stands in rows (..., width); `dtype` is its own where rows are bytes, None where rows have it already."""
+
+    leaf: Leaf
+    first: int
+    count: int
+    dtype: torch.dtype | None
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Return the leaf of all rows, (..., leaf.size).
+
+        Args: rows: of `stored_dtype`; rows of bytes begin where the leaf's dtype may begin, as in the storage and the slab.
+        Aliasing: a view on `rows`.
+        """
+        part = rows.narrow(-1, self.first, self.count)
+        return part if self.dtype is None else part.view(self.dtype)
+
+
+def leaf_views(plan: ObservationPlan) -> list[LeafView]:
+    """Return a view per leaf that is not empty, in the order in which they stand in a row."""
+    found = [leaf for leaf in plan.leaves if leaf.size]
+    if all(leaf.dtype == plan.row_dtype for leaf in found):
+        return [LeafView(leaf, leaf.offset // leaf.dtype.itemsize, leaf.size, None) for leaf in found]
+    return [LeafView(leaf, leaf.offset, leaf.size * leaf.dtype.itemsize, TORCH_DTYPES[leaf.dtype]) for leaf in found]

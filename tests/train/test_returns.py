@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from puffervec.train.returns import EpisodeTracker, InfoMeans, ReturnScale, as_records
+
+
+def test_episodes_are_those_of_a_loop_over_rows() -> None:
+    """Random flags and masks against the plain rule, row by row."""
+    random = np.random.default_rng(0)
+    steps, rows = 200, 7
+    rewards = random.normal(size=(steps, rows))
+    terminals, truncations = random.random((2, steps, rows)) < 0.1
+    masks = random.random((steps, rows)) < 0.9
+    tracker, found = EpisodeTracker(rows), []
+    for step in range(steps):
+        ended = tracker.step(rewards[step], terminals[step], truncations[step], masks[step])
+        found += [(step, *values) for values in zip(*(array.tolist() for array in ended), strict=True)]
+    expected = []
+    for row in range(rows):
+        total, length, live = 0.0, 0, False
+        for step in range(steps):
+            if live:
+                total, length = total + rewards[step, row], length + 1
+            goes_on = masks[step, row] and not (terminals[step, row] or truncations[step, row])
+            if live and not goes_on:
+                expected.append((step, row, total, length))
+                total, length = 0.0, 0
+            live = goes_on
+    assert [f[:2] + f[3:] for f in found] == [e[:2] + e[3:] for e in sorted(expected)]
+    np.testing.assert_allclose([f[2] for f in found], [e[2] for e in sorted(expected)], atol=1e-9)
+
+
+def test_forgotten_episodes_do_not_count() -> None:
+    tracker, flags = EpisodeTracker(1), np.zeros(1, np.uint8)
+    tracker.step(np.zeros(1), flags, flags, flags + 1)
+    tracker.step(np.ones(1), flags, flags, flags + 1)
+    tracker.forget()
+    tracker.step(np.ones(1), flags, flags, flags + 1)
+    rows, returns, lengths = tracker.step(np.ones(1), flags + 1, flags, flags + 1)
+    assert (rows.tolist(), returns.tolist(), lengths.tolist()) == ([0], [1.0], [1])
+
+
+def test_records_say_env_and_slot() -> None:
+    records = as_records((np.array([0, 5]), np.array([1.5, -2]), np.array([3, 4])), agents=3)
+    assert records["env"].tolist() == [0, 1] and records["slot"].tolist() == [0, 2]
+    assert records["return"].tolist() == [1.5, -2] and records["length"].tolist() == [3, 4]
+
+
+def test_scaled_returns_are_about_one() -> None:
+    scale = ReturnScale(4, gamma=0.9)
+    assert scale.factor == 1
+    rewards, valid = np.full((500, 4), 30.0), np.ones((500, 4), np.bool_)
+    valid[::50] = False
+    for _ in range(3):
+        scale.observe(rewards, valid)
+    assert 30 * scale.factor / (1 - 0.9) == pytest.approx(1, abs=0.2)
+    scale.observe(np.full((2, 4), np.nan), valid[:2])
+    assert np.isfinite(scale.factor)
+    idle = ReturnScale(1, 0.9)
+    idle.observe(np.zeros((5, 1)), np.ones((5, 1), np.bool_))
+    assert idle.factor == 1
+
+
+def column(*values: float | None) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([v or 0.0 for v in values]), np.array([v is not None for v in values])
+
+
+def test_means_of_infos() -> None:
+    means = InfoMeans(agents=["red", "blue", 7])
+    means.add([{("a",): column(1, None, 3), ("episode", "r"): column(None, 5, None)}, {("a",): column(8, None, None)}])
+    means.add([{("red", "hit"): column(1, 1, None), ("blue", "hit"): column(0, None, None), ("red",): column(float("nan"))}])
+    assert means.means() == {"env/a": 4, "env/episode/r": 5, "env/hit": pytest.approx(2 / 3)}
+
+
+def test_only_the_latest_count() -> None:
+    means = InfoMeans()
+    for value in range(10):
+        means.add([{("x",): (np.full(60, float(value)), np.ones(60, np.bool_))}])
+    assert means.means() == {"env/x": 8.5}  # two roll-outs make 100
+    means.add([])
+    assert means.means() == {"env/x": 8.5}
