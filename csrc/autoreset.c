@@ -32,22 +32,31 @@ static int is_over(const pv_block* block, uint32_t env) {
     return 1;
 }
 
-// Moves rewards and flags of all rows of the block into `kept`, or those of finished envs back out of it.
-static void keep_outcomes(const pv_block* block, const uint8_t* over, uint8_t* kept, int back) {
+static int any_done(const pv_block* block, uint32_t env) {
+    uint8_t done = 0;
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
         const pv_rows* rows = &block->rows[g];
-        uint64_t agents = block->spec->groups[g].agents;
+        uint64_t agents = block->spec->groups[g].agents, first = env * agents;
+        for (uint64_t row = first; row < first + agents; row++) done |= rows->terminals[row] | rows->truncations[row];
+    }
+    return done;
+}
+
+// Copies rewards and flags of one env's rows into `kept`, or back. Returns the end of what it used.
+static uint8_t* move_outcome(const pv_block* block, uint32_t env, uint8_t* kept, int back) {
+    for (uint32_t g = 0; g < block->spec->group_count; g++) {
+        const pv_rows* rows = &block->rows[g];
         uint8_t* const arrays[] = {(uint8_t*)rows->rewards, rows->terminals, rows->truncations};
         const uint64_t widths[] = {sizeof(float), 1, 1};
         for (int a = 0; a < 3; a++) {
-            uint64_t stride = agents * widths[a];
-            for (uint32_t env = 0; env < block->env_count; env++, kept += stride) {
-                if (!over[env]) continue;
-                if (back) memcpy(arrays[a] + env * stride, kept, stride);
-                else memcpy(kept, arrays[a] + env * stride, stride);
-            }
+            uint64_t stride = block->spec->groups[g].agents * widths[a];
+            uint8_t* own = arrays[a] + env * stride;
+            if (back) memcpy(own, kept, stride);
+            else memcpy(kept, own, stride);
+            kept += stride;
         }
     }
+    return kept;
 }
 
 // Keeps the last observations of the env's rows that are done.
@@ -63,16 +72,19 @@ static void keep_observations(const pv_block* block, uint32_t env) {
 }
 
 int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint8_t* scratch) {
-    uint8_t* over = scratch;
-    uint8_t* kept = over + block->env_count;
-    int any = 0;
+    uint8_t *over = scratch, *kept = scratch + block->env_count, *end = kept;
+    memset(over, 0, block->env_count);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        any |= over[env] = (uint8_t)is_over(block, env);
+        if (!any_done(block, env)) continue;
         keep_observations(block, env);
+        if (!is_over(block, env)) continue;
+        over[env] = 1;
+        end = move_outcome(block, env, end, 0);
     }
-    if (!any) return PV_OK;
-    keep_outcomes(block, over, kept, 0);
+    if (end == kept) return PV_OK;
     int code = type->reset(block, over, NULL);
-    keep_outcomes(block, over, kept, 1);
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        if (over[env]) kept = move_outcome(block, env, kept, 1);
+    }
     return code;
 }

@@ -49,19 +49,14 @@ def recv(vec: VectorEnv, timeout_s: float | None) -> Any:
 
 def _take_ready(vec: VectorEnv, timeout_s: float | None) -> tuple[list[int], int]:
     """Wait until enough halves are done and mark them received. Returns them in env order, and the flags of their turns."""
-    ready: list[int] = []
-    flags, first = 0, vec._recv_half
-    while len(ready) < vec.settings.batch_halves:
-        if READY in vec._state:  # loaded from a saved state: nothing to wait for, nothing reported
-            half = vec._state.index(READY)
-        else:
-            half = _wait_any(vec, bytes(s is PENDING and h not in ready for h, s in enumerate(vec._state)), first, timeout_s)
-            flags |= lib.pv_turn_flags(vec._slab, half)
+    flags, first, size = 0, vec._recv_half, vec.settings.batch_halves
+    ready = [half for half, state in enumerate(vec._state) if state is READY][:size]  # nothing to wait for, nothing reported
+    while len(ready) < size:
+        half = _wait_any(vec, bytes(s is PENDING and h not in ready for h, s in enumerate(vec._state)), first, timeout_s)
+        flags |= lib.pv_turn_flags(vec._slab, half)
         if flags & lib.PV_TURN_FAILED:
             vec._raise_failure(half)
         ready.append(half)
-        if vec._state[half] is READY:
-            vec._state[half] = HELD
         first = (half + 1) % vec.num_buffers  # so that nobody waits for ever behind faster ones
     for half in ready:
         vec._state[half] = HELD
@@ -100,6 +95,16 @@ def send(vec: VectorEnv, actions: Any) -> None:
     vec._held.popleft()
     for half, piece in zip(batch, pieces, strict=True):
         vec._step_half(half, piece)
+
+
+def release(vec: VectorEnv, halves: Sequence[int]) -> None:
+    """Take halves that were sent a reset out of the batches that are held. The rest of such a batch is handed out again."""
+    for batch in [batch for batch in vec._held if not set(batch).isdisjoint(halves)]:
+        vec._held.remove(batch)
+        for half in batch:
+            if vec._state[half] is HELD:
+                vec._state[half] = READY
+                vec._forget_reports(half)
 
 
 def _split(vec: VectorEnv, actions: Any, count: int) -> list[Any]:

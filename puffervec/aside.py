@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from puffervec._ffi import lib
-from puffervec.errors import CallOrderError, ConfigError
+from puffervec._ffi import ffi, lib
+from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.settings import whole
 from puffervec.states import IDLE, PENDING, READY
 
 if TYPE_CHECKING:
+    from puffervec.info_area import InfoReader
     from puffervec.mailbox import Mailbox
     from puffervec.spec import EnvSpec
 
@@ -32,6 +33,7 @@ class Aside:
     settings: Any
     _state: list[str]
     _workers: list[range]
+    _info_readers: list[list[tuple[int, InfoReader]]]
     _mailboxes: list[Mailbox]
     _slab: Any
     _waiter: Any
@@ -43,6 +45,7 @@ class Aside:
     _recv_half: int
     _send_half: int
     _seeded: bool
+    _broken: WorkerError | None
 
     def _require_open(self) -> None:
         raise NotImplementedError
@@ -50,9 +53,6 @@ class Aside:
     def _look_around(
         self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, limit_s: float | None = None
     ) -> None:
-        raise NotImplementedError
-
-    def _raise_failure(self, half: int) -> None:
         raise NotImplementedError
 
     def _sent(self, half: int) -> None:
@@ -136,6 +136,13 @@ class Aside:
         self._recv_half = self._send_half = 0
         self._seeded = True
 
+    def _forget_reports(self, half: int) -> None:
+        """Drop the records and infos of the last turn of a half, which must not be under way."""
+        for worker in self._workers[half]:
+            np.frombuffer(self._buffer, np.uint32, 2, lib.pv_slab_records(self._slab, worker, half))[:] = 0
+        for _, reader in self._info_readers[half]:
+            reader.forget()
+
     def _require_saveable(self, verb: str) -> None:
         self._require_open()
         if not self.spec.save_bytes:
@@ -185,6 +192,11 @@ class Aside:
         self._await_one(worker, half)
 
     def _await_one(self, worker: int, half: int, limit_s: float | None = None) -> None:
+        if self._await_flags(worker, half, limit_s) & lib.PV_TURN_FAILED:
+            self._raise_failure(half)
+
+    def _await_flags(self, worker: int, half: int, limit_s: float | None = None) -> int:
+        """Wait for the turn of one worker and return its flags."""
         begun = time.monotonic()
         result, resume = -1, 0
         while result < 0:
@@ -192,8 +204,7 @@ class Aside:
             if result < 0:
                 self._look_around([worker], worker, begun, limit_s=limit_s)
             resume = 1
-        if result & lib.PV_TURN_FAILED:
-            self._raise_failure(half)
+        return int(result)
 
     # ---- calls of Python envs -----------------------------------------------------------------------------------------
 
@@ -203,7 +214,8 @@ class Aside:
         Looks through Gymnasium wrappers. No turn may be under way. Results cross processes by pickle.
 
         Raises:
-            ConfigError: a C env, which has no Python methods. WorkerError: an env raised.
+            ConfigError: a C env, which has no Python methods; or arguments that cannot be pickled. WorkerError: an env raised;
+                the others have answered, and all can go on.
         """
         return self._ask("call", name, [args] * self.num_envs, kwargs)
 
@@ -234,19 +246,67 @@ class Aside:
         for half, state in enumerate(self._state):
             if state is PENDING:
                 self._require_rows(half, f"{verb} {name!r}")
-        answers: list[Any] = []
+        lanes = [(worker, half) for half in range(self.num_buffers) for worker in self._workers[half]]
+        spans = [_span(lib.pv_slab_span(self._slab, worker, half)) for worker, half in lanes]
+        shares = [args[span.start] if verb == "call" else args[span.start : span.stop] for span in spans]
+        self._post({lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)}, f"{verb} {name!r}")
+        for worker, half in lanes:
+            lib.pv_turn_send_one(self._slab, worker, half, lib.PV_CALL, 0, 0, self._waiter)
         for half in range(self.num_buffers):
-            for worker in self._workers[half]:
-                envs = _span(lib.pv_slab_span(self._slab, worker, half))
-                given = args[envs.start] if verb == "call" else args[envs.start : envs.stop]
-                self._mailboxes[worker].questions[half].post((verb, name, given, kwargs))
-                lib.pv_turn_send_one(self._slab, worker, half, lib.PV_CALL, 0, 0, self._waiter)
             self._sent(half)
-        for half in range(self.num_buffers):
-            for worker in self._workers[half]:
-                self._await_one(worker, half)
-                answers += self._mailboxes[worker].answers[half].take()
-        return tuple(answers)
+        return tuple(self._answers(lanes))
+
+    def _post(self, questions: Mapping[tuple[int, int], Any], what: str) -> None:
+        """Put a question into the mailbox of each (worker, half), or into none and raise ConfigError."""
+        try:
+            for (worker, half), question in questions.items():
+                self._mailboxes[worker].questions[half].post(question)
+        except Exception as error:
+            for worker, half in questions:
+                self._mailboxes[worker].questions[half].take()
+            raise ConfigError(f"{what}: what was given cannot be sent to workers ({type(error).__name__}: {error})") from error
+
+    def _answers(self, lanes: Sequence[tuple[int, int]]) -> list[Any]:
+        """Wait for all answers, then return them, or raise the first error; the vec env can go on after it."""
+        failed = [worker for worker, half in lanes if self._await_flags(worker, half) & lib.PV_TURN_FAILED]
+        if not failed:
+            return [answer for worker, half in lanes for answer in self._mailboxes[worker].answers[half].take()]
+        errors = [self._failure(worker) for worker in dict.fromkeys(failed)]
+        for worker in failed:
+            self._error_slots()[worker].code = 0
+        assert errors[0] is not None
+        return self._raise(errors[0])
+
+    # ---- errors -------------------------------------------------------------------------------------------------------
+
+    def _error_slots(self) -> Any:
+        """Return the `pv_error_slot*` of worker 0; those of the others follow."""
+        return ffi.cast("pv_error_slot*", ffi.from_buffer("uint8_t[]", self._buffer) + self._slab.errors_offset)
+
+    def _failure(self, worker: int) -> WorkerError | None:
+        """Return the error that a worker has left, with the exception of a Python env as its cause; None if it has none."""
+        slot = self._error_slots()[worker]
+        if not slot.code:
+            return None
+        where = f"worker {worker}" + (f", env {slot.env}" if slot.env != lib.PV_ALL_ENVS else "")
+        error = WorkerError(f"{where}: {ffi.string(slot.text).decode(errors='replace') or f'error code {slot.code}'}")
+        error.__cause__ = self._mailboxes[worker].exception() if self._mailboxes else None
+        return error
+
+    def _raise_failure(self, half: int) -> None:
+        """Raise the error of the first worker of the half that has one."""
+        for worker in self._workers[half]:
+            error = self._failure(worker)
+            if error is not None:
+                self._broken = error
+                self._raise(error)
+        raise WorkerError(f"a worker of half {half} failed without a message")
+
+    def _raise(self, error: WorkerError) -> NoReturn:
+        cause = error.__cause__
+        if cause is not None and not isinstance(cause, Exception) and not self._mailboxes[0].shared:
+            raise cause  # Ctrl-C or exit in an env of this very process
+        raise error
 
 
 def _whole_numbers(name: str, given: Any) -> np.ndarray:

@@ -12,11 +12,11 @@ from typing import Any
 
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
-from puffervec.creators import creators
+from puffervec.creators import Creator, creators
 from puffervec.errors import ConfigError
 from puffervec.native import NativeEnv, env_type
 from puffervec.processes import WorkerProcesses
-from puffervec.settings import check_settings
+from puffervec.settings import VectorSettings, check_settings
 from puffervec.vector import VectorEnv
 from puffervec.worker_main import SharedFile, WorkerTask
 
@@ -37,7 +37,10 @@ class _InProcess(VectorEnv):
         kind = self._env_type()
         for index in range(self.num_workers):
             if lib.pv_worker_open(self._opened + index, self._slab, index, kind, data, size):
-                self._raise_failure(lib.pv_worker_home(self._slab, index))
+                try:
+                    self._raise_failure(lib.pv_worker_home(self._slab, index))
+                finally:
+                    _close_workers(self._opened, self.num_workers, None)
 
     def _env_type(self) -> Any:
         """Return the `const pv_env_type*` of the envs."""
@@ -232,12 +235,16 @@ def make(
                 f"env_args is {env_args!r}: settings of the C env {native_env.name!r} go into env_kwargs, by name"
             )
         return kind(native_env, native_env.configure(env_kwargs), settings)
-    if kind is Threading:
-        raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
-    made = creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs)
+    return _make_python(kind, creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs), settings)
+
+
+def _make_python(kind: type[VectorEnv], made: Sequence[Creator], settings: VectorSettings) -> VectorEnv:
+    """Make a vector env of Python envs."""
     from puffervec.python_env import PythonEnv  # brings Gymnasium, which C envs do without
 
-    env = PythonEnv(made, settings.autoreset, seed)
+    if kind is Threading:
+        raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
+    env = PythonEnv(made, settings.autoreset, settings.seed)
     try:
         return kind(env, None, settings)
     except BaseException:

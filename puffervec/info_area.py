@@ -11,7 +11,7 @@ nothing. What is no number, has a key that is no text, or finds the table full g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,14 @@ class InfoArea:
         self.integers, self.floats = values, values.view(np.float64)
 
 
+class _Column(NamedTuple):
+    """Where a number that was seen before goes. values, present: (E,)."""
+
+    number: int
+    values: np.ndarray
+    present: np.ndarray
+
+
 class InfoWriter:
     """The worker's side: `begin` each turn, `put` per env."""
 
@@ -56,7 +64,9 @@ class InfoWriter:
         self.area = area
         self.others: list[tuple[int, Any]] = []
         self._columns: dict[tuple[tuple[str, ...], str], int] = {}
+        self._known: dict[tuple[str, ...], dict[tuple[str, type], _Column]] = {}
         self._touched: set[int] = set()
+        self._anything = False  # put something in this turn
 
     def begin(self) -> None:
         """Forget the infos of the turn before."""
@@ -64,8 +74,9 @@ class InfoWriter:
             for column in self._touched:
                 self.area.present[column] = 0
             self._touched.clear()
-        if self.area.head["anything"][0]:
+        if self._anything:
             self.area.head["anything"] = self.area.head["touched"] = self.area.head["others"] = 0
+            self._anything = False
         if self.others:
             self.others = []
 
@@ -74,20 +85,37 @@ class InfoWriter:
         rest = self._put(env, info, ()) if isinstance(info, Mapping) else info
         if rest or not isinstance(info, Mapping):
             self.others.append((env, rest))
-        self.area.head["anything"] = 1
-        self.area.head["others"] = len(self.others)
+            self.area.head["others"] = len(self.others)
+        if not self._anything:
+            self.area.head["anything"] = 1
+            self._anything = True
 
     def _put(self, env: int, info: Mapping[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
         """Write the numbers of a dict and return the rest."""
         rest: dict[Any, Any] = {}
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = {}
         for key, value in info.items():
-            if isinstance(value, Mapping) and value and type(key) is str:
+            column = known.get((key, type(value)))
+            if column is not None:
+                column.values[env] = value
+                column.present[env] = 1
+                self._touched.add(column.number)
+            elif isinstance(value, Mapping) and value and type(key) is str:
                 inner = self._put(env, value, (*path, key))
                 if inner:
                     rest[key] = inner
             elif not (type(key) is str and self._number(env, (*path, key), value)):
                 rest[key] = value
+            elif isinstance(value, (float, np.floating, bool, np.bool_)):  # integers are looked at each time: they may not fit
+                known[key, type(value)] = self._column((*path, key), value)
         return rest
+
+    def _column(self, path: tuple[str, ...], value: Any) -> _Column:
+        kind = _kind(value)
+        index, area = self._columns[path, kind], self.area
+        return _Column(index, (area.floats if kind == "f" else area.integers)[index], area.present[index])
 
     def _number(self, env: int, path: tuple[str, ...], value: Any) -> bool:
         kind = _kind(value)
@@ -108,7 +136,7 @@ class InfoWriter:
 
     def _claim(self, path: tuple[str, ...], kind: str) -> int:
         """Give a column to a new name; -1 where there is none left, or the name does not fit."""
-        name = _SEPARATOR.join(path).encode()
+        name = _SEPARATOR.join(path).encode(errors="surrogatepass")
         column = int(self.area.head["keys"][0])
         fits = column < COLUMNS and len(name) <= _NAME_BYTES and not name.endswith(b"\0")
         if fits and all(_SEPARATOR not in part for part in path):
@@ -144,13 +172,18 @@ class InfoReader:
         """Whether infos that are no numbers wait in the mailbox."""
         return bool(self.area.head["others"][0])
 
+    def forget(self) -> None:
+        """Drop what the last turn reported, before a reset that may pass over this worker, which then would not do it."""
+        if self.area.head["anything"][0]:
+            self.area.head["anything"] = self.area.head["others"] = 0
+
     def columns(self) -> Iterator[tuple[tuple[str, ...], str, np.ndarray, np.ndarray]]:
         """Yield (path, kind, values, present) of the columns that the last turn touched; views on the slab."""
         if not self.area.head["anything"][0]:
             return
         while len(self._names) < int(self.area.head["keys"][0]):
             kind, name = self.area.names[len(self._names)].item()
-            self._names.append((tuple(name.decode().split(_SEPARATOR)), kind.decode()))
+            self._names.append((tuple(name.decode(errors="surrogatepass").split(_SEPARATOR)), kind.decode()))
         for column, (path, kind) in enumerate(self._names):
             present = self.area.present[column]
             if present.any():

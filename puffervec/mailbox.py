@@ -11,6 +11,7 @@ Messages are pickled. Both ends are this program: nothing that comes from outsid
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -120,5 +121,15 @@ class Mailbox:
     def __init__(self, halves: Iterable[int], shared: bool) -> None:
         """Args: halves: those that the worker serves; shared: the worker is another process."""
         kind = SharedSlot if shared else LocalSlot
+        self.shared = shared
         self.questions: dict[int, Slot] = {half: kind() for half in halves}
         self.answers: dict[int, Slot] = {half: kind() for half in halves}
+
+    def exception(self) -> BaseException | None:
+        """Empty all answers and return the exception among them, whatever half it is of; None if it could not be sent."""
+        found: list[BaseException] = []
+        for answer in self.answers.values():
+            with contextlib.suppress(Exception):  # what can be pickled cannot always be made again from its pickle
+                message = answer.take()
+                found += [message] if isinstance(message, BaseException) else []
+        return found[0] if found else None

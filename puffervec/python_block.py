@@ -21,17 +21,18 @@ from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
 from puffervec.mailbox import Mailbox, Slot
-from puffervec.python_cells import CELLS, Rows
+from puffervec.python_cells import CELLS, Rows, close_all
 from puffervec.python_env import PARALLEL, PUFFER, PythonSource, spaces_of, unwrapped
 
 
 @dataclass(frozen=True)
 class Home:
-    """What a block has besides its rows."""
+    """What a block has besides its rows. command: the learner's line to it (`pv_line*`)."""
 
     question: Slot
     answer: Slot
     area: InfoArea
+    command: Any
 
 
 _sources: dict[int, tuple[PythonSource, dict[int, Home]]] = {}
@@ -54,7 +55,7 @@ def homes_of(slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox) -> di
     for half, question in mailbox.questions.items():
         span = lib.pv_slab_span(slab, worker, half)
         area = InfoArea(buffer, lib.pv_slab_infos(slab, worker, half), span.env_count)
-        homes[span.first_env] = Home(question, mailbox.answers[half], area)
+        homes[span.first_env] = Home(question, mailbox.answers[half], area, lib.pv_command_line(slab, worker, half))
     return homes
 
 
@@ -70,10 +71,17 @@ class Block:
         self.at = 0
         observation, action = ObservationPlan.of(self.source.observation_space), ActionPlan.of(self.source.action_space)
         rows = _rows(block, observation, action)
-        self.envs = [self._make(env, rows) for env in range(self.count)]
+        self.envs: list[Any] = []
+        try:
+            for env in range(self.count):
+                self.envs.append(self._make(env, rows))
+        except BaseException:
+            close_all(self.envs)
+            raise
         infos = InfoWriter(self.home.area)
         self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset)
-        self.others = infos
+        self.infos = infos
+        self._reset_turn, self._options = -1, None
 
     def _make(self, env: int, rows: Rows) -> Any:
         self.at = env
@@ -95,9 +103,13 @@ class Block:
 
     def reset(self, mask: Any, seeds: Any) -> None:
         """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
+        turn = self.home.command.turn
+        if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
+            self._reset_turn, self._options = turn, self.home.question.take()
+            self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
         given = [None if seeds == ffi.NULL else seeds[env] for env in which]
-        self.cells.reset(which, given, self.home.question.take())
+        self.cells.reset(which, given, self._options)
         self._post_others()
 
     def step(self) -> None:
@@ -106,8 +118,8 @@ class Block:
         self._post_others()
 
     def _post_others(self) -> None:
-        if self.others.others:
-            self.home.answer.post(self.others.others)
+        if self.infos.others:
+            self.home.answer.post(self.infos.others)
 
     def call(self) -> None:
         """Answer a question about the envs: (verb, name, args, kwargs); verb is call, get or set."""
@@ -135,7 +147,9 @@ def _check_spaces(env: Any, source: PythonSource) -> None:
         if space is not wanted and space != wanted:
             own, first = plan.of(space), plan.of(wanted)
             if own.dtype != first.dtype or own.row_shape != first.row_shape:
-                raise ConfigError(f"this env has the {first.noun} space {space}, the first one {wanted}: all envs need equal rows")
+                raise ConfigError(
+                    f"this env has the {first.noun} space {space}, the first one {wanted}: all envs need equal rows"
+                )
 
 
 def _get(env: Any, name: str) -> Any:
@@ -232,10 +246,7 @@ def _call(block: Any) -> int:
 def _close(block: Any) -> None:
     made = _blocks.pop(int(ffi.cast("uintptr_t", block)), None)
     if made is not None:
-        try:
-            made.cells.close()
-        except Exception:
-            traceback.print_exc()
+        close_all(made.envs)
 
 
 for _function in (_bytes, _init, _reset, _step, _call, _close):

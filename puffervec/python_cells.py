@@ -9,6 +9,7 @@ step.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ import numpy as np
 from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.errors import ConfigError
 from puffervec.info_area import InfoWriter
+
+_BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # of a PufferEnv
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,7 @@ class Cells:
         self.at = 0
 
     def reset(self, which: Sequence[int], seeds: Sequence[int | None], options: Any) -> None:
-        """Reset the envs in `which` (positions) with the seed of each, and the same options."""
-        self.infos.begin()
+        """Reset the envs in `which` (positions) with the seed of each, and the same options. Infos have begun."""
         for env, seed in zip(which, seeds, strict=True):
             self.at = env
             self.reset_one(env, seed, options)
@@ -73,19 +75,6 @@ class Cells:
     def step(self) -> None:
         """Step all envs with the actions that stand in the rows."""
         raise NotImplementedError
-
-    def close(self) -> None:
-        """Close every env; the first failure is raised after all are closed."""
-        failures = []
-        for env in self.envs:
-            try:
-                close = getattr(env, "close", None)
-                if close is not None:
-                    close()
-            except Exception as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
 
 
 class GymnasiumCells(Cells):
@@ -100,21 +89,28 @@ class GymnasiumCells(Cells):
         self._reset_checked, self._step_checked = [False] * count, False
         self._rewards = [0.0] * count
         self._readers = None if self.action.kind == "discrete" else self.action.readers(self.rows.actions)
+        # A plain observation is assigned to its row right in the loop, which spares the call of a writer.
+        self._flat = [self.rows.observations[env, ...] for env in range(count)] if self.observation.is_flat else None
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         """Reset one env and write its row."""
-        observation, info = self.envs[env].reset(seed=seed, options=options)
-        if not self._reset_checked[env]:
-            self.observation.check(observation)
-            self._reset_checked[env] = True
+        observation, info = self._begin(env, seed, options)
         self.write[env](observation)
         rows = self.rows
         rows.rewards[env] = self._rewards[env] = 0.0
         rows.terminals[env] = rows.truncations[env] = 0
         rows.masks[env] = 1
-        self._over[env] = False
         if info:
             self.infos.put(env, info)
+
+    def _begin(self, env: int, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
+        """Begin an episode and return its first observation and info."""
+        observation, info = self.envs[env].reset(seed=seed, options=options)
+        if not self._reset_checked[env]:
+            self.observation.check(observation)
+            self._reset_checked[env] = True
+        self._over[env] = False
+        return observation, info
 
     def step(self) -> None:
         """Step all envs; those that ended with the last step are reset instead (next-step)."""
@@ -122,50 +118,57 @@ class GymnasiumCells(Cells):
         if self._ended:
             self._forget_ends()
         actions = list(self.rows.actions) if self._readers is None else [read() for read in self._readers]
-        over, rewards, write, put = self._over, self._rewards, self.write, self.infos.put
-        for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
+        over, rewards, write, flat, put = self._over, self._rewards, self.write, self._flat, self.infos.put
+        check, env = None if self._step_checked else self.observation.check, 0
+        try:
+            for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
+                if over[env]:
+                    observation, info = self._begin(env)
+                    rewards[env], terminated, truncated = 0.0, False, False
+                else:
+                    observation, rewards[env], terminated, truncated, info = step(action)
+                if check is not None:
+                    check(observation)
+                if terminated or truncated:
+                    observation, info = self._end(env, observation, terminated, truncated, info)
+                if flat is not None:
+                    flat[env][...] = observation
+                else:
+                    write[env](observation)
+                if info:
+                    put(env, info)
+        finally:
             self.at = env
-            if over[env]:
-                self.reset_one(env, None, None)
-                continue
-            observation, reward, terminated, truncated, info = step(action)
-            if not self._step_checked:
-                self.observation.check(observation)
-            write[env](observation)
-            rewards[env] = reward
-            if info:
-                if self.same_step and (terminated or truncated):
-                    info = {"final_info": info}
-                put(env, info)
-            if terminated or truncated:
-                self._end(env, observation, terminated, truncated)
         self._step_checked = True
         self._write_rewards()
 
-    def _write_rewards(self) -> None:
-        try:
-            self.rows.rewards[:] = self._rewards
-        except ValueError:  # arrays of one number, which some envs return
-            self.rows.rewards[:] = [_number(reward) for reward in self._rewards]
+    def _end(self, env: int, observation: Any, terminated: Any, truncated: Any, info: Any) -> tuple[Any, Any]:
+        """Note the end of an episode and return the observation and the info of this turn's row.
 
-    def _end(self, env: int, observation: Any, terminated: Any, truncated: Any) -> None:
-        """Note the end of an episode; in same-step mode begin the next one, with the last observation kept aside."""
+        In same-step mode these are the first ones of the next episode; the last observation is kept aside.
+        """
         rows = self.rows
-        if self.same_step:
-            self.write_final[env](observation)
-            reward = self._rewards[env]
-            self.reset_one(env, None, None)
-            self._rewards[env] = reward
-        else:
-            self._over[env] = True
         rows.terminals[env], rows.truncations[env] = bool(terminated), bool(truncated)
         self._ended.append(env)
+        if not self.same_step:
+            self._over[env] = True
+            return observation, info
+        self.write_final[env](observation)
+        if info:
+            self.infos.put(env, {"final_info": info})
+        return self._begin(env)
 
     def _forget_ends(self) -> None:
         """Clear the flags of the turn before."""
         for env in self._ended:
             self.rows.terminals[env] = self.rows.truncations[env] = 0
         self._ended.clear()
+
+    def _write_rewards(self) -> None:
+        try:
+            self.rows.rewards[:] = self._rewards
+        except ValueError:  # arrays of one number, which some envs return
+            self.rows.rewards[:] = [_number(reward) for reward in self._rewards]
 
 
 class ParallelCells(Cells):
@@ -225,6 +228,8 @@ class ParallelCells(Cells):
             rows.rewards[row] = rewards.get(agent, 0.0)
             rows.terminals[row] = bool(terminals.get(agent, False))
             rows.truncations[row] = bool(truncations.get(agent, False))
+            if self.same_step and (rows.terminals[row] or rows.truncations[row]):
+                rows.final_observations[row] = rows.observations[row]  # type: ignore[index]
 
     def _end(self, env: int) -> None:
         """Note that no agent is left; in same-step mode begin the next episode, with rewards and flags of the last step."""
@@ -233,8 +238,6 @@ class ParallelCells(Cells):
             return
         rows, first = self.rows, self._first_row(env)
         span = slice(first, first + len(self._agents))
-        assert rows.final_observations is not None
-        rows.final_observations[span] = rows.observations[span]
         kept = [array[span].copy() for array in (rows.rewards, rows.terminals, rows.truncations)]
         self.reset_one(env, None, None)
         for array, values in zip((rows.rewards, rows.terminals, rows.truncations), kept, strict=True):
@@ -245,16 +248,27 @@ class PufferCells(Cells):
     """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets included.
 
     Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read them, and so are copied.
+    What an env has buffers of its own for, because its creator did not pass `buf` on, is copied too.
     """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._outside: list[list[str]] = []
+        for env, puffer in enumerate(self.envs):
+            rows = [(name, getattr(self.rows, name)[self._span(env)]) for name in _BUFFERS]
+            self._outside.append([name for name, own in rows if not np.may_share_memory(getattr(puffer, name), own)])
+
+    def _span(self, env: int) -> slice:
+        agents = self.envs[env].num_agents
+        return slice(env * agents, (env + 1) * agents)
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         """Reset one env."""
         if options is not None:
             raise ConfigError(f"options are {options!r}: a PufferEnv's reset takes only a seed; give its constructor settings")
         puffer = self.envs[env]
-        span = slice(env * puffer.num_agents, (env + 1) * puffer.num_agents)
-        self.rows.masks[span] = 1
-        self.rows.rewards[span] = self.rows.terminals[span] = self.rows.truncations[span] = 0
+        puffer.masks[:] = True
+        puffer.rewards[:] = puffer.terminals[:] = puffer.truncations[:] = 0
         result = puffer.reset(seed) if seed is not None else puffer.reset()
         self._adopt(env, result[:1])
         self._put(env, result[1] if len(result) > 1 else None)
@@ -265,23 +279,35 @@ class PufferCells(Cells):
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):
             self.at = env
-            agents = puffer.num_agents
-            np.copyto(puffer.actions, actions[env * agents : (env + 1) * agents], casting="unsafe")
+            np.copyto(puffer.actions, actions[self._span(env)], casting="unsafe")
             *arrays, infos = puffer.step(puffer.actions)
             self._adopt(env, arrays)
             self._put(env, infos)
 
     def _adopt(self, env: int, arrays: Sequence[Any]) -> None:
-        """Copy arrays that the env returned without having written them in place."""
+        """Copy arrays that the env returned without having written them in place, and what it has outside of the rows."""
         puffer = self.envs[env]
-        for array, name in zip(arrays, ("observations", "rewards", "terminals", "truncations"), strict=False):
+        for array, name in zip(arrays, _BUFFERS, strict=False):
             own = getattr(puffer, name)
             if array is not None and array is not own:
                 own[...] = np.asarray(array).reshape(own.shape)
+        for name in self._outside[env]:
+            getattr(self.rows, name)[self._span(env)] = getattr(puffer, name)
 
     def _put(self, env: int, infos: Any) -> None:
         if infos:
             self.infos.put(env, list(infos) if isinstance(infos, (list, tuple)) else infos)
+
+
+def close_all(envs: Sequence[Any]) -> None:
+    """Close every env; what fails is reported on stderr, since there is nobody left to tell."""
+    for env in envs:
+        try:
+            close = getattr(env, "close", None)
+            if close is not None:
+                close()
+        except Exception:
+            traceback.print_exc()
 
 
 CELLS: dict[str, Callable[..., Cells]] = {"gymnasium": GymnasiumCells, "parallel": ParallelCells, "puffer": PufferCells}

@@ -202,6 +202,22 @@ def check_seed(seed: Any, num_envs: int) -> None:
         raise ConfigError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
 
 
+def first_seeds(*given: Any, num_envs: int) -> Any:
+    """Return the seed of the first reset: for each env that of the first in `given` which has one for it.
+
+    Args:
+        given: each a whole number (env i gets number + i), a sequence with one (or None) per env, or None.
+    """
+    found = [seed for seed in given if seed is not None]
+    if not found or isinstance(found[0], (int, np.integer)):
+        return found[0] if found else None
+    columns = []
+    for seed in found:
+        check_seed(seed, num_envs)
+        columns.append([int(seed) + i for i in range(num_envs)] if isinstance(seed, (int, np.integer)) else list(seed))
+    return [next((entry for entry in entries if entry is not None), None) for entries in zip(*columns, strict=True)]
+
+
 def env_seeds(seed: Any, num_envs: int) -> np.ndarray:
     """Return (num_envs,) uint64 env seeds: seed + i, or the i-th entry of a sequence (0 for None).
 

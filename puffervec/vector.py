@@ -29,7 +29,7 @@ from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerErr
 from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
 from puffervec.infos import NO_INFOS, Infos
 from puffervec.mailbox import Mailbox
-from puffervec.settings import VectorSettings, env_seeds
+from puffervec.settings import VectorSettings, env_seeds, first_seeds
 from puffervec.shared_memory import SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.spec import row_dtype
@@ -68,7 +68,8 @@ class VectorEnv(Aside):
         self._recv_half = self._send_half = self.half = 0
         self._strict_order = settings.order == "strict"
         self._held: deque[list[int]] = deque()  # batches received and not yet sent, where the order is not strict
-        self._seeded = self._options_posted = False
+        self._seeded = False
+        self._optioned: set[int] = set()  # halves for which options of a reset may still stand in a mailbox
         self._invalid_actions = 0
         self._broken: WorkerError | None = None
         self._start()
@@ -90,9 +91,7 @@ class VectorEnv(Aside):
         self._buffer[head.config_offset : head.config_offset + len(config)] = config
         self._buffer[head.params_offset : head.params_offset + len(params)] = params
         self._slab = ffi.cast("pv_slab*", ffi.from_buffer(self._buffer))
-        self._waiter = ffi.new(
-            "pv_waiter*", {"pauses": self.settings.learner_pauses, "yields": self.settings.learner_yields}
-        )
+        self._waiter = ffi.new("pv_waiter*", {"pauses": self.settings.learner_pauses, "yields": self.settings.learner_yields})
 
     def _request(self, config_bytes: int, params_bytes: int) -> Request:
         settings = self.settings
@@ -121,6 +120,7 @@ class VectorEnv(Aside):
         self._workers = [_span(lib.pv_slab_workers(head, h)) for h in range(self.num_buffers)]
         self._fast_actions = action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self._single else {}
         self._state_dtype = row_dtype(spec.state_fields, spec.state_bytes)
+        self._records = [[self._record_area(worker, h) for worker in self._workers[h]] for h in range(self.num_buffers)]
         self._mailboxes: list[Mailbox] = []
         self._info_readers: list[list[tuple[int, InfoReader]]] = [[] for _ in range(self.num_buffers)]  # as in _workers
 
@@ -242,21 +242,24 @@ class VectorEnv(Aside):
         """
         self._require_open()
         chosen = None if mask is None else self._check_mask(mask)
-        self._take_options(options, chosen)
+        if options is not None and not self._mailboxes:
+            self._take_task(options, chosen)
         seeds, which = self._choose_seeds(seed, chosen)
         if chosen is None:
             self._drain()
         halves = [h for h in range(self.num_buffers) if which is None or which[self.halves[h].env_ids].any()]
+        self._post_options(options, halves)
         if seeds is not None:
             self._seeds[:] = seeds if which is None else np.where(which == lib.PV_RESET_SEEDED, seeds, self._seeds)
         if which is not None:
             self._reset_masks[:] = which
         for half in halves:
+            self._forget_reports(half)  # a worker without an env to reset would not
             lib.pv_turn_send(self._slab, half, lib.PV_RESET, seeds is not None, which is not None, self._waiter)
             self._sent(half)
             self._state[half] = PENDING
         self._recv_half = self._send_half = halves[0]
-        self._held.clear()
+        any_order.release(self, halves)
 
     def recv(self, timeout_s: float | None = None) -> tuple[Any, Any, Any, Any, Infos, Any, Any]:
         """Wait for the next batch and return its rows.
@@ -351,14 +354,13 @@ class VectorEnv(Aside):
 
     def _choose_seeds(self, seed: Any, mask: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return (seeds or None, reset masks or None): what each env is to do, in the terms of csrc/channel.h."""
-        if seed is None and not self._seeded and mask is None:
-            seed = self.settings.seed
-            if seed is None and isinstance(self.env, native.NativeEnv):
-                seed = int.from_bytes(os.urandom(7), "little")
+        if mask is None and not self._seeded:
+            own = int.from_bytes(os.urandom(7), "little") if isinstance(self.env, native.NativeEnv) else None
+            seed = first_seeds(seed, self.settings.seed, own, num_envs=self.num_envs)
         seeds = None if seed is None else env_seeds(seed, self.num_envs)
         self._seeded = self._seeded or seeds is not None
         seeded = np.full(self.num_envs, seeds is not None)
-        if seeds is not None and isinstance(seed, (list, tuple)):
+        if seeds is not None and isinstance(seed, (list, tuple, np.ndarray)):
             seeded = np.array([entry is not None for entry in seed])
         if mask is None and (seeded.all() or not seeded.any()):
             return (seeds if seeded.all() else None), None
@@ -379,16 +381,15 @@ class VectorEnv(Aside):
                 self._require_rows(half, "reset with a mask")
         return array
 
-    def _take_options(self, options: Mapping[str, Any] | None, mask: np.ndarray | None) -> None:
-        if self._mailboxes:
-            if options is not None or self._options_posted:  # a worker without an env to reset does not take them
-                for mailbox in self._mailboxes:
-                    for question in mailbox.questions.values():
-                        question.post(options)
-            self._options_posted = options is not None
-        elif options is None:
+    def _post_options(self, options: Mapping[str, Any] | None, halves: Sequence[int]) -> None:
+        """Put options where Python envs find them, or nothing where a worker that had no env to reset did not take the last."""
+        if not self._mailboxes or (options is None and self._optioned.isdisjoint(halves)):
             return
-        elif set(options) - {"task"}:
+        self._post({(worker, half): options for half in halves for worker in self._workers[half]}, "options")
+        self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
+
+    def _take_task(self, options: Mapping[str, Any], mask: np.ndarray | None) -> None:
+        if set(options) - {"task"}:
             raise ConfigError(f"options are {options!r}: {self.env.name} knows only 'task'")
         elif options:
             self.set_tasks(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask), options["task"])
@@ -466,34 +467,20 @@ class VectorEnv(Aside):
         if soft_s is not None and waited >= soft_s:
             raise WorkerTimeout(f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on")
 
-    def _raise_failure(self, half: int) -> None:
-        """Raise the error of the first worker of the half that has one, from the env's own exception where it has one."""
-        slots = ffi.cast("pv_error_slot*", ffi.addressof(self._slab_bytes(), self._slab.errors_offset))
-        for worker in self._workers[half]:
-            if slots[worker].code:
-                env = slots[worker].env
-                where = f"worker {worker}" + (f", env {env}" if env != lib.PV_ALL_ENVS else "")
-                text = ffi.string(slots[worker].text).decode(errors="replace") or f"error code {slots[worker].code}"
-                self._broken = WorkerError(f"{where}: {text}")
-                cause = self._mailboxes[worker].answers[half].take() if self._mailboxes else None
-                if isinstance(cause, BaseException) and not isinstance(cause, Exception):
-                    raise cause  # Ctrl-C or exit in an env of this very process
-                raise self._broken from (cause if isinstance(cause, Exception) else None)
-        raise WorkerError(f"a worker of half {half} failed without a message")
-
     def _slab_bytes(self) -> Any:
         return ffi.from_buffer("uint8_t[]", self._buffer)
 
-    def _record_area(self, worker: int, half: int) -> tuple[np.ndarray, int]:
+    def _record_area(self, worker: int, half: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return views on a lane's (count, dropped), uint32, and on its room for records."""
         offset = lib.pv_slab_records(self._slab, worker, half)
-        count, dropped = np.frombuffer(self._buffer, np.uint32, 2, offset)
-        return np.frombuffer(self._buffer, RECORD_DTYPE, count, offset + 64), int(dropped)
+        head = np.frombuffer(self._buffer, np.uint32, 2, offset)
+        return head, np.frombuffer(self._buffer, RECORD_DTYPE, self._slab.record_capacity, offset + 64)
 
     def _infos(self, halves: Sequence[int]) -> Infos:
         """Return what the workers of the halves have reported; positions count from the first half on."""
         if not self._mailboxes:
-            areas = [self._record_area(worker, half)[0] for half in halves for worker in self._workers[half]]
-            return Infos(np.concatenate(areas), self.spec.record_names)
+            records = [room[: head[0]] for half in halves for head, room in self._records[half]]
+            return Infos(np.concatenate(records), self.spec.record_names)
         envs = len(self.halves[0].env_ids)
         readers, others = [], []
         for i, half in enumerate(halves):

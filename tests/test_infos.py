@@ -34,8 +34,7 @@ def test_nothing_is_false_empty_and_equal_to_an_empty_list() -> None:
         assert not infos and len(infos) == 0 and list(infos) == [] and infos == []
         assert infos.numeric == {} and len(infos.episodes) == 0 and not infos.others
         assert infos.per_env(3) == [{}, {}, {}] and repr(infos) == "[]"
-    with pytest.raises(ValueError, match="read-only"):
-        NO_INFOS.episodes.resize(3, refcheck=False) if False else NO_INFOS.episodes.__setitem__(slice(None), 0)
+    assert not NO_INFOS.episodes.flags.writeable
 
 
 def test_envs_come_in_order_with_numbers_and_others_merged() -> None:
@@ -51,13 +50,12 @@ def test_envs_come_in_order_with_numbers_and_others_merged() -> None:
     assert infos.per_env(3) == per_env and infos.per_env(4) == [*per_env, {}]
     assert infos and len(infos) == 3 and list(infos) == per_env and infos[1] == per_env[1] and infos[-2:] == per_env[1:]
     assert infos == per_env and infos == Infos(numeric=infos.numeric, others=infos.others) and infos != per_env[:2]
-    assert repr(infos) == repr(per_env)
     assert [type(infos[0]["a"]), type(infos[0]["b"]), type(infos[1]["n"]["x"])] == [int, bool, float]
 
 
 def test_an_env_that_reported_nothing_is_left_out_of_the_sequence() -> None:
     infos = Infos(numeric=columns(a=([0, 5], [0, 1])))
-    assert list(infos) == [{"a": 5}] and infos.per_env(2) == [{}, {"a": 5}]
+    assert list(infos) == [{"a": 5}] and repr(infos) == "[{'a': 5}]" and infos.per_env(2) == [{}, {"a": 5}]
 
 
 def test_merging_changes_nothing_that_an_env_holds() -> None:
@@ -81,7 +79,12 @@ def test_lists_of_dicts_follow_each_other() -> None:
 
 def test_c_episodes_are_dicts_with_the_names_of_their_values() -> None:
     episodes = np.zeros(2, RECORD_DTYPE)
-    episodes["env"], episodes["return"], episodes["length"], episodes["values"][:, :2] = [4, 5], [1.5, 2], [7, 8], [[3, 4], [5, 6]]
+    episodes["env"], episodes["return"], episodes["length"], episodes["values"][:, :2] = (
+        [4, 5],
+        [1.5, 2],
+        [7, 8],
+        [[3, 4], [5, 6]],
+    )
     infos = Infos(episodes, ("goals", "crashes"))
     assert infos and infos[1] == {
         "env": 5, "episode": 0, "task": 0, "slot": 0, "agent_type": 0, "episode_return": 2.0, "episode_length": 8,
@@ -175,7 +178,9 @@ def test_arrays_and_texts_cross_beside_numbers(posts: list[Any]) -> None:
     assert len(posts) == 2  # one for the reset, one for the step
 
 
-@pytest.mark.parametrize("layout", [{"num_workers": 2}, {"num_workers": 4, "num_buffers": 2}, {"num_buffers": 2, "split": "envs"}])
+@pytest.mark.parametrize(
+    "layout", [{"num_workers": 2}, {"num_workers": 4, "num_buffers": 2}, {"num_buffers": 2, "split": "envs"}]
+)
 def test_positions_are_those_of_the_batch(layout: dict[str, Any]) -> None:
     told = [lambda step, env=env: {"env": env, "name": f"env {env}"} if env % 2 else {} for env in range(6)]
     with telling(*told, **layout) as vec:

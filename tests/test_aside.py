@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What stands beside the loop (puffervec/aside.py), for Python envs and batches in any order; the rest is in test_vector.py,
+test_save_load.py and test_python_block.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec.errors import CallOrderError, ClosedError, ConfigError
+from tests.helpers import ManyInOne, serial
+from tests.python_envs import Counting
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+ANY_ORDER = {"batch_size": 2, "sync_traj": False, "zero_copy": False}
+
+
+def test_timing_is_that_of_turns_and_not_of_calls() -> None:
+    with puffervec.make(Counting, num_envs=4, num_workers=2, backend=ManyInOne) as vec:
+        vec.reset(seed=0)
+        vec.step([0] * 4)
+        before = vec.timing(0)
+        assert before.shape == (2, 2) and before.dtype == np.int64 and (before[:, 1] >= before[:, 0]).all()
+        vec.get_attr("label")
+        assert (vec.timing(0) == before).all()
+        vec.step([0] * 4)
+        assert (vec.timing(0) > before).all()
+
+
+@pytest.mark.parametrize("layout", [{}, {"num_buffers": 4, "num_workers": 4}, {"num_workers": 4, **ANY_ORDER}], ids=str)
+def test_save_and_load_in_batches(layout: dict[str, Any]) -> None:
+    with puffervec.make("probe", num_envs=4, backend=ManyInOne, **{"num_workers": 2, **layout}) as vec:
+        batches = 4 // len(vec.halves[0].env_ids) // vec.settings.batch_halves
+        vec.async_reset(60)
+        for _ in range(batches):
+            vec.recv()
+        for _ in range(batches):
+            vec.send([1] * vec.agents_per_batch)
+        shown = {}
+        for _ in range(batches):
+            observations = vec.recv()[0]
+            shown |= dict(zip(vec.env_ids.tolist(), observations.tolist(), strict=True))
+        saved = vec.save()
+        vec.async_reset(7)
+        with pytest.raises(CallOrderError, match="load: half 0 is sent: call recv first"):
+            vec.load(saved)
+        for _ in range(batches):
+            vec.recv()
+        vec.load(saved)
+        loaded = {}
+        for _ in range(batches):
+            result = vec.recv()
+            loaded |= dict(zip(vec.env_ids.tolist(), result[0].tolist(), strict=True))
+            assert not result[4]
+        assert loaded == shown
+        for _ in range(batches):
+            vec.send([2] * vec.agents_per_batch)
+        for _ in range(batches):
+            assert vec.recv()[0][:, 2].tolist() == [2] * vec.agents_per_batch
+
+
+def test_loaded_halves_report_no_records_of_the_run_before() -> None:
+    settings = {"num_envs": 6, "num_workers": 6, "backend": ManyInOne, **ANY_ORDER}
+    with puffervec.make("probe", env_kwargs={"episode_length": 1}, **settings) as vec:
+        vec.async_reset(0)
+        for _ in range(3):
+            vec.recv()
+        saved = vec.save()
+        for _ in range(3):
+            vec.send([1, 1])
+        assert sum(len(vec.recv()[4].episodes) for _ in range(3)) == 6
+        vec.load(saved)
+        assert [len(vec.recv()[4].episodes) for _ in range(3)] == [0, 0, 0]
+
+
+def test_calls_of_each_half_between_batches() -> None:
+    with puffervec.make(Counting, num_envs=4, num_workers=4, backend=ManyInOne, **ANY_ORDER) as vec:
+        vec.async_reset(0)
+        with pytest.raises(CallOrderError, match="get 'label': half 0 is sent: call recv first"):
+            vec.get_attr("label")
+        vec.recv()
+        with pytest.raises(CallOrderError, match="half 2 is sent"):
+            vec.get_attr("label")
+        vec.recv()
+        assert vec.get_attr("seed") == (0, 1, 2, 3)
+        vec.send([1, 1])
+        vec.send([1, 1])
+        assert sorted([*vec.recv()[0][:, 0], *vec.recv()[0][:, 0]]) == [0, 1, 2, 3]
+
+
+def test_calls_after_close() -> None:
+    vec = puffervec.make(Counting, backend="serial")
+    vec.close()
+    for call in (lambda: vec.call("told"), lambda: vec.get_attr("label"), lambda: vec.set_attr("label", "x")):
+        with pytest.raises(ClosedError):
+            call()
+    vec.notify()  # this env has none, so nobody is asked
+
+
+def test_tasks_and_counters_of_all_halves() -> None:
+    with serial("probe", {"episode_length": 2}, num_envs=4, num_buffers=4) as vec:
+        vec.set_tasks([3, 0], [7, 8])
+        vec.async_reset(0)
+        tasks = []
+        for _ in range(4):
+            tasks.append(int(vec.recv()[0][0, 6]))
+            vec.send([9])  # out of range
+        for _ in range(4):
+            vec.recv()
+        assert tasks == [8, -1, -1, 7]
+        assert vec.counters() == {"steps": 4, "invalid_actions": 4}
+
+
+def test_options_of_a_c_env_are_its_task() -> None:
+    with serial("probe", {}, num_envs=3) as vec:
+        assert vec.reset(0, options={"task": 5})[0][:, 6].tolist() == [5, 5, 5]
+        assert vec.reset(mask=np.array([True, False, False]), options={"task": 6})[0][:, 6].tolist() == [6, 5, 5]
+        assert vec.reset(options={})[0][:, 6].tolist() == [6, 5, 5]
+        with pytest.raises(ConfigError, match="options are .*level.*probe knows only 'task'"):
+            vec.reset(options={"level": 1})

@@ -1,0 +1,301 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Stepping Python envs (puffervec/python_cells.py): rewards and flags of all kinds, first observations, PufferEnvs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import puffervec
+from puffervec.emulation import SpaceMismatchError
+from puffervec.errors import ActionError, ConfigError, WorkerError
+from puffervec.vector import VectorEnv
+from tests.helpers import ManyInOne
+from tests.python_envs import Counting, Walkers, walkers_without_rows
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+
+class Outcomes(gymnasium.Env[Any, Any]):
+    """Returns the outcomes that it was given, one per step: (observation, reward, terminated, truncated)."""
+
+    def __init__(self, first: Any, outcomes: list[Any], space: Any = None, keeps: bool = False) -> None:
+        self.observation_space = spaces.Box(-9, 9, (2,)) if space is None else space
+        self.action_space = spaces.Discrete(3)
+        self.first, self.outcomes, self.at = first, outcomes, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.first, {}
+
+    def step(self, action: Any) -> Any:
+        self.at += 1
+        return (*self.outcomes[self.at - 1], {})
+
+
+def make(*creators: Any, **settings: Any) -> VectorEnv:
+    return puffervec.make(list(creators), num_envs=len(creators), **{"backend": ManyInOne, "num_workers": 1, **settings})
+
+
+ROW = np.array([1, 2], np.float32)
+
+
+# ---- what an env may return --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        [1, 2.5, True],
+        [np.float64(1), np.float32(2.5), np.int8(1)],
+        [np.array(1.0), np.array([2.5]), 1],
+        [np.array([1.0]), np.array([2.5]), np.array([1])],
+        [np.array([[1.0]]), 2.5, 1],
+    ],
+    ids=str,
+)
+def test_rewards_of_all_kinds(rewards: list[Any]) -> None:
+    creators = [functools.partial(Outcomes, ROW, [(ROW, reward, False, False)] * 2) for reward in rewards]
+    with make(*creators) as vec:
+        vec.reset(seed=0)
+        for _ in range(2):
+            assert vec.step([0] * 3)[1].tolist() == [1, 2.5, 1]
+    with make(creators[0]) as vec:
+        vec.reset(seed=0)
+        assert vec.step([0])[1].tolist() == [1]
+
+
+@pytest.mark.parametrize("reward", ["much", np.zeros(2), {}], ids=repr)
+def test_a_reward_that_is_no_number_is_an_error(reward: Any) -> None:
+    creators = [functools.partial(Outcomes, ROW, [(ROW, given, False, False)]) for given in (1.0, reward)]
+    with make(*creators) as vec, pytest.raises(WorkerError, match="worker 0.*Error"):
+        vec.reset(seed=0)
+        vec.step([0, 0])
+
+
+@pytest.mark.parametrize("yes", [True, 1, np.bool_(True), np.array(True), np.array([1])], ids=repr)
+def test_flags_of_all_kinds(yes: Any) -> None:
+    creators = [
+        functools.partial(Outcomes, ROW, [(ROW, 1.0, yes, False)]),
+        functools.partial(Outcomes, ROW, [(ROW, 1.0, False, yes)]),
+        functools.partial(Outcomes, ROW, [(ROW, 1.0, yes, yes)]),
+    ]
+    with make(*creators) as vec:
+        vec.reset(seed=0)
+        _, _, terminals, truncations, _ = vec.step([0] * 3)
+        assert terminals.tolist() == [True, False, True] and truncations.tolist() == [False, True, True]
+        assert terminals.dtype == truncations.dtype == np.bool_
+        assert not np.any(vec.step([0] * 3)[2:4])  # the reset rows
+
+
+def test_lists_and_other_numbers_are_observations() -> None:
+    creators = [
+        functools.partial(Outcomes, first, [(then, 0.0, False, False)])
+        for first, then in (([1, 2], (3, 4)), (np.array([1.0, 2.0]), np.array([3, 4], np.int8)))
+    ]
+    with make(*creators) as vec:
+        assert vec.reset(seed=0)[0].tolist() == [[1, 2], [1, 2]]
+        assert vec.step([0, 0])[0].tolist() == [[3, 4], [3, 4]]
+
+
+def test_an_env_may_use_its_array_again() -> None:
+    """What it returned was copied into the rows; final observations too."""
+
+    class Reusing(Counting):
+        array = np.zeros(4, np.float32)
+
+        def seen(self, action: Any) -> np.ndarray:
+            self.array[:] = super().seen(action)
+            return self.array
+
+    with make(Reusing, Reusing, autoreset_mode="same_step") as vec:
+        vec.reset(seed=0)
+        for _ in range(3):
+            observations = vec.step([1, 2])[0].tolist()
+        assert observations == [[0, 1, 0, 0], [1, 1, 0, 0]]
+        assert vec.final_observations.tolist() == [[0, 0, 3, 1], [1, 0, 3, 2]]
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_envs_may_share_the_array_of_their_resets(mode: str) -> None:
+    """Also where both are reset in one turn, in which small observations are written together."""
+    shared = np.zeros(4, np.float32)
+
+    class Sharing(Counting):
+        def reset(self, **given: Any) -> Any:
+            observation, info = super().reset(**given)
+            shared[:] = observation
+            return shared, info
+
+    with make(*[Sharing] * 3, autoreset_mode=mode) as vec:
+        assert vec.reset(seed=5)[0][:, 0].tolist() == [5, 6, 7]
+        for _ in range(12):
+            assert vec.step([1, 2, 3])[0][:, 0].tolist() == [5, 6, 7]
+
+
+# ---- the first observations --------------------------------------------------------------------------------
+
+DICT = spaces.Dict(pos=spaces.Box(-1, 1, (2,)), inner=spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 255, (2,), np.uint8)]))
+GOOD = {"pos": np.zeros(2, np.float32), "inner": (1, np.zeros(2, np.uint8))}
+
+
+@pytest.mark.parametrize("place", ["reset", "step"])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({**GOOD, "pos": np.zeros(3, np.float32)}, r"observation\['pos'\] has shape \(3,\): the space wants shape \(2,\)"),
+        ({"pos": GOOD["pos"]}, r"observation lacks \['inner'\]: the space wants exactly the keys"),
+        ({**GOOD, "extra": 1}, r"has the extra \['extra'\]"),
+        ({**GOOD, "inner": (1.5, GOOD["inner"][1])}, r"observation\['inner'\]\[0\] has dtype float64"),
+        ({**GOOD, "inner": (1, np.full(2, 300))}, r"observation\['inner'\]\[1\] has dtype int64 and values such as 300"),
+        ({**GOOD, "inner": (1,)}, r"observation\['inner'\] has 1 entries: the space wants 2"),
+        (np.zeros(4), r"observation is of type ndarray: the space wants a dict"),
+    ],
+)
+def test_a_first_observation_that_does_not_fit_is_named(place: str, wrong: Any, words: str) -> None:
+    good = functools.partial(Outcomes, GOOD, [(GOOD, 0.0, False, False)] * 3, DICT)
+    bad = functools.partial(Outcomes, *((wrong, []) if place == "reset" else (GOOD, [(wrong, 0.0, False, False)])), DICT)
+    with make(good, bad, good) as vec:
+        with pytest.raises(WorkerError, match=f"worker 0, env 1: SpaceMismatchError: .*{words}") as caught:
+            vec.reset(seed=0)
+            vec.step([0] * 3)
+        assert isinstance(caught.value.__cause__, SpaceMismatchError)
+
+
+# ---- actions -----------------------------------------------------------------------------------------------
+
+
+def test_actions_of_other_widths_and_lists_are_taken_and_kinds_are_not() -> None:
+    with make(Counting, Counting) as vec:
+        vec.reset(seed=0)
+        for actions in ([1, 2], (1, 2), np.array([1, 2], np.uint8), np.array([[1], [2]]), np.array([1, 2], np.int32)):
+            assert vec.step(actions)[0][:, 3].tolist() in ([1, 2], [0, 0])
+        for wrong, words in (
+            ([1.0, 2.0], r"dtype float64: give integers of shape \(2,\)"),
+            ([1], r"shape \(1,\)"),
+            (3, r"shape \(\)"),
+            ([[1, 2]], r"shape \(1, 2\)"),
+            (["a", "b"], "dtype <U1"),
+            ([[1], [2, 3]], "no array"),
+        ):
+            with pytest.raises(ActionError, match=words):
+                vec.step(wrong)
+        vec.step([1, 2])  # nothing was sent
+
+
+def test_a_discrete_action_is_a_numpy_integer_of_the_space() -> None:
+    class Picky(Counting):
+        action_space = spaces.Discrete(5, start=-2)
+
+        def step(self, action: Any) -> Any:
+            assert self.action_space.contains(action) and type(action) is np.int64
+            return super().step(action)
+
+    with make(Picky) as vec:
+        vec.reset(seed=0)
+        assert vec.single_action_space == Picky.action_space
+        assert vec.step(np.array([-2], np.int8))[0][0, 3] == -2
+        with pytest.raises(WorkerError, match="env 0: AssertionError"):
+            vec.step([3])  # out of range: for the env to judge
+
+
+def test_actions_that_stand_in_the_rows() -> None:
+    with make(Counting, Counting) as vec:
+        vec.reset(seed=0)
+        vec.halves[0].groups["agents"].actions[:] = [5, 6]
+        assert vec.step(None)[0][:, 3].tolist() == [5, 6]
+
+
+# ---- PufferEnvs --------------------------------------------------------------------------------------------
+
+
+def by_hand(actions: np.ndarray, seeds: list[int], agents: int) -> list[Any]:
+    """What PufferEnvs show when they are stepped themselves."""
+    envs = [Walkers(agents, in_place=False) for _ in seeds]
+    shown = [[np.array(env.reset(seed)[0]) for env, seed in zip(envs, seeds, strict=True)]]
+    rows = [(np.concatenate(shown[0]), np.zeros(agents * len(envs)), np.zeros(agents * len(envs), bool), [])]
+    for step in actions:
+        results = [env.step(part) for env, part in zip(envs, step.reshape(len(envs), agents), strict=True)]
+        parts = [np.concatenate([result[i] for result in results]) for i in range(3)]
+        rows.append((*parts, [info for result in results for info in result[4]]))
+    return rows
+
+
+WAYS = {
+    "in place": functools.partial(Walkers, in_place=True),
+    "returned arrays": functools.partial(Walkers, in_place=False),
+    "buf not passed on, in place": functools.partial(walkers_without_rows, in_place=True),
+    "buf not passed on, returned arrays": functools.partial(walkers_without_rows, in_place=False),
+}
+
+
+@pytest.mark.parametrize("layout", ["serial", "two workers", "two buffers", "processes"])
+@pytest.mark.parametrize("way", WAYS)
+def test_puffer_envs_equal_stepping_by_hand(way: str, layout: str) -> None:
+    settings: dict[str, Any] = {
+        "serial": {"backend": "serial"},
+        "two workers": {"backend": ManyInOne, "num_workers": 2},
+        "two buffers": {"backend": "serial", "num_buffers": 2},
+        "processes": {"num_workers": 2, "start_method": "fork"},
+    }[layout]
+    actions = np.random.default_rng(0).integers(0, 3, (20, 4 * 3))
+    expected = by_hand(actions, [10, 11, 12, 13], 3)
+    with puffervec.make(WAYS[way], num_envs=4, **settings) as vec:
+        assert (vec.num_agents, vec.agents_per_batch) == (12, 12 // vec.num_buffers)
+        vec.async_reset(10)
+        for step in range(21):
+            for half in range(vec.num_buffers):
+                rows = slice(half * vec.agents_per_batch, (half + 1) * vec.agents_per_batch)
+                observations, rewards, terminals, truncations, infos, ids, masks = vec.recv()
+                np.testing.assert_array_equal(observations, expected[step][0][rows])
+                np.testing.assert_array_equal(rewards, expected[step][1][rows].astype(np.float32))
+                np.testing.assert_array_equal(terminals, expected[step][2][rows])
+                assert not truncations.any() and masks.all() and ids.tolist() == list(range(rows.start, rows.stop))
+                if vec.num_buffers == 1:
+                    assert list(infos) == expected[step][3]
+                if step < 20:
+                    vec.send(actions[step, rows])
+
+
+def test_index_actions_reach_a_puffer_env_as_int32() -> None:
+    """As PufferLib's C envs read them; the rows hold int64, as the space says."""
+    with make(Walkers, Walkers) as vec:
+        vec.reset(seed=0)
+        for dtype in (np.int64, np.int32, np.uint8):
+            vec.step(np.ones(6, dtype))
+        assert vec.get_attr("action_dtypes") == ({"int32"},) * 2
+
+
+def test_a_puffer_env_may_be_alone_with_all_agents() -> None:
+    with puffervec.make(Walkers, [100], backend="serial") as vec:
+        assert (vec.num_envs, vec.num_agents, vec.driver_env.num_agents) == (1, 100, 100)
+        vec.reset(seed=3)
+        assert vec.step(np.full(100, 2))[0].tolist() == [[2, 4]] * 100
+
+
+def test_options_for_a_puffer_env_are_refused() -> None:
+    with (
+        make(Walkers) as vec,
+        pytest.raises(WorkerError, match="options are .*a PufferEnv's reset takes only a seed") as caught,
+    ):
+        vec.reset(seed=0, options={"level": 1})
+    assert isinstance(caught.value.__cause__, ConfigError)
+
+
+def test_masked_rows_of_a_puffer_env_are_its_own_business() -> None:
+    class Fewer(Walkers):
+        def step(self, actions: Any) -> Any:
+            result = super().step(actions)
+            self.masks[:] = [True, False, True]
+            return result
+
+    with make(Fewer) as vec:
+        vec.async_reset(0)
+        assert vec.recv()[6].tolist() == [True] * 3
+        vec.send([1, 1, 1])
+        assert vec.recv()[6].tolist() == [True, False, True]

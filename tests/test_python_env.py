@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Python envs as the learner sees them (puffervec/python_env.py): kinds, spaces, the driver env, and what is refused."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import puffervec
+from puffervec.creators import Creator
+from puffervec.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from puffervec.errors import ConfigError
+from puffervec.python_env import PythonEnv, dump_source
+from tests.helpers import serial
+from tests.mock_envs import make_multi, make_single
+from tests.python_envs import Counting, Walkers
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+
+def python_env(function: Any, *args: Any, autoreset: str = "next_step", seed: Any = 0) -> PythonEnv:
+    return PythonEnv([Creator(function, args)], autoreset, seed)
+
+
+def test_kinds_are_told_by_what_was_made() -> None:
+    pytest.importorskip("pettingzoo")
+    cases: list[tuple[Any, tuple[Any, ...], str, int, str]] = [
+        (Counting, (), "gymnasium", 1, "Counting"),
+        (Walkers, (4,), "puffer", 4, "Walkers"),
+        (make_multi, ("box", "choice", "leaving"), "parallel", 3, "MockParallelEnv"),
+        (lambda: GymnasiumPufferEnv(env=Counting()), (), "gymnasium", 1, "Counting"),
+        (lambda: PettingZooPufferEnv(env=make_multi("box", "choice", "stable")), (), "parallel", 2, "MockParallelEnv"),
+        (lambda: gymnasium.wrappers.TimeLimit(Counting(), 5), (), "gymnasium", 1, "Counting"),
+    ]
+    for function, args, kind, agents, name in cases:
+        env = python_env(function, *args)
+        assert (env.source.kind, env.source.agents) == (kind, agents)
+        assert name in (env.name, type(env.driver).__name__, type(getattr(env.driver, "env", None)).__name__)
+        env.close()
+
+
+def test_the_spec_has_one_group_with_the_plans() -> None:
+    with serial_of(make_single, "mixed", "dict") as vec:
+        (group,) = vec.spec.groups
+        assert (group.name, group.agents, vec.num_groups) == ("agents", 1, 1)
+        assert group.observation_plan.space == vec.driver_env.observation_space
+        assert group.action_plan.space == vec.driver_env.action_space
+        assert [field.name for field in group.fields] == ["image", "gear", "wind"]
+        assert vec.single_observation_space == group.observation_plan.emulated_space
+        assert vec.single_action_space == group.action_plan.emulated_space == spaces.MultiDiscrete([5, 3, 3, 2, 2])
+        assert vec.action_space == spaces.Box(0, np.array([[4, 2, 2, 1, 1]] * 2), dtype=np.int64)
+        assert vec.observation_space.shape == (2, group.observation_bytes)
+        assert vec.emulated["observation_dtype"] == np.uint8
+        assert vec.emulated["emulated_observation_dtype"] == group.observation_plan.dtype
+        assert vec.driver_env is vec.env.driver
+        assert (vec.spec.save_bytes, vec.spec.state_fields) == (0, ())
+
+
+def serial_of(function: Any, *args: Any, num_envs: int = 2, **settings: Any) -> Any:
+    return puffervec.make(function, args, backend="serial", num_envs=num_envs, **settings)
+
+
+def test_what_only_c_envs_can_do_is_refused_with_words() -> None:
+    with serial_of(Counting) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(ConfigError, match="peek: Counting has no readable state; use get_attr"):
+            vec.peek(0)
+        for verb, call in (("save", vec.save), ("load", lambda: vec.load([b"", b""]))):
+            with pytest.raises(ConfigError, match=f"{verb}: the state of Counting cannot be saved"):
+                call()
+        assert vec.counters() == {"invalid_actions": 0}
+    with serial("probe", {}) as vec:
+        for call in (lambda: vec.call("reset"), lambda: vec.get_attr("x"), lambda: vec.set_attr("x", 1)):
+            with pytest.raises(ConfigError, match="probe is a C env and has no Python attributes"):
+                call()
+        vec.notify()
+
+
+class NoCrowd:
+    """Says less and less like a parallel env."""
+
+    metadata: dict[str, Any] = {}
+    possible_agents: list[str] = []
+
+    def observation_space(self, agent: str) -> Any:
+        return spaces.Box(-1, 1, (2 if agent == "a" else 3,))
+
+    def action_space(self, agent: str) -> Any:
+        return spaces.Discrete(2)
+
+
+class Crowd(NoCrowd):
+    possible_agents = ["a", "b"]
+
+
+class Turns(Crowd):
+    def agent_iter(self) -> Any:
+        return iter(())
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: 5, r"the env creator made builtins.int: give a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv"),
+        (lambda: None, r"the env creator made builtins.NoneType"),
+        (lambda: Counting, r"the env creator made builtins.type"),
+        (NoCrowd, r"NoCrowd has no possible_agents: rows need a fixed list"),
+        (Crowd, r"Crowd: observation_space of 'b' is Box.*\(3,\).*that of 'a' Box.*\(2,\).*pad them \(supersuit"),
+        (Turns, r"a PettingZoo AEC env: convert it with pettingzoo.utils.aec_to_parallel"),
+    ],
+)
+def test_what_is_no_env_is_refused(made: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        puffervec.make(made, backend="serial")
+
+
+class Spoken(Counting):
+    """A space without a fixed size."""
+
+    closed = 0
+
+    def __init__(self, which: str) -> None:
+        super().__init__()
+        setattr(self, which, spaces.Text(5))
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+@pytest.mark.parametrize("which", ["observation_space", "action_space"])
+def test_a_space_without_a_size_is_refused_and_the_driver_closed(which: str) -> None:
+    before = Spoken.closed
+    with pytest.raises(ConfigError, match="Text"):
+        puffervec.make(Spoken, [which], backend="serial")
+    assert Spoken.closed == before + 1
+
+
+def test_the_driver_is_closed_with_the_vec_env_and_after_a_failed_start(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with serial_of(Counting, 3, "env", str(log)):
+        assert not log.exists()
+    assert log.read_text() == "env closed\n" * 3  # two envs and the driver
+    log.unlink()
+    with pytest.raises(ConfigError, match="cannot be sent"):
+        puffervec.make(holding_a_lock(log), num_workers=1)
+    assert log.read_text() == "driver closed\n"
+
+
+def holding_a_lock(log: Path) -> Any:
+    lock = threading.Lock()
+
+    def make_with_a_lock() -> Any:
+        with lock:
+            return Counting(3, "driver", str(log))
+
+    return make_with_a_lock
+
+
+def test_a_creator_that_cannot_travel_is_named(tmp_path: Path) -> None:
+    env = PythonEnv([Creator(holding_a_lock(tmp_path / "log"))], "next_step", None)
+    with pytest.raises(
+        ConfigError, match=r"the env creator <function .*make_with_a_lock.*cannot be sent to worker.*TypeError.*lock"
+    ) as caught:
+        dump_source(env.source)
+    assert "backend='serial'" in str(caught.value) and isinstance(caught.value.__cause__, TypeError)
+    with puffervec.make(holding_a_lock(tmp_path / "log"), backend="serial") as vec:
+        vec.reset(seed=0)
+
+
+def test_creators_that_name_a_seed_get_their_envs() -> None:
+    """The driver has that of env 0; with a list of seeds, or none, creators keep their own default."""
+    with serial_of(Walkers, num_envs=3, seed=40) as vec:
+        assert vec.get_attr("first_seed") == (40, 41, 42) and vec.driver_env.first_seed == 40
+    for seed in (None, [4, 5]):
+        with serial_of(Walkers, seed=seed) as vec:
+            assert vec.get_attr("first_seed") == (0, 0)
+
+
+@pytest.mark.parametrize("mode", ["same_step", "disabled"])
+def test_a_puffer_env_resets_itself(mode: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"autoreset_mode is '{mode}' for Walkers, a PufferEnv: it resets itself.*'next_step'"
+    ):
+        serial_of(Walkers, autoreset_mode=mode)
+
+
+def test_the_threading_backend_refuses_python_envs() -> None:
+    with pytest.raises(ConfigError, match="'threading'.*C envs only; use 'multiprocessing' or 'serial'"):
+        puffervec.make(Counting, backend="threading")
+    with pytest.raises(ConfigError, match="C envs only"):
+        puffervec.make(Counting, backend=puffervec.Threading)
+
+
+def test_an_unknown_setting_lists_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="make has no setting 'num_worker'") as caught:
+        puffervec.make(Counting, num_worker=2)
+    first = (
+        "env_creator_or_creators, env_args, env_kwargs, backend, num_envs, seed, num_workers, batch_size, zero_copy, overwork"
+    )
+    assert first in str(caught.value)
+    assert {"sync_traj", "num_buffers", "split", "autoreset_mode", "start_method"} < set(str(caught.value).split(", "))
+    assert "unknown" not in str(caught.value)
+
+
+def test_make_takes_the_arguments_in_pufferlibs_order() -> None:
+    with puffervec.make([Counting] * 2, [[4], [5]], [{"label": "a"}, {"label": "b"}], puffervec.Serial, 2, 7) as vec:
+        assert vec.get_attr("length") == (4, 5) and vec.get_attr("label") == ("a", "b")
+        assert vec.reset()[0][:, 0].tolist() == [7, 8]
+
+
+def test_settings_of_a_python_env_go_to_its_creator() -> None:
+    env = python_env(Counting)
+    with pytest.raises(ConfigError, match=r"Counting is a Python env: its settings go to its creator \(env_kwargs\)"):
+        env.configure({"length": 3})
+    env.close()

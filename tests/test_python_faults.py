@@ -1,0 +1,362 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Python envs that fail, hang or cannot travel, scripts without a main guard: a named error each time, nothing left behind."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import puffervec
+from puffervec import processes
+from puffervec.errors import WorkerDied, WorkerError, WorkerTimeout
+from puffervec.vector import VectorEnv
+from tests.python_envs import Counting, Faulty
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+METHODS = ["fork", "forkserver"]
+
+
+def make(*places: tuple[str, str], good: int = 3, **settings: Any) -> VectorEnv:
+    """Make `good` envs and one that fails at (place, kind) as the last but one; two workers."""
+    creators: list[Any] = [functools.partial(Counting, length=100)] * good
+    creators[good - 1 : good - 1] = [functools.partial(Faulty, *place) for place in places]
+    defaults = {"num_workers": 2, "start_method": "fork"}
+    return puffervec.make(creators, num_envs=len(creators), **{**defaults, **settings})
+
+
+def play(vec: VectorEnv) -> None:
+    vec.async_reset(0)
+    for _ in range(5):
+        vec.recv()
+        vec.send([1] * vec.agents_per_batch)
+    vec.call("told") if vec._state[0] == "received" else vec.recv()
+
+
+# ---- exceptions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("place", ["init", "reset", "step"])
+def test_an_exception_in_a_worker_is_the_cause(place: str, method: str) -> None:
+    with pytest.raises(WorkerError, match="worker 1, env 2: ValueError: told to fail") as caught:
+        with make((place, "value"), start_method=method) as vec:
+            play(vec)
+    assert type(caught.value) is WorkerError and isinstance(caught.value.__cause__, ValueError)
+    assert "python_envs.py" in str(caught.value)  # the traceback of the worker
+
+
+def test_an_exception_in_a_call() -> None:
+    with make(("call", "value")) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(WorkerError, match="worker 1, env 2: ValueError: told to fail"):
+            vec.call("told")
+        assert vec.step([1, 2, 3, 4])[0][:, 3].tolist() == [1, 2, 3, 4]
+
+
+def test_an_exception_of_the_driver_is_the_users_own() -> None:
+    """It is made in this process, so nothing stands between."""
+    with pytest.raises(ValueError, match="^told to fail$"):
+        puffervec.make(functools.partial(Faulty, "init"), num_envs=2, num_workers=2)
+
+
+@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
+def test_a_close_that_fails_hinders_nobody(backend: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log"
+    creators = [functools.partial(Faulty, place, label=place, log=str(log)) for place in ("close", "good", "close")]
+    workers = {} if backend == "serial" else {"num_workers": 2, "start_method": "fork"}
+    vec = puffervec.make(creators, num_envs=3, backend=backend, **workers)
+    vec.reset(seed=0)
+    vec.close()
+    assert sorted(log.read_text().split("\n")[:-1]) == ["close closed"] * 3 + ["good closed"]  # the driver is one
+    assert capfd.readouterr().err.count("ValueError: told to fail") == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "cause"),
+    [
+        ("two parts", "TwoPartsError: this and that", False),  # pickles, but cannot be made again
+        ("local", "LocalError: holds a frame", False),  # cannot be pickled
+        ("long", "RuntimeError: xxx", True),
+        ("not ascii", "RuntimeError: é", True),
+        ("exit", "SystemExit: 3", True),  # the worker's env wants to end its process; that is no reason to end this one
+        ("interrupt", "KeyboardInterrupt", True),
+    ],
+)
+@pytest.mark.parametrize("place", ["init", "step"])
+def test_any_exception_is_a_worker_error(kind: str, words: str, cause: bool, place: str) -> None:
+    with pytest.raises(WorkerError, match=f"worker 1, env 2: {words}") as caught:
+        with make((place, kind)) as vec:
+            play(vec)
+    assert (caught.value.__cause__ is not None) == cause
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> None:
+    kind = {KeyboardInterrupt: "interrupt", SystemExit: "exit"}[error]
+    with puffervec.make(functools.partial(Faulty, "step", kind), backend="serial", num_envs=2) as vec:
+        with pytest.raises(error):
+            play(vec)
+        with pytest.raises(WorkerError, match="cannot go on: close it"):
+            vec.reset(seed=0)
+
+
+def test_ctrl_c_in_serial_interrupts_the_env() -> None:
+    class Slow(Counting):
+        def step(self, action: Any) -> Any:
+            os.kill(os.getpid(), signal.SIGUSR2)
+            return super().step(action)
+
+    before = signal.signal(signal.SIGUSR2, signal.default_int_handler)
+    try:
+        with puffervec.make(Slow, backend="serial") as vec:
+            vec.reset(seed=0)
+            with pytest.raises(KeyboardInterrupt):
+                vec.step([0])
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_two_workers_that_fail_at_once_are_one_error() -> None:
+    with make(("reset", "value"), ("reset", "value"), good=2) as vec, pytest.raises(WorkerError, match="env 1: ValueError"):
+        vec.reset(seed=0)
+
+
+class Shapeless(gymnasium.Env[Any, Any]):
+    """Its observations do not fit the space from some moment on."""
+
+    action_space = spaces.Discrete(2)
+    observation_space = spaces.Dict(pos=spaces.Box(-1, 1, (2,)), map=spaces.Box(0, 255, (2, 2), np.uint8))
+
+    def __init__(self, at_reset: bool) -> None:
+        self.at_reset = at_reset
+
+    def seen(self, wrong: bool) -> Any:
+        return {
+            "pos": np.zeros(2, np.float32),
+            "map": np.full((2, 2), 0.5, np.float32) if wrong else np.zeros((2, 2), np.uint8),
+        }
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.seen(self.at_reset), {}
+
+    def step(self, action: Any) -> Any:
+        return self.seen(True), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("at_reset", [True, False])
+def test_an_observation_that_does_not_fit_is_named_with_its_path(at_reset: bool) -> None:
+    with puffervec.make(Shapeless, [at_reset], num_envs=2, num_workers=2, start_method="fork") as vec:
+        words = r"worker 0, env 0: SpaceMismatchError: observation\['map'\] has dtype float32 and values such as 0.5"
+        with pytest.raises(WorkerError, match=words):
+            vec.reset(seed=0)
+            vec.step([0, 0])
+
+
+# ---- death and hanging -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["reset", "step", "call", "init"])
+def test_a_worker_that_is_killed_is_named(place: str) -> None:
+    with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
+        with make((place, "kill")) as vec:
+            vec.reset(seed=0)
+            vec.call("told")
+            play(vec)
+
+
+@pytest.mark.parametrize("when", ["idle", "pending"])
+def test_a_kill_from_outside(when: str) -> None:
+    with make() as vec:
+        vec.reset(seed=0)
+        pid = vec.processes[1].pid
+        if when == "pending":
+            os.kill(pid, signal.SIGSTOP)
+            vec.send([0] * 3)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
+            vec.recv() if when == "pending" else vec.step([0] * 3)
+        with pytest.raises(WorkerDied, match="worker 1"):
+            vec.get_attr("label")
+
+
+@pytest.mark.parametrize("place", ["reset", "step", "call"])
+def test_a_hang_is_a_timeout_and_close_ends_it(place: str) -> None:
+    with make((place, "hang"), timeout_s=0.3) as vec:
+        with pytest.raises(WorkerTimeout, match=r"worker 1 gave no answer in 0\.3 s: an env hangs"):
+            vec.reset(seed=0)
+            vec.call("told")
+            play(vec)
+        with pytest.raises(WorkerTimeout, match="cannot go on"):
+            vec.reset(seed=0)
+
+
+def test_a_recv_with_a_time_limit_can_be_gone_on_with() -> None:
+    """Its turn goes on; here until the worker, which stood still, runs again."""
+    with make() as vec:
+        vec.reset(seed=0)
+        pid = vec.processes[1].pid
+        os.kill(pid, signal.SIGSTOP)
+        vec.send([1, 2, 3])
+        for _ in range(2):
+            with pytest.raises(WorkerTimeout, match=r"worker 1 gave no answer in 0\.05 s; its turn goes on"):
+                vec.recv(timeout_s=0.05)
+        os.kill(pid, signal.SIGCONT)
+        assert vec.recv()[0][:, 3].tolist() == [1, 2, 3]
+        assert vec.step([4, 5, 6])[0][:, 3].tolist() == [4, 5, 6]
+
+
+def test_a_timeout_in_any_order_can_be_gone_on_with() -> None:
+    with make(num_workers=3, batch_size=3, sync_traj=False, zero_copy=False) as vec:
+        vec.reset(seed=0)
+        pid = vec.processes[2].pid
+        os.kill(pid, signal.SIGSTOP)
+        vec.send([1, 2, 3])
+        with pytest.raises(WorkerTimeout, match="its turn goes on"):
+            vec.recv(timeout_s=0.05)
+        os.kill(pid, signal.SIGCONT)
+        assert vec.recv()[0][:, 3].tolist() == [1, 2, 3]
+
+
+def test_close_while_an_env_hangs() -> None:
+    vec = make(("step", "hang"), good=1)
+    vec.reset(seed=0)
+    vec.step([0, 0])
+    vec.send([0, 0])
+    vec.close()
+    vec.close()
+
+
+def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The constructor's own time-out is long, since envs may load much; here it is short."""
+    from puffervec import backends
+
+    monkeypatch.setattr(backends, "START_TIMEOUT_S", 0.5)
+    with pytest.raises(WorkerTimeout, match=r"worker 1 gave no answer in 0\.5 s"):
+        make(("init", "hang"))
+
+
+# ---- how envs travel ---------------------------------------------------------------------------------------
+
+SCRIPT = """
+    import gymnasium, numpy as np, puffervec, sys
+    from gymnasium import spaces
+
+    print("main runs", flush=True)
+    OFFSET = 5
+
+    class Mine(gymnasium.Env):
+        observation_space, action_space = spaces.Box(-99, 99, (1,)), spaces.Discrete(3)
+
+        def __init__(self, scale):
+            self.scale = scale
+
+        def reset(self, *, seed=None, options=None):
+            return np.full(1, OFFSET, np.float32), {}
+
+        def step(self, action):
+            if action == 2:
+                raise MyError("two")
+            return np.full(1, OFFSET + self.scale * action, np.float32), 0.0, False, False, {"action": int(action)}
+
+    class MyError(Exception):
+        pass
+
+    def factory(scale=1):
+        return Mine(scale)
+
+    vec = puffervec.make(%(creator)s, num_envs=2, num_workers=2, start_method=%(method)r)
+    print(vec.reset(seed=0)[0].tolist(), vec.step([0, 1])[0].tolist(), vec.step([1, 1])[4])
+    try:
+        vec.step([0, 2])
+    except puffervec.errors.WorkerError as error:
+        print(str(error).splitlines()[0], type(error.__cause__).__name__)
+    vec.close()
+"""
+
+
+@pytest.mark.parametrize("creator", ["factory", "lambda: Mine(7)"])
+@pytest.mark.parametrize(("way", "method"), [("file", "spawn"), ("-c", "forkserver"), ("stdin", "forkserver")])
+def test_a_script_without_a_main_guard(way: str, creator: str, method: str, tmp_path: Path) -> None:
+    """Classes and functions of __main__ travel by value; no worker runs the script again."""
+    script = "import puffervec.errors\n" + textwrap.dedent(SCRIPT) % {"creator": creator, "method": method}
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    command = {"file": [str(path)], "-c": ["-c", script], "stdin": ["-"]}[way]
+    done = subprocess.run(
+        [sys.executable, *command], input=script if way == "stdin" else "", capture_output=True, text=True, timeout=100
+    )
+    scale = 1 if creator == "factory" else 7
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "main runs",
+        f"[[5.0], [5.0]] [[5.0], [{5.0 + scale}]] [{{'action': 1}}, {{'action': 1}}]",
+        "worker 1, env 1: MyError: two MyError",
+    ]
+
+
+def test_a_factory_of_a_module_that_workers_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is pickled by name, and the name leads nowhere there."""
+    source = "def make():\n    from tests.python_envs import Counting\n    return Counting()\n"
+    (tmp_path / "only_here.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("only_here")
+    (tmp_path / "only_here.py").unlink()
+    for cached in (tmp_path / "__pycache__").glob("*"):
+        cached.unlink()
+    with pytest.raises(WorkerError, match="worker 0: Traceback.*(.|\n)*No module named 'only_here'"):
+        puffervec.make(module.make, num_workers=1, start_method="forkserver")
+    sys.modules.pop("only_here")
+
+
+def test_python_workers_have_one_math_thread_and_no_torch() -> None:
+    class Telling(Counting):
+        @property
+        def facts(self) -> Any:
+            return os.environ.get("OMP_NUM_THREADS"), "torch" in sys.modules, os.getpid()
+
+    with puffervec.make(Telling, num_envs=2, num_workers=2, start_method="forkserver") as vec:
+        facts = vec.get_attr("facts")
+        assert [fact[:2] for fact in facts] == [("1", False)] * 2
+        assert [fact[2] for fact in facts] == [process.pid for process in vec.processes]
+
+
+def test_workers_of_a_start_that_failed_are_gone() -> None:
+    started: list[Any] = []
+    real = processes.WorkerProcesses.__init__
+
+    def spy(self: Any, *given: Any) -> None:
+        real(self, *given)
+        started.extend(process.pid for process in self.processes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes.WorkerProcesses, "__init__", spy)
+        with pytest.raises(WorkerError):
+            make(("init", "value"))
+    assert len(started) == 2
+    for pid in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_many_python_vec_envs_leave_the_process_as_it_was() -> None:
+    counts = []
+    for _ in range(8):
+        with make() as vec:
+            vec.reset(seed=0, options={"level": "x" * 100_000})
+        del vec
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert max(counts[3:]) == min(counts[3:])
