@@ -235,7 +235,8 @@ def _check_twin() -> None:
     config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
     c_spec, spec = native.describe("probe", config, params, None)
     for workers, buffers, split, mode in (
-        (3, 1, "workers", "next_step"), (4, 2, "workers", "same_step"), (3, 2, "envs", "disabled"), (5, 5, "workers", "same_step"),
+        (3, 1, "workers", "next_step"), (4, 2, "workers", "same_step"), (3, 2, "envs", "disabled"),
+        (5, 5, "workers", "same_step"),
     ):  # fmt: skip
         request = Request(10, workers, buffers, split, len(config), len(params), mode, buffers == 5, 100)
         in_c, in_python = lib.pv_slab_layout(c_spec, request.to_c(), ffi.new("pv_slab*")), twin_bytes(spec, request)

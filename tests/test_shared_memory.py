@@ -100,7 +100,7 @@ def test_a_real_small_file_system(tmp_path: Path) -> None:
 
     script = (
         "import puffervec\n"
-        "with puffervec.make('probe', {'obs_size': 1024}, num_envs=2048, num_workers=2) as vec:\n"
+        "with puffervec.make('probe', env_kwargs={'obs_size': 1024}, num_envs=2048, num_workers=2) as vec:\n"
         "    vec.reset(seed=0); vec.step([0] * 2048); print(vec._memory.backing, vec._slab.bytes > 8 << 20)\n"
     )
     inner = f'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c "$0"'

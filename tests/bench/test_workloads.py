@@ -18,11 +18,11 @@ PROBE = Workload("probe", "probe", {"episode_length": 3, "num_agents": 2}, num_e
 TWO_GROUPS = Workload("probe", "probe", {"mode": 1, "num_agents": 2}, num_envs=4)
 
 
-def test_presets_are_the_three_envs_and_take_other_sizes_and_settings() -> None:
+def test_presets_are_the_c_envs_and_take_other_sizes_and_settings() -> None:
     tag = preset("tag_grid", 10, episode_length=7)
     assert tag.num_envs == 10 and tag.kwargs == {"num_taggers": 4, "grid_length": 100, "episode_length": 7}
     assert preset("tag_grid").num_envs == 4096, "the shape of the throughput target"
-    assert set(workloads.PRESETS) == {"probe", "tag_grid", "drive"}
+    assert set(workloads.PRESETS) == {"probe", "cartpole", "tag_grid", "drive"}
     with pytest.raises(ConfigError, match="nothing"):
         preset("nothing")
 

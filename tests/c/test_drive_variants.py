@@ -55,7 +55,8 @@ def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
                 expected.append(rows_of(vec))
         (tmp_path / "config").write_bytes(pack_config(vec.config))
     (tmp_path / "actions").write_bytes(actions.tobytes())
-    sources = [ROOT / "tests" / "c" / "drive_main.c", *(ROOT / "csrc" / name for name in ("env.c", "rng.c", "probe.c"))]
+    core = ("env.c", "rng.c", "probe.c", "cartpole.c")
+    sources = [ROOT / "tests" / "c" / "drive_main.c", *(ROOT / "csrc" / name for name in core)]
     sources += sorted((ROOT / "csrc" / "drive").glob("*.c")) + sorted((ROOT / "csrc" / "tag").glob("*.c"))
     program = tmp_path / "drive_main"
     subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *sources, "-lm"], check=True)

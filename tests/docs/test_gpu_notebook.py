@@ -32,7 +32,8 @@ def test_the_pages_it_names_are_there() -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder whose kernel imports what this session imports."""
+    """An empty folder whose kernel imports what this process imports, and draws inline."""
+    monkeypatch.delenv("MPLBACKEND", raising=False)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pages.ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
     return tmp_path
 

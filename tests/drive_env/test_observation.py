@@ -90,7 +90,8 @@ def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_p
                 point["x"] += 7.0 * (number % 3) - 9.0 * number  # closer together than the tiny scene has them
         (folder / f"{index}.json").write_text(json.dumps(tree))
     config = {"scenes": str(folder), "num_agents": 64}
-    with puffervec.make("drive", env_kwargs=config, backend="threading", num_envs=len(sizes), num_workers=workers, seed=0) as vec:
+    settings = {"backend": "threading", "num_envs": len(sizes), "num_workers": workers, "seed": 0}
+    with puffervec.make("drive", env_kwargs=config, **settings) as vec:
         vec.set_tasks(range(len(sizes)), range(len(sizes)))
         obs, _ = vec.reset(0)
         reader = ObservationReader(vec.spec.groups[0])
