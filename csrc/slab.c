@@ -97,7 +97,7 @@ static void layout_control(pv_cursor* cursor, const pv_spec* spec, pv_slab* slab
     slab->records_offset = take(cursor, lanes, slab->record_area_bytes, PV_FIELD_ALIGN);
     slab->errors_offset = take(cursor, slab->num_workers, sizeof(pv_error_slot), PV_FIELD_ALIGN);
 
-    uint64_t saved = spec->save_bytes + slab->env_row_bytes;
+    uint64_t saved = (uint64_t)spec->save_bytes + slab->env_row_bytes;
     uint64_t widest = saved > spec->state_bytes ? saved : spec->state_bytes;
     uint64_t fit = widest ? PV_TRANSFER_TARGET / widest : 1;
     if (fit < 1) fit = 1;

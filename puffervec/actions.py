@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import ActionError
 from puffervec.slab import GroupRows, Half
 from puffervec.spec import DTYPE_CODE, EnvSpec, GroupSpec
+
+if TYPE_CHECKING:
+    from puffervec.emulation import ActionPlan
 
 
 def _kinds(group: GroupSpec) -> str:
@@ -69,7 +72,21 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
         raise ActionError(f"actions have shape {array.shape}: {wanted}")
     if array.dtype.kind not in ("biuf" if dtype.kind == "f" else "biu"):
         raise ActionError(f"actions have dtype {array.dtype}: {wanted}")
+    if array.dtype.kind in "iu" and array.dtype.itemsize > dtype.itemsize and (array.astype(dtype) != array).any():
+        limits = f"{array.min()} to {array.max()}"
+        raise ActionError(f"actions of {limits} do not fit the env's {dtype}: {wanted} in range")
     return array
+
+
+def _check_raw_strict(plan: ActionPlan, array: np.ndarray) -> None:
+    bad = ~((array >= plan.low) & (array <= plan.high))
+    if bad.any():
+        first = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        allowed = f"{np.broadcast_to(plan.low, array.shape)[first]} to {np.broadcast_to(plan.high, array.shape)[first]}"
+        raise ActionError(
+            f"{int(bad.sum())} action value(s) are out of range, first row {first[0]}: {array[first]}; use {allowed} "
+            "(strict=True; nothing was sent)"
+        )
 
 
 def _check_strict(slab: Any, group: GroupSpec, half: int, g: int, array: np.ndarray) -> None:
@@ -108,8 +125,11 @@ def check(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict
     for g, group in enumerate(groups):
         border = _as_raw if group.action_plan is not None else _as_array
         arrays.append(border(group, half.groups[group.name], given[group.name]))
-        if strict and group.action_plan is None:
-            _check_strict(slab, group, index, g, arrays[g])
+        if strict:
+            if group.action_plan is None:
+                _check_strict(slab, group, index, g, arrays[g])
+            else:
+                _check_raw_strict(group.action_plan, arrays[g])
     return arrays
 
 

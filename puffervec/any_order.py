@@ -38,6 +38,7 @@ def recv(vec: VectorEnv, timeout_s: float | None) -> Any:
         )
     batch, flags = _take_ready(vec, timeout_s)
     vec._held.append(batch)
+    vec._last_batch = batch
     vec.half = batch[0]
     parts = [vec._results[half] for half in batch]
     obs, rewards, terminals, truncations, ids, masks = (
@@ -92,8 +93,9 @@ def send(vec: VectorEnv, actions: Any) -> None:
     if vec.settings.strict:  # all or nothing
         for half, piece in zip(batch, pieces, strict=True):
             action_border.check(vec._slab, vec.spec, vec.halves[half], half, piece, strict=True)
+    vec._step_half(batch[0], pieces[0])  # refuses before anything is sent; the pieces are alike
     vec._held.popleft()
-    for half, piece in zip(batch, pieces, strict=True):
+    for half, piece in zip(batch[1:], pieces[1:], strict=True):
         vec._step_half(half, piece)
 
 
@@ -105,6 +107,8 @@ def release(vec: VectorEnv, halves: Sequence[int]) -> None:
             if vec._state[half] is HELD:
                 vec._state[half] = READY
                 vec._forget_reports(half)
+                for rows in vec.halves[half].groups.values():
+                    rows.rewards[:] = 0.0  # they were handed out before
 
 
 def _split(vec: VectorEnv, actions: Any, count: int) -> list[Any]:

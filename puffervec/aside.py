@@ -7,6 +7,7 @@ side.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,13 +46,15 @@ class Aside:
     _recv_half: int
     _send_half: int
     _seeded: bool
+    _held: deque[list[int]]
+    _notify: set[int]
     _broken: WorkerError | None
 
     def _require_open(self) -> None:
         raise NotImplementedError
 
     def _look_around(
-        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, limit_s: float | None = None
+        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, start_s: float | None = None
     ) -> None:
         raise NotImplementedError
 
@@ -133,6 +136,7 @@ class Aside:
                 region[i * size : (i + 1) * size] = states[first + i][8:]
             self._command_one(worker, half, lib.PV_LOAD, first, count)
         self._state = [READY] * self.num_buffers
+        self._held.clear()
         self._recv_half = self._send_half = 0
         self._seeded = True
 
@@ -191,18 +195,18 @@ class Aside:
         self._sent_one(worker, half)
         self._await_one(worker, half)
 
-    def _await_one(self, worker: int, half: int, limit_s: float | None = None) -> None:
-        if self._await_flags(worker, half, limit_s) & lib.PV_TURN_FAILED:
+    def _await_one(self, worker: int, half: int, start_s: float | None = None) -> None:
+        if self._await_flags(worker, half, start_s) & lib.PV_TURN_FAILED:
             self._raise_failure(half)
 
-    def _await_flags(self, worker: int, half: int, limit_s: float | None = None) -> int:
+    def _await_flags(self, worker: int, half: int, start_s: float | None = None) -> int:
         """Wait for the turn of one worker and return its flags."""
         begun = time.monotonic()
         result, resume = -1, 0
         while result < 0:
             result = lib.pv_turn_recv_one(self._slab, worker, half, self._waiter, lib.PV_SLICE_NS, resume)
             if result < 0:
-                self._look_around([worker], worker, begun, limit_s=limit_s)
+                self._look_around([worker], worker, begun, start_s=start_s)
             resume = 1
         return int(result)
 
@@ -246,13 +250,23 @@ class Aside:
         for half, state in enumerate(self._state):
             if state is PENDING:
                 self._require_rows(half, f"{verb} {name!r}")
-        lanes = [(worker, half) for half in range(self.num_buffers) for worker in self._workers[half]]
+        return self._ask_halves(range(self.num_buffers), verb, name, args, kwargs)
+
+    def _notify_half(self, half: int) -> None:
+        """Notify the envs of a half, which must not be under way."""
+        self._notify.discard(half)
+        self._ask_halves([half], "call", "notify", [()] * self.num_envs, {})
+
+    def _ask_halves(
+        self, halves: Sequence[int], verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        lanes = [(worker, half) for half in halves for worker in self._workers[half]]
         spans = [_span(lib.pv_slab_span(self._slab, worker, half)) for worker, half in lanes]
         shares = [args[span.start] if verb == "call" else args[span.start : span.stop] for span in spans]
         self._post({lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)}, f"{verb} {name!r}")
         for worker, half in lanes:
             lib.pv_turn_send_one(self._slab, worker, half, lib.PV_CALL, 0, 0, self._waiter)
-        for half in range(self.num_buffers):
+        for half in halves:
             self._sent(half)
         return tuple(self._answers(lanes))
 
@@ -289,8 +303,12 @@ class Aside:
         if not slot.code:
             return None
         where = f"worker {worker}" + (f", env {slot.env}" if slot.env != lib.PV_ALL_ENVS else "")
-        error = WorkerError(f"{where}: {ffi.string(slot.text).decode(errors='replace') or f'error code {slot.code}'}")
-        error.__cause__ = self._mailboxes[worker].exception() if self._mailboxes else None
+        text = ffi.string(slot.text).decode(errors="replace") or f"error code {slot.code}"
+        error = WorkerError(f"{where}{', ' if text.startswith('step ') else ': '}{text}")
+        if self._mailboxes:
+            halves = self._mailboxes[worker].answers
+            half = next((h for h in halves if slot.env in _span(lib.pv_slab_span(self._slab, worker, h))), None)
+            error.__cause__ = self._mailboxes[worker].exception(half)
         return error
 
     def _raise_failure(self, half: int) -> None:

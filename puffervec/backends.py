@@ -7,13 +7,13 @@ from __future__ import annotations
 import inspect
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator, creators
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, WorkerTimeout
 from puffervec.native import NativeEnv, env_type
 from puffervec.processes import WorkerProcesses
 from puffervec.settings import VectorSettings, check_settings
@@ -22,10 +22,13 @@ from puffervec.worker_main import SharedFile, WorkerTask
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 1.0
+PYTHON_CLOSE_TIMEOUT_S = 2.0  # envs may have videos to finish, simulators to end
 
 
 class _InProcess(VectorEnv):
     """Shared by Serial and Threading: the workers live in this process."""
+
+    _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
 
     def _open_workers(self) -> None:
         data = ffi.from_buffer("uint8_t[]", self._data) if self._data is not None else ffi.NULL
@@ -53,7 +56,7 @@ class _InProcess(VectorEnv):
         for index, mailbox in enumerate(self._mailboxes):
             homes |= python_block.homes_of(self._slab, self._buffer, index, mailbox)
         python_block.register(self.env.source, homes)
-        weakref.finalize(self, python_block.forget, self.env.source)
+        self._forget = weakref.finalize(self, python_block.forget, self.env.source)
         return python_block.TYPE
 
 
@@ -62,6 +65,26 @@ class Serial(_InProcess):
 
     def _start(self) -> None:
         self._open_workers()
+
+    @property
+    def envs(self) -> list[Any]:
+        """The Python envs, in order."""
+        from puffervec import python_block
+
+        return python_block.envs_of(self.env.source) if not isinstance(self.env, NativeEnv) else []
+
+    @property
+    def driver_env(self) -> Any:
+        """The first Python env (inside its emulation wrapper, where the creator made one); this object for C envs."""
+        if isinstance(self.env, NativeEnv) or not self.envs:
+            return super().driver_env
+        from puffervec.python_env import unwrapped
+
+        driver, first = self.env.driver, self.envs[0]
+        if unwrapped(driver) is driver:
+            return first
+        driver.env = first
+        return driver
 
     def _sent_one(self, worker: int, half: int) -> None:
         lib.pv_worker_serve(self._opened + worker, half)
@@ -72,6 +95,7 @@ class Serial(_InProcess):
 
     def _stop(self) -> None:
         _close_workers(self._opened, self.num_workers, None)
+        self._forget()
 
 
 class Threading(_InProcess):
@@ -112,7 +136,7 @@ class Multiprocessing(VectorEnv):
         self._reaper = weakref.finalize(self, self._processes.kill)
         try:
             for index, home in enumerate(homes):
-                self._await_one(index, home, START_TIMEOUT_S)
+                self._await_one(index, home, max(START_TIMEOUT_S, self.settings.timeout_s))
         except BaseException:
             self._processes.kill()
             raise
@@ -139,7 +163,9 @@ class Multiprocessing(VectorEnv):
     def _stop(self) -> None:
         for worker in range(self.num_workers):
             _send_close(self._slab, worker, self._waiter)
-        self._processes.end(0.0 if self._broken is not None else CLOSE_TIMEOUT_S)
+        # After an error workers still answer, and close their envs; one that hangs does not.
+        patience_s = PYTHON_CLOSE_TIMEOUT_S if self._mailboxes else CLOSE_TIMEOUT_S
+        self._processes.end(0.0 if isinstance(self._broken, WorkerTimeout) else patience_s)
         self._reaper.detach()
 
 
@@ -209,7 +235,8 @@ def make(
         autoreset_mode: "next_step": the row after a done row is the reset row. "same_step": a done row has the next episode's
             first observation, the last one stands in `final_observations`. "disabled": reset(mask=...) is yours to call.
         pin: tie worker i to a core; "auto" does it when the workers are at most as many as the usable cores.
-        strict: raise for action values of C envs out of range, instead of replacing them by the no-op and counting them.
+        strict: raise for action values out of range. Else they are replaced by the no-op and counted (C envs), or passed on
+            as they are (Python envs).
         copy: return copies from `recv` instead of views on shared memory.
         timeout_s: longest wait for a worker.
         start_method: "spawn", "forkserver" or "fork". With any of them scripts need no `if __name__ == "__main__"`.

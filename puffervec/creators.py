@@ -30,17 +30,17 @@ class Creator:
         """Return a new env. buf: rows for a PufferEnv to write into; None lets it make its own."""
         kwargs = dict(self.kwargs or {})
         for name, value in (("buf", buf), ("seed", seed)):
-            if value is not None and name in _named_parameters(self.function) and name not in kwargs:
+            if value is not None and name in _free_parameters(self.function, len(self.args)) and name not in kwargs:
                 kwargs[name] = value
         return self.function(*self.args, **kwargs)
 
 
-@functools.lru_cache(maxsize=256)
-def _named_parameters_of(function: Callable[..., Any]) -> frozenset[str]:
+def _free_parameters(function: Callable[..., Any], taken: int) -> set[str]:
+    """Return the names of parameters that can be given by name, after `taken` arguments by position."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())[taken:]
     except (TypeError, ValueError):
-        return frozenset()
+        return set()
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     if isinstance(function, type) and any(p.kind is p.VAR_KEYWORD for p in parameters):
         for base in function.__mro__[1:]:  # a class that passes **kwargs on to a base that names them
@@ -48,14 +48,7 @@ def _named_parameters_of(function: Callable[..., Any]) -> frozenset[str]:
                 named |= set(inspect.signature(vars(base)["__init__"]).parameters)
     if isinstance(function, functools.partial):
         named -= set(function.keywords)
-    return frozenset(named)
-
-
-def _named_parameters(function: Callable[..., Any]) -> frozenset[str]:
-    try:
-        return _named_parameters_of(function)
-    except TypeError:  # not hashable
-        return _named_parameters_of.__wrapped__(function)
+    return named
 
 
 def gymnasium_make(env_id: str, **kwargs: Any) -> Any:

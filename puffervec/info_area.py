@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the learner's side reads them.
 
-    head: anything, keys, touched | 64 names with kinds | present (64, E) uint8 | values (64, E), 8 bytes each
+    head: anything, keys, others | 64 names with kinds | present (64, E) uint8 | values (64, E), 8 bytes each
 
 One area per (worker, half). A name is given to a column when its key is first seen and stays; a turn without infos touches
 nothing. What is no number, has a key that is no text, or finds the table full goes the slow way (mailbox.py).
@@ -19,7 +19,7 @@ COLUMNS = 64
 _NAME_BYTES = 120
 _SEPARATOR = "\x1f"
 _KINDS = {"i": np.int64, "f": np.float64, "b": np.int64}
-_HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("touched", "u8"), ("others", "u4"), ("unused", "u4")])
+_HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("others", "u4"), ("unused", "u4")])
 _NAME = np.dtype([("kind", "S1"), ("path", f"S{_NAME_BYTES}")])
 
 _NAMES_AT = 64
@@ -75,7 +75,7 @@ class InfoWriter:
                 self.area.present[column] = 0
             self._touched.clear()
         if self._anything:
-            self.area.head["anything"] = self.area.head["touched"] = self.area.head["others"] = 0
+            self.area.head["anything"] = self.area.head["others"] = 0
             self._anything = False
         if self.others:
             self.others = []
@@ -95,7 +95,9 @@ class InfoWriter:
         rest: dict[Any, Any] = {}
         known = self._known.get(path)
         if known is None:
-            known = self._known[path] = {}
+            known = {}
+            if len(self._known) < COLUMNS:
+                self._known[path] = known
         for key, value in info.items():
             column = known.get((key, type(value)))
             if column is not None:
@@ -139,11 +141,10 @@ class InfoWriter:
         name = _SEPARATOR.join(path).encode(errors="surrogatepass")
         column = int(self.area.head["keys"][0])
         fits = column < COLUMNS and len(name) <= _NAME_BYTES and not name.endswith(b"\0")
-        if fits and all(_SEPARATOR not in part for part in path):
-            self.area.names[column] = (kind.encode(), name)
-            self.area.head["keys"] = column + 1
-        else:
-            column = -1
+        if not fits or any(_SEPARATOR in part for part in path):
+            return -1  # not remembered: an env with ever-new keys would fill the memory
+        self.area.names[column] = (kind.encode(), name)
+        self.area.head["keys"] = column + 1
         self._columns[path, kind] = column
         return column
 

@@ -12,7 +12,6 @@ Messages are pickled. Both ends are this program: nothing that comes from outsid
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pickle
 import struct
@@ -100,14 +99,13 @@ def _read(fd: int, size: int) -> bytes:
 
 def dumps(message: Any) -> bytes:
     """Pickle a message; with cloudpickle where plain pickle cannot (functions and classes of the user's main module)."""
-    try:
-        return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    except Exception:
-        import cloudpickle
+    with contextlib.suppress(Exception):
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        if b"__main__" not in data:  # named by reference, which a process with another main module cannot follow
+            return data
+    import cloudpickle
 
-        buffer = io.BytesIO()
-        cloudpickle.dump(message, buffer)
-        return buffer.getvalue()
+    return cloudpickle.dumps(message)  # type: ignore[no-any-return]
 
 
 def loads(data: bytes) -> Any:
@@ -125,11 +123,11 @@ class Mailbox:
         self.questions: dict[int, Slot] = {half: kind() for half in halves}
         self.answers: dict[int, Slot] = {half: kind() for half in halves}
 
-    def exception(self) -> BaseException | None:
-        """Empty all answers and return the exception among them, whatever half it is of; None if it could not be sent."""
+    def exception(self, half: int | None = None) -> BaseException | None:
+        """Empty all answers and return the exception of `half`, or any among them; None if it could not be sent."""
         found: list[BaseException] = []
-        for answer in self.answers.values():
+        for answer in sorted(self.answers, key=lambda of: of != half):
             with contextlib.suppress(Exception):  # what can be pickled cannot always be made again from its pickle
-                message = answer.take()
+                message = self.answers[answer].take()
                 found += [message] if isinstance(message, BaseException) else []
         return found[0] if found else None

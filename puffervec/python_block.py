@@ -27,12 +27,17 @@ from puffervec.python_env import PARALLEL, PUFFER, PythonSource, spaces_of, unwr
 
 @dataclass(frozen=True)
 class Home:
-    """What a block has besides its rows. command: the learner's line to it (`pv_line*`)."""
+    """What a block has besides its rows.
+
+    command: the learner's line to it (`pv_line*`). memory: the slab's bytes, and base: where they begin.
+    """
 
     question: Slot
     answer: Slot
     area: InfoArea
     command: Any
+    memory: memoryview
+    base: int
 
 
 _sources: dict[int, tuple[PythonSource, dict[int, Home]]] = {}
@@ -49,13 +54,20 @@ def forget(source: PythonSource) -> None:
     _sources.pop(source.token, None)
 
 
+def envs_of(source: PythonSource) -> list[Any]:
+    """Return the envs of a source that live in this process, in order."""
+    blocks = [block for block in _blocks.values() if block.source is source]
+    return [env for block in sorted(blocks, key=lambda block: block.first_env) for env in block.envs]
+
+
 def homes_of(slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox) -> dict[int, Home]:
     """Return the homes of a worker's blocks. slab: `pv_slab*`; buffer: its bytes."""
     homes = {}
     for half, question in mailbox.questions.items():
         span = lib.pv_slab_span(slab, worker, half)
         area = InfoArea(buffer, lib.pv_slab_infos(slab, worker, half), span.env_count)
-        homes[span.first_env] = Home(question, mailbox.answers[half], area, lib.pv_command_line(slab, worker, half))
+        command = lib.pv_command_line(slab, worker, half)
+        homes[span.first_env] = Home(question, mailbox.answers[half], area, command, buffer, _address(slab))
     return homes
 
 
@@ -70,7 +82,7 @@ class Block:
         self.first_env, self.count = block.first_env, block.env_count
         self.at = 0
         observation, action = ObservationPlan.of(self.source.observation_space), ActionPlan.of(self.source.action_space)
-        rows = _rows(block, observation, action)
+        rows = _rows(block, self.home, observation, action)
         self.envs: list[Any] = []
         try:
             for env in range(self.count):
@@ -82,6 +94,7 @@ class Block:
         self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset)
         self.infos = infos
         self._reset_turn, self._options = -1, None
+        self.steps = 0
 
     def _make(self, env: int, rows: Rows) -> Any:
         self.at = env
@@ -107,6 +120,8 @@ class Block:
         if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
             self._reset_turn, self._options = turn, self.home.question.take()
             self.infos.begin()
+        if mask == ffi.NULL:
+            self.steps = 0
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
         given = [None if seeds == ffi.NULL else seeds[env] for env in which]
         self.cells.reset(which, given, self._options)
@@ -114,6 +129,7 @@ class Block:
 
     def step(self) -> None:
         """Step all envs."""
+        self.steps += 1
         self.cells.step()
         self._post_others()
 
@@ -165,7 +181,11 @@ def _set(env: Any, name: str, value: Any) -> None:
         setattr(env, name, value)
 
 
-def _rows(block: Any, observation: ObservationPlan, action: ActionPlan) -> Rows:
+def _address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+def _rows(block: Any, home: Home, observation: ObservationPlan, action: ActionPlan) -> Rows:
     at = block.rows[0]
     count = at.count
 
@@ -173,7 +193,9 @@ def _rows(block: Any, observation: ObservationPlan, action: ActionPlan) -> Rows:
         size = count * int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if not size:
             return np.zeros((count, *shape), dtype)
-        return np.frombuffer(ffi.buffer(pointer, size), dtype).reshape(count, *shape)
+        # On the memoryview, which keeps the slab mapped for as long as anybody holds one of these.
+        elements = size // np.dtype(dtype).itemsize
+        return np.frombuffer(home.memory, dtype, elements, _address(pointer) - home.base).reshape(count, *shape)
 
     return Rows(
         observations=view(at.observations, observation.row_dtype, *observation.row_shape),
@@ -193,12 +215,12 @@ def _rows(block: Any, observation: ObservationPlan, action: ActionPlan) -> Rows:
 
 def _guarded(block: Any, run: Callable[[Block], None]) -> int:
     """Run a function of a block; an exception goes to the error slot as text, and as itself into the mailbox."""
-    made = _blocks.get(int(ffi.cast("uintptr_t", block)))
+    made = _blocks.get(_address(block))
     try:
         if made is None:
             made = object.__new__(Block)  # so that a failing constructor can be reported with its env
             made.__init__(block)  # type: ignore[misc]
-            _blocks[int(ffi.cast("uintptr_t", block))] = made
+            _blocks[_address(block)] = made
         else:
             run(made)
     except BaseException as error:
@@ -209,7 +231,9 @@ def _guarded(block: Any, run: Callable[[Block], None]) -> int:
 
 def _report(block: Any, made: Block | None, error: BaseException) -> None:
     text = "".join(traceback.format_exception(error)).encode(errors="replace")
-    summary = f"{type(error).__name__}: {error}\n".encode(errors="replace")[:1000]
+    steps = getattr(made, "steps", 0)
+    where = f"step {steps}: " if steps else ""
+    summary = f"{where}{type(error).__name__}: {error}\n".encode(errors="replace")[:1000]
     room = lib.PV_ERROR_TEXT - 1 - len(summary)
     text = summary + text[-room:]  # the last lines of a long traceback say most
     ffi.memmove(block.error_text, text + b"\0", len(text) + 1)
@@ -244,13 +268,22 @@ def _call(block: Any) -> int:
 
 
 def _close(block: Any) -> None:
-    made = _blocks.pop(int(ffi.cast("uintptr_t", block)), None)
+    made = _blocks.pop(_address(block), None)
     if made is not None:
         close_all(made.envs)
 
 
-for _function in (_bytes, _init, _reset, _step, _call, _close):
-    ffi.def_extern(name=f"pv_python{_function.__name__}")(_function)
+def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int:
+    """Report what no `try` can catch: a Ctrl-C that arrived in C is raised at the first bytecode of the callback."""
+    block = trace.tb_frame.f_locals["block"]
+    _report(block, _blocks.get(_address(block)), error)
+    return int(lib.PV_ERROR_ENV)
+
+
+ffi.def_extern(name="pv_python_bytes", error=64)(_bytes)
+ffi.def_extern(name="pv_python_close")(_close)
+for _function in (_init, _reset, _step, _call):
+    ffi.def_extern(name=f"pv_python{_function.__name__}", error=int(lib.PV_ERROR_ENV), onerror=_escaped)(_function)
 
 _NAME = ffi.new("char[]", b"python")
 TYPE = ffi.new(

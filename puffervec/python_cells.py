@@ -10,14 +10,14 @@ step.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from puffervec.emulation import ActionPlan, ObservationPlan
-from puffervec.errors import ConfigError
+from puffervec.emulation.resets import reset_of
 from puffervec.info_area import InfoWriter
 
 _BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # of a PufferEnv
@@ -56,6 +56,7 @@ class Cells:
         mode.
         """
         self.envs, self.rows, self.infos = envs, rows, infos
+        self.resets = [reset_of(env) for env in envs]
         self.observation, self.action = observation, action
         self.same_step, self.next_step = autoreset == "same_step", autoreset == "next_step"
         self.write = observation.writers(rows.observations)
@@ -105,7 +106,7 @@ class GymnasiumCells(Cells):
 
     def _begin(self, env: int, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
         """Begin an episode and return its first observation and info."""
-        observation, info = self.envs[env].reset(seed=seed, options=options)
+        observation, info = self.resets[env](seed, options)
         if not self._reset_checked[env]:
             self.observation.check(observation)
             self._reset_checked[env] = True
@@ -185,7 +186,7 @@ class ParallelCells(Cells):
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         """Reset one env and write its rows."""
-        observations, infos = self.envs[env].reset(seed=seed, options=options)
+        observations, infos = self.resets[env](seed, options)
         self._over[env] = False
         self._write(env, observations, {}, {}, {}, check=True)
         self._put(env, infos)
@@ -204,13 +205,16 @@ class ParallelCells(Cells):
             actions = {agent: read() for agent, read in readers if agent in live}
             observations, rewards, terminals, truncations, infos = parallel.step(actions)
             self._write(env, observations, rewards, terminals, truncations, check=False)
-            ended = not parallel.agents
+            # Some envs keep their agents in the list when all of them are done.
+            ended = not parallel.agents or (
+                bool(terminals) and all(terminals[agent] or truncations.get(agent, False) for agent in terminals)
+            )
             self._put(env, {"final_info": infos} if ended and self.same_step and infos else infos)
             if ended:
                 self._end(env)
 
     def _put(self, env: int, infos: Any) -> None:
-        kept = {agent: info for agent, info in infos.items() if info} if infos else None
+        kept = {key: info for key, info in infos.items() if info or not isinstance(info, Mapping)} if infos else None
         if kept:
             self.infos.put(env, kept)
 
@@ -264,12 +268,10 @@ class PufferCells(Cells):
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         """Reset one env."""
-        if options is not None:
-            raise ConfigError(f"options are {options!r}: a PufferEnv's reset takes only a seed; give its constructor settings")
         puffer = self.envs[env]
         puffer.masks[:] = True
         puffer.rewards[:] = puffer.terminals[:] = puffer.truncations[:] = 0
-        result = puffer.reset(seed) if seed is not None else puffer.reset()
+        result = self.resets[env](seed, options)
         self._adopt(env, result[:1])
         self._put(env, result[1] if len(result) > 1 else None)
 

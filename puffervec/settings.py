@@ -173,7 +173,7 @@ def check_settings(
         raise ConfigError(f"autoreset_mode is {autoreset_mode!r}: use one of {', '.join(AUTORESET_MODES)}")
     if envs % buffers:
         raise ConfigError(f"num_envs is {envs}: {buffers} buffers need a multiple of {buffers}, equally many envs each")
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not timeout_s > 0:
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float, np.integer, np.floating)) or not timeout_s > 0:
         raise ConfigError(f"timeout_s is {timeout_s!r}: give seconds greater than 0")
     if start_method not in START_METHODS:
         raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join(START_METHODS)}")

@@ -16,6 +16,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from puffervec.python_env import PythonEnv
 
 SLICE_NS = lib.PV_SLICE_NS
-_OFFSET_LINE_TIMES = (ffi.offsetof("pv_line", "begin_ns"), ffi.offsetof("pv_line", "end_ns"))
 
 
 class VectorEnv(Aside):
@@ -68,6 +68,8 @@ class VectorEnv(Aside):
         self._recv_half = self._send_half = self.half = 0
         self._strict_order = settings.order == "strict"
         self._held: deque[list[int]] = deque()  # batches received and not yet sent, where the order is not strict
+        self._last_batch = [0]
+        self._notify: set[int] = set()  # halves whose envs are to be notified before their next turn
         self._seeded = False
         self._optioned: set[int] = set()  # halves for which options of a reset may still stand in a mailbox
         self._invalid_actions = 0
@@ -158,24 +160,24 @@ class VectorEnv(Aside):
     def _check_workers(self, workers: Sequence[int]) -> None:
         """Raise if one of the workers has died."""
 
-    # ---- spaces -------------------------------------------------------------------------------------------------------
+    # ---- spaces (one object each, so that sampling and seeding go on) ----------------------------------------------------
 
-    @property
+    @cached_property
     def single_observation_space(self) -> gymnasium.Space[Any]:
         """Space of one row; a Dict by group where there are several."""
         return self._by_group([group.observation_space for group in self.spec.groups])
 
-    @property
+    @cached_property
     def single_action_space(self) -> gymnasium.Space[Any]:
         """Space of one row's action; a Dict by group where there are several."""
         return self._by_group([group.action_space for group in self.spec.groups])
 
-    @property
+    @cached_property
     def observation_space(self) -> gymnasium.Space[Any]:
         """Space of the rows of one batch."""
         return self._by_group([_batched(g.observation_space, self._rows(i)) for i, g in enumerate(self.spec.groups)])
 
-    @property
+    @cached_property
     def action_space(self) -> gymnasium.Space[Any]:
         """Space of the actions of one batch."""
         return self._by_group([_batched(g.action_space, self._rows(i)) for i, g in enumerate(self.spec.groups)])
@@ -221,7 +223,7 @@ class VectorEnv(Aside):
     @property
     def _batch(self) -> list[int]:
         """The halves last received."""
-        return self._held[-1] if self._held else [self.half]
+        return [self.half] if self._strict_order else self._last_batch
 
     # ---- the loop -----------------------------------------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ class VectorEnv(Aside):
             seed: env i gets seed + i, or the i-th entry of a sequence (None: as if no seed were given). None: at the first
                 reset the seed of `make` (or a random one), later the envs keep their seeds and begin their next episode.
             mask: (num_envs,) bool: only these envs are reset; the others stay as they are, and only halves with a reset env
-                are to be received again.
+                are to be received again (first come: all halves of a batch with one; rewards that were seen are then 0).
             options: for the reset of Python envs, the same for each. C envs know {"task": n}: see `set_tasks`.
         Raises:
             ConfigError: an unusable seed, mask or option. ClosedError. WorkerError: an env failed, WorkerDied, WorkerTimeout.
@@ -242,18 +244,19 @@ class VectorEnv(Aside):
         """
         self._require_open()
         chosen = None if mask is None else self._check_mask(mask)
+        seeds, which = self._choose_seeds(seed, chosen)
         if options is not None and not self._mailboxes:
             self._take_task(options, chosen)
-        seeds, which = self._choose_seeds(seed, chosen)
         if chosen is None:
             self._drain()
         halves = [h for h in range(self.num_buffers) if which is None or which[self.halves[h].env_ids].any()]
         self._post_options(options, halves)
+        self._seeded = self._seeded or seeds is not None
         if seeds is not None:
             self._seeds[:] = seeds if which is None else np.where(which == lib.PV_RESET_SEEDED, seeds, self._seeds)
-        if which is not None:
-            self._reset_masks[:] = which
         for half in halves:
+            if which is not None:  # not those of other halves: their workers may not have looked yet
+                self._reset_masks[self.halves[half].env_ids] = which[self.halves[half].env_ids]
             self._forget_reports(half)  # a worker without an env to reset would not
             lib.pv_turn_send(self._slab, half, lib.PV_RESET, seeds is not None, which is not None, self._waiter)
             self._sent(half)
@@ -318,6 +321,8 @@ class VectorEnv(Aside):
 
     def _step_half(self, half: int, actions: Any) -> None:
         """Write the actions of a half and publish its turn."""
+        if half in self._notify:
+            self._notify_half(half)
         code = self._fast_actions.get((getattr(actions, "dtype", None), getattr(actions, "shape", None)))
         if code is not None and not self.settings.strict and actions.flags.c_contiguous:
             replaced = lib.pv_turn_step(self._slab, half, ffi.from_buffer(actions), code, self._waiter)
@@ -358,7 +363,6 @@ class VectorEnv(Aside):
             own = int.from_bytes(os.urandom(7), "little") if isinstance(self.env, native.NativeEnv) else None
             seed = first_seeds(seed, self.settings.seed, own, num_envs=self.num_envs)
         seeds = None if seed is None else env_seeds(seed, self.num_envs)
-        self._seeded = self._seeded or seeds is not None
         seeded = np.full(self.num_envs, seeds is not None)
         if seeds is not None and isinstance(seed, (list, tuple, np.ndarray)):
             seeded = np.array([entry is not None for entry in seed])
@@ -445,30 +449,33 @@ class VectorEnv(Aside):
         while result < 0:
             first = -1 - result
             self._look_around(self._workers[half], first, begun, timeout_s)
-            slice_ns = SLICE_NS if timeout_s is None else max(1000, min(SLICE_NS, int(timeout_s * 1e9)))
+            slice_ns = SLICE_NS if timeout_s is None else max(1000, min(SLICE_NS, int(min(timeout_s, 1.0) * 1e9)))
             result = lib.pv_turn_recv(self._slab, half, first, self._waiter, slice_ns, 1)
         return int(result)
 
     def _look_around(
-        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, limit_s: float | None = None
+        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, start_s: float | None = None
     ) -> None:
-        """Between two slices of a wait: raise if a worker has died or time is up. soft_s: give up this wait only."""
+        """Between two slices of a wait: raise if a worker has died or time is up.
+
+        Args: soft_s: give up this wait only. start_s: the limit while workers start.
+        """
         waited = time.monotonic() - begun
-        limit_s = limit_s or self.settings.timeout_s
         try:
             self._check_workers(workers)
-            if waited > limit_s:
+            if start_s is not None and waited > start_s:
                 raise WorkerTimeout(
-                    f"worker {waiting_for} gave no answer in {limit_s:g} s: an env hangs, or timeout_s is too short"
+                    f"worker {waiting_for} was not ready after {start_s:g} s: an env's constructor hangs, or takes longer; "
+                    "give a larger timeout_s"
                 )
+            if start_s is None and waited > self.settings.timeout_s:
+                limit = f"{self.settings.timeout_s:g} s"
+                raise WorkerTimeout(f"worker {waiting_for} gave no answer in {limit}: an env hangs, or timeout_s is too short")
         except WorkerError as error:
             self._broken = error
             raise
         if soft_s is not None and waited >= soft_s:
             raise WorkerTimeout(f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on")
-
-    def _slab_bytes(self) -> Any:
-        return ffi.from_buffer("uint8_t[]", self._buffer)
 
     def _record_area(self, worker: int, half: int) -> tuple[np.ndarray, np.ndarray]:
         """Return views on a lane's (count, dropped), uint32, and on its room for records."""
@@ -511,12 +518,17 @@ class VectorEnv(Aside):
             return
         self._state = [CLOSED] * self.num_buffers
         self._stop()
+        self._mailboxes = []  # their files are closed with them
         self.env.close()
 
     def notify(self) -> None:
-        """Call `notify` of every Python env that has one; C envs have no use for it. No turn may be under way."""
+        """Call `notify` of every Python env that has one, at once or before its next turn; C envs have no use for it."""
+        self._require_open()
         if self._mailboxes and hasattr(self.driver_env, "notify"):
-            self.call("notify")
+            self._notify = set(range(self.num_buffers))
+            for half, state in enumerate(self._state):
+                if state is not PENDING:
+                    self._notify_half(half)
 
     def __enter__(self) -> Self:
         return self

@@ -266,3 +266,52 @@ def test_parts_are_joined_by_copies_and_a_single_one_is_itself() -> None:
     groups = joined([{"a": one, "b": two}, {"a": two, "b": one}])
     assert {name: part.tolist() for name, part in groups.items()} == {"a": [0, 1, 2, 3, 4], "b": [3, 4, 0, 1, 2]}
     assert joined([None]) is None
+
+
+# ---- what must not get lost --------------------------------------------------------------------------------
+
+
+def test_refused_actions_leave_the_batch_to_be_sent_again() -> None:
+    with make(**READY) as vec:
+        vec.async_reset(0)
+        vec.recv()
+        with pytest.raises(ActionError, match="shape"):
+            vec.send([1, 2, 3])
+        vec.send([1, 2])
+        assert vec.recv()[0].shape == (2, 8)
+
+
+def test_a_load_forgets_the_batches_that_were_held() -> None:
+    with make(**READY) as vec:
+        vec.async_reset(0)
+        for _ in range(3):
+            vec.recv()
+        vec.load(vec.save())
+        for _ in range(3):
+            vec.recv()
+            vec.send([0, 0])
+        with pytest.raises(CallOrderError, match="send: no batch is received"):
+            vec.send([0, 0])
+
+
+def test_the_batch_last_received_is_the_same_after_send() -> None:
+    with make() as vec:
+        vec.async_reset(0)
+        ids = vec.recv()[5].tolist()
+        vec.send([0, 0])
+        assert vec.agent_ids.tolist() == ids and vec.env_ids.tolist() == ids
+
+
+def test_rewards_that_were_seen_are_not_handed_out_again() -> None:
+    with make(autoreset_mode="disabled") as vec:
+        vec.async_reset(0)
+        for _ in range(3):
+            vec.recv()
+        for _ in range(3):
+            vec.send([1, 1])
+        batches = [vec.recv()[1].tolist() for _ in range(3)]
+        assert all(reward > 0 for batch in batches for reward in batch)
+        mask = np.zeros(6, np.bool_)
+        mask[vec.env_ids[0]] = True
+        vec.async_reset(mask=mask)
+        assert vec.recv()[1].tolist() == [0, 0]

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import puffervec
+from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.settings import check_settings
 from puffervec.vector import VectorEnv
-from tests.helpers import ManyInOne
+from tests.helpers import Lazy, ManyInOne
 from tests.mock_envs import MULTI, SINGLE
+from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -318,3 +320,47 @@ def test_as_many_buffers_as_there_may_be() -> None:
                 vec.send([0])
         for _ in range(256):
             vec.recv()
+
+
+def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
+    """The second is asked for before the workers of the first have looked."""
+    with puffervec.make("probe", num_envs=4, backend=Lazy, num_buffers=2, num_workers=2) as vec:
+        vec.async_reset(0)
+        vec.recv(), vec.recv()
+        vec.asleep = True
+        vec.async_reset(mask=[True, True, False, False])
+        vec.async_reset(mask=[False, False, True, True])
+        for half in range(2):
+            lib.pv_worker_serve(vec._opened + half, half)
+        vec.asleep = False
+        episodes = [vec.peek(env)["episode"].item() for env in range(4)] if vec.recv() and vec.recv() else []
+        assert episodes == [1, 1, 1, 1]
+
+
+def test_spaces_are_made_once_so_that_samples_differ() -> None:
+    for env in ("probe", "CartPole-v1"):
+        with puffervec.make(env, num_envs=16, backend="serial") as vec:
+            vec.action_space.seed(3)
+            first = [vec.action_space.sample().tolist() for _ in range(5)]
+            assert len({tuple(sample) for sample in first}) > 1
+            vec.action_space.seed(3)
+            assert [vec.action_space.sample().tolist() for _ in range(5)] == first
+            assert vec.single_observation_space is vec.single_observation_space
+
+
+def test_notify_waits_for_turns_that_are_under_way() -> None:
+    class Told(Counting):
+        told = 0
+
+        def notify(self) -> None:
+            self.told += 1
+
+    with puffervec.make(Told, num_envs=4, backend="serial", num_buffers=2) as vec:
+        vec.async_reset(0)
+        vec.recv()
+        vec.notify()  # half 1 is not received yet
+        vec.send([0, 0])
+        vec.recv()
+        vec.send([0, 0])
+        vec.recv(), vec.recv()
+        assert vec.get_attr("told") == (1, 1, 1, 1)

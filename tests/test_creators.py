@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +179,24 @@ def test_c_envs_go_first_and_their_names_are_listed() -> None:
         puffervec.make("cart", backend="serial")
     with pytest.raises(ConfigError, match=r"env_args is \[1\]: settings of the C env 'probe' go into env_kwargs, by name"):
         puffervec.make("probe", [1], backend="serial")
+
+
+def test_a_seed_that_is_given_by_position_is_not_given_again() -> None:
+    def make(seed: int, scale: int = 1) -> tuple[int, int]:
+        return seed, scale
+
+    assert Creator(make, (3,)).make(seed=9) == (3, 1)
+    assert Creator(functools.partial(make, 4)).make(seed=9) == (4, 1)
+    assert Creator(make).make(seed=9) == (9, 1)
+
+
+def test_what_a_creator_holds_is_freed_with_it() -> None:
+    class Held:
+        pass
+
+    held = Held()
+    gone = weakref.ref(held)
+    Creator(lambda seed, held=held: held).make(seed=1)
+    del held
+    gc.collect()
+    assert gone() is None

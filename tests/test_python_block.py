@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.vector import VectorEnv
 from tests.helpers import ManyInOne
-from tests.python_envs import Counting, Faulty
+from tests.python_envs import Counting, Faulty, Walkers
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -151,7 +154,7 @@ def test_a_list_of_another_length_is_refused() -> None:
 
 def test_an_attribute_that_is_not_there_is_an_error_of_that_env() -> None:
     with make(*labelled(3), workers=3) as vec:
-        with pytest.raises(WorkerError, match="worker 0, env 0: AttributeError: .*nothing") as caught:
+        with pytest.raises(WorkerError, match="worker 0, env 0(, step [0-9]+)?: AttributeError: .*nothing") as caught:
             vec.get_attr("nothing")
         assert isinstance(caught.value.__cause__, AttributeError)
 
@@ -178,7 +181,8 @@ def test_an_error_names_worker_and_env_and_is_the_cause(place: str, workers: int
     creators = labelled(4)
     creators[2] = functools.partial(Faulty, place)
     with make(*creators, workers=workers) as vec:
-        with pytest.raises(WorkerError, match=f"^worker {2 * workers // 4}, env 2: ValueError: told to fail\n") as caught:
+        words = f"^worker {2 * workers // 4}, env 2(, step [0-9]+)?: ValueError: told to fail\n"
+        with pytest.raises(WorkerError, match=words) as caught:
             vec.reset(seed=0)
             vec.call("told")
             for _ in range(3):
@@ -201,13 +205,13 @@ def test_after_an_error_in_a_call_all_envs_go_on() -> None:
         with make(*creators, **layout) as vec:
             vec.reset(seed=0)
             for _ in range(2):
-                with pytest.raises(WorkerError, match="env 1: ValueError: told to fail") as caught:
+                with pytest.raises(WorkerError, match="env 1(, step [0-9]+)?: ValueError: told to fail") as caught:
                     vec.call("told")
                 assert isinstance(caught.value.__cause__, ValueError)
             vec.set_attr("place", ["", "", "call", ""])
-            with pytest.raises(WorkerError, match="env 2: ValueError: told to fail"):
+            with pytest.raises(WorkerError, match="env 2(, step [0-9]+)?: ValueError: told to fail"):
                 vec.call("told")
-            with pytest.raises(WorkerError, match="env 0: AttributeError"):
+            with pytest.raises(WorkerError, match="env 0(, step [0-9]+)?: AttributeError"):
                 vec.get_attr("nothing")
             assert vec.get_attr("label") == ("env 0", "faulty", "faulty", "env 3")
             assert vec.step([1, 2, 3, 4])[0][:, 3].tolist() == [1, 2, 3, 4]
@@ -233,9 +237,9 @@ def test_the_error_of_a_call_is_not_told_again() -> None:
     creators = [functools.partial(Faulty, "call"), *labelled(2), functools.partial(Faulty, "step")]
     with make(*creators, workers=4) as vec:
         vec.reset(seed=0)
-        with pytest.raises(WorkerError, match="worker 0, env 0: ValueError"):
+        with pytest.raises(WorkerError, match="worker 0, env 0(, step [0-9]+)?: ValueError"):
             vec.call("told")
-        with pytest.raises(WorkerError, match="worker 3, env 3: ValueError"):
+        with pytest.raises(WorkerError, match="worker 3, env 3(, step [0-9]+)?: ValueError"):
             for _ in range(2):
                 vec.step([0] * 4)
 
@@ -272,7 +276,7 @@ def test_an_error_in_a_constructor_names_the_env_and_closes_the_others(tmp_path:
     creators = labelled(3, log=log)
     creators[2] = functools.partial(Faulty, "init")
     blocks = len(python_block._blocks)
-    with pytest.raises(WorkerError, match="worker 0, env 2: ValueError: told to fail") as caught:
+    with pytest.raises(WorkerError, match="worker 0, env 2(, step [0-9]+)?: ValueError: told to fail") as caught:
         make(*creators)
     assert isinstance(caught.value.__cause__, ValueError)
     assert len(python_block._blocks) == blocks
@@ -285,7 +289,7 @@ def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path)
     creators = labelled(4, log=log)
     creators[3] = functools.partial(Faulty, "init")
     for _ in range(3):
-        with pytest.raises(WorkerError, match="worker 0, env 3: ValueError") as caught:
+        with pytest.raises(WorkerError, match="worker 0, env 3(, step [0-9]+)?: ValueError") as caught:
             puffervec.make(creators, num_envs=4, backend="serial", num_buffers=2, split="envs")
         assert isinstance(caught.value.__cause__, ValueError)
         assert len(python_block._blocks) == blocks
@@ -323,7 +327,7 @@ def test_an_env_with_other_rows_than_the_first_is_refused() -> None:
         ("observation_space", spaces.Box(-1, 1, (4,), np.float64), "observation space"),
         ("action_space", spaces.MultiDiscrete([2, 2]), r"action space MultiDiscrete.*the first one Discrete\(8\)"),
     ):
-        with pytest.raises(WorkerError, match=f"env 1: ConfigError: this env has the {words}"):
+        with pytest.raises(WorkerError, match=f"env 1(, step [0-9]+)?: ConfigError: this env has the {words}"):
             make(Counting, functools.partial(odd, space, to=other))
     with make(Counting, functools.partial(odd, "observation_space", to=spaces.Box(-5, 5, (4,)))) as vec:  # bounds may differ
         vec.reset(seed=0)
@@ -342,3 +346,55 @@ def test_rows_of_no_bytes() -> None:
             for _ in range(4):
                 observations, rewards, *_ = vec.step([1, 2])
             assert observations.shape == (2, 0) and rewards.shape == (2,)
+
+
+# ---- what outlives the vec env, and what arrives from outside ----------------------------------------------
+
+
+def test_arrays_of_a_puffer_env_stay_readable() -> None:
+    """The env has adopted rows of the slab; whoever holds them keeps the slab."""
+    vec = puffervec.make(Walkers, env_args=[200_000], backend="serial")
+    vec.reset(seed=3)
+    rows = vec.get_attr("observations")[0]
+    expected = rows.copy()
+    vec.close()
+    del vec
+    gc.collect()
+    assert (rows == expected).all() and rows[0].tolist() == [0, 3]
+
+
+def test_an_exception_before_the_first_line_of_a_callback_fails_the_turn() -> None:
+    """A Ctrl-C that arrives while C runs is raised where no `try` of the callback is yet."""
+
+    def callback(block: Any) -> None:
+        raise KeyboardInterrupt
+
+    with make(*labelled(2)) as vec:
+        vec.reset(seed=0)
+        block = vec._opened[0].blocks
+        try:
+            callback(block)
+        except KeyboardInterrupt as error:
+            assert error.__traceback__ is not None
+            code = python_block._escaped(KeyboardInterrupt, error, error.__traceback__.tb_next)
+        assert code == lib.PV_ERROR_ENV
+        assert isinstance(vec._mailboxes[0].answers[0].take(), KeyboardInterrupt)
+        assert ffi.string(block.error_text).startswith(b"KeyboardInterrupt")
+
+
+def test_a_value_of_a_class_of_the_main_module_reaches_workers(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import puffervec\nfrom tests.python_envs import Counting\n\n"
+        "class Custom:\n    def __init__(self, n): self.n = n\n\n"
+        "with puffervec.make(Counting, num_envs=2, num_workers=2) as vec:\n"
+        "    vec.set_attr('label', Custom(5))\n    print([c.n for c in vec.get_attr('label')])\n"
+    )
+    root = str(Path(__file__).resolve().parents[1])
+    done = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[5, 5]\n", "")
+
+
+def test_the_first_env_is_the_driver_in_this_process() -> None:
+    with puffervec.make(Counting, num_envs=3, backend="serial", num_buffers=3) as vec:
+        assert len(vec.envs) == 3 and vec.driver_env is vec.envs[0]  # type: ignore[attr-defined]

@@ -161,7 +161,7 @@ def test_a_first_observation_that_does_not_fit_is_named(place: str, wrong: Any, 
     good = functools.partial(Outcomes, GOOD, [(GOOD, 0.0, False, False)] * 3, DICT)
     bad = functools.partial(Outcomes, *((wrong, []) if place == "reset" else (GOOD, [(wrong, 0.0, False, False)])), DICT)
     with make(good, bad, good) as vec:
-        with pytest.raises(WorkerError, match=f"worker 0, env 1: SpaceMismatchError: .*{words}") as caught:
+        with pytest.raises(WorkerError, match=f"worker 0, env 1(, step [0-9]+)?: SpaceMismatchError: .*{words}") as caught:
             vec.reset(seed=0)
             vec.step([0] * 3)
         assert isinstance(caught.value.__cause__, SpaceMismatchError)
@@ -200,7 +200,7 @@ def test_a_discrete_action_is_a_numpy_integer_of_the_space() -> None:
         vec.reset(seed=0)
         assert vec.single_action_space == Picky.action_space
         assert vec.step(np.array([-2], np.int8))[0][0, 3] == -2
-        with pytest.raises(WorkerError, match="env 0: AssertionError"):
+        with pytest.raises(WorkerError, match="env 0(, step [0-9]+)?: AssertionError"):
             vec.step([3])  # out of range: for the env to judge
 
 
@@ -281,7 +281,7 @@ def test_a_puffer_env_may_be_alone_with_all_agents() -> None:
 def test_options_for_a_puffer_env_are_refused() -> None:
     with (
         make(Walkers) as vec,
-        pytest.raises(WorkerError, match="options are .*a PufferEnv's reset takes only a seed") as caught,
+        pytest.raises(WorkerError, match="options are .*the reset of Walkers takes none") as caught,
     ):
         vec.reset(seed=0, options={"level": 1})
     assert isinstance(caught.value.__cause__, ConfigError)

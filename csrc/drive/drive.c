@@ -16,7 +16,7 @@
 
 // X(name, kind, lowest, highest), in the order of pv_drive_config
 #define SETTINGS(X)                                                                                                            \
-    X(num_agents, PV_I32, 1, DRIVE_MAX_AGENTS)                                                                                             \
+    X(num_agents, PV_I32, 1, DRIVE_MAX_AGENTS)                                                                                 \
     X(control, PV_I32, 0, 1)                                                                                                   \
     X(resample_steps, PV_I32, 1, 1000000)                                                                                      \
     X(max_steps, PV_I32, 0, 1000000)                                                                                           \
