@@ -63,6 +63,8 @@ class _InProcess(VectorEnv):
 class Serial(_InProcess):
     """Steps all envs in this process, during `send`. The oracle that the other backends are compared with."""
 
+    has_workers = False
+
     def _start(self) -> None:
         self._open_workers()
 
@@ -253,7 +255,7 @@ def make(
     settings = check_settings(
         num_envs=num_envs, num_workers=num_workers, num_buffers=num_buffers, split=split, batch_size=batch_size,
         zero_copy=zero_copy, sync_traj=sync_traj, overwork=overwork, autoreset_mode=autoreset_mode, seed=seed, pin=pin,
-        strict=strict, copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=kind is Serial,
+        strict=strict, copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=not kind.has_workers,
     )  # fmt: skip
     native_env = _native_env(env_creator_or_creators)
     if native_env is not None:
@@ -269,7 +271,7 @@ def _make_python(kind: type[VectorEnv], made: Sequence[Creator], settings: Vecto
     """Make a vector env of Python envs."""
     from puffervec.python_env import PythonEnv  # brings Gymnasium, which C envs do without
 
-    if kind is Threading:
+    if issubclass(kind, Threading):
         raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
     env = PythonEnv(made, settings.autoreset, settings.seed)
     try:

@@ -20,35 +20,46 @@ from puffervec.errors import ConfigError
 class Creator:
     """Makes one env: `function(*args, **kwargs)`, with `buf` and `seed` where the function names them (PufferLib's
     convention).
+
+    always: pass both, None too, where the function takes any keywords (**kwargs), as PufferLib does.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] | None = None
+    always: bool = False
 
     def make(self, seed: int | None = None, buf: Any = None) -> Any:
         """Return a new env. buf: rows for a PufferEnv to write into; None lets it make its own."""
         kwargs = dict(self.kwargs or {})
+        named, takes_any = _free_parameters(self.function, len(self.args))
         for name, value in (("buf", buf), ("seed", seed)):
-            if value is not None and name in _free_parameters(self.function, len(self.args)) and name not in kwargs:
+            if name not in kwargs and ((value is not None and name in named) or (self.always and takes_any(name))):
                 kwargs[name] = value
         return self.function(*self.args, **kwargs)
 
 
-def _free_parameters(function: Callable[..., Any], taken: int) -> set[str]:
-    """Return the names of parameters that can be given by name, after `taken` arguments by position."""
+def _free_parameters(function: Callable[..., Any], taken: int) -> tuple[set[str], Callable[[str], bool]]:
+    """Look at what can be given by name, after `taken` arguments by position.
+
+    Returns:
+        the parameters' names, and whether a name that is none of the parameters may be given.
+    """
     try:
-        parameters = list(inspect.signature(function).parameters.values())[taken:]
+        every = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return set()
+        return set(), lambda name: False
+    parameters, open_ended = every[taken:], any(p.kind is p.VAR_KEYWORD for p in every)
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    if isinstance(function, type) and any(p.kind is p.VAR_KEYWORD for p in parameters):
+    spoken_for = {p.name for p in every}
+    if isinstance(function, type) and open_ended:
         for base in function.__mro__[1:]:  # a class that passes **kwargs on to a base that names them
             if base is not object and "__init__" in vars(base):
                 named |= set(inspect.signature(vars(base)["__init__"]).parameters)
     if isinstance(function, functools.partial):
         named -= set(function.keywords)
-    return named
+        spoken_for |= set(function.keywords)
+    return named, lambda name: open_ended and name not in spoken_for
 
 
 def gymnasium_make(env_id: str, **kwargs: Any) -> Any:
@@ -62,7 +73,8 @@ def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[
     """Return one creator per env.
 
     Args:
-        given: a callable, a Gymnasium id, "module:factory", or a sequence of num_envs of these.
+        given: a callable, a Gymnasium id, "module:factory", a Creator (its function gets the arguments given here), or a
+            sequence of num_envs of these.
         env_args, env_kwargs: for all envs; where `given` is a sequence, also a sequence with one entry per env.
     Raises:
         ConfigError: something that makes no env, or sequences of other lengths.
@@ -92,12 +104,15 @@ def _creator(given: Any, args: Any, kwargs: Any) -> Creator:
         raise ConfigError(f"env_kwargs is {kwargs!r}: give a mapping of keyword arguments")
     if args is not None and not isinstance(args, (list, tuple)):
         raise ConfigError(f"env_args is {args!r}: give a list of positional arguments")
+    always = isinstance(given, Creator) and given.always
+    if isinstance(given, Creator):
+        given = given.function
     function = resolve(given) if isinstance(given, str) else given
     if not callable(function):
         raise ConfigError(
             f"env creator {given!r} is {type(given).__name__}: give a callable that makes one env, or an env's name"
         )
-    return Creator(function, tuple(args or ()), dict(kwargs or {}))
+    return Creator(function, tuple(args or ()), dict(kwargs or {}), always)
 
 
 def resolve(name: str) -> Callable[..., Any]:

@@ -38,6 +38,8 @@ except ImportError as _error:
 
 Observations = dict[str, Any]
 Infos = dict[str, dict[str, Any]]
+# "options" is nothing: PettingZoo's parallel_api_test gives it to every env.
+_OPTIONS = ("task", "options")
 
 
 @dataclass
@@ -77,7 +79,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     Infos: {} per agent, or {"action_mask": (choices,) int8} where the agent's group has action masks, 1 for allowed, as
         `space.sample(mask)` takes it.
     Options of `reset`: {"task": i} picks what the episode is about (a scene of drive, a start layout of tag_grid); without it
-        the env draws. Other keys are ignored.
+        the env draws. Other keys are refused.
 
     Raises:
         ConfigError: an unknown env or setting, or a render mode that the env does not have.
@@ -144,8 +146,9 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             (observations, infos) by agent: copies, (F,) arrays or dicts of arrays by field.
 
         Raises:
-            ConfigError: an unusable seed or task. WorkerError: the env refused the task.
+            ConfigError: an unusable seed or task, or another option. WorkerError: the env refused the task.
         """
+        _check_options(options, self.vec.env.name)
         if seed is None and not self._seeded:
             seed = int.from_bytes(os.urandom(6), "little")
         task = (options or {}).get("task", -1)
@@ -207,6 +210,10 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
 
     def _rows_of(self, actions: Mapping[str, Any]) -> Any:
         """Return the actions as the vector env takes them; rows without an acting agent get zeros."""
+        if not isinstance(actions, Mapping):
+            raise ActionError(
+                f"actions are a {type(actions).__name__}: give a dict with one for each of env.agents ({_some(self.agents)})"
+            )
         missing = [agent for agent in self.agents if agent not in actions]
         unknown = [agent for agent in actions if agent not in self.action_spaces]
         if missing or unknown:
@@ -304,6 +311,17 @@ def _take_seats(vec: VectorEnv) -> dict[str, _Seats]:
         nobody = np.zeros(rows.rows, np.bool_)
         found[group] = _Seats(rows, names, nobody, nobody.copy())
     return found
+
+
+def _check_options(options: Any, env: str) -> None:
+    """Raise ConfigError unless `options` of a reset are None or a mapping of what the env knows."""
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"options is {options!r}: give a dict such as {{'task': 0}}, or None")
+    unknown = [key for key in options if key not in _OPTIONS]
+    if unknown:
+        raise ConfigError(f"options have {unknown[0]!r}, which {env!r} does not know: use 'task'")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -93,6 +93,11 @@ class PufferEnv:
         """Rows of one `recv`: all."""
         return self.num_agents
 
+    @property
+    def agent_per_batch(self) -> int:
+        """The same, under the name that PufferLib gives it here."""
+        return self.num_agents
+
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, list[dict[str, Any]]]:
         """Begin all episodes; to be written by the subclass. Returns `observations` and a list of infos."""
         raise NotImplementedError(f"{type(self).__name__} has no reset(seed)")
@@ -108,8 +113,7 @@ class PufferEnv:
         raise NotImplementedError(f"{type(self).__name__} has no step(actions)")
 
     def close(self) -> None:
-        """Free what the env holds; to be written by the subclass."""
-        raise NotImplementedError(f"{type(self).__name__} has no close()")
+        """Free what the env holds; to be written by the subclass where there is something."""
 
     def async_reset(self, seed: int | None = None) -> None:
         """Reset; `recv` gives the rows. Raises APIUsageError where `reset` gives no list of infos."""

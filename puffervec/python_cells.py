@@ -281,6 +281,9 @@ class PufferCells(Cells):
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):
             self.at = env
+            if puffer.done:  # a subclass of an emulation wrapper, whose caller resets it; a PufferEnv is never done
+                self.reset_one(env, None, None)
+                continue
             np.copyto(puffer.actions, actions[self._span(env)], casting="unsafe")
             *arrays, infos = puffer.step(puffer.actions)
             self._adopt(env, arrays)
@@ -291,7 +294,7 @@ class PufferCells(Cells):
         puffer = self.envs[env]
         for array, name in zip(arrays, _BUFFERS, strict=False):
             own = getattr(puffer, name)
-            if array is not None and array is not own:
+            if array is not None and array is not own and not isinstance(array, dict):  # by agent: the rows have it
                 own[...] = np.asarray(array).reshape(own.shape)
         for name in self._outside[env]:
             getattr(self.rows, name)[self._span(env)] = getattr(puffer, name)

@@ -18,7 +18,7 @@ import numpy as np
 
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator
-from puffervec.emulation import ActionPlan, GymnasiumPufferEnv, ObservationPlan, PettingZooPufferEnv
+from puffervec.emulation import ActionPlan, EmulatedRows, GymnasiumPufferEnv, ObservationPlan, PettingZooPufferEnv
 from puffervec.errors import ConfigError
 from puffervec.native import EnvData
 from puffervec.puffer_env import PufferEnv
@@ -149,8 +149,11 @@ def _name(env: Any) -> str:
 
 
 def unwrapped(env: Any) -> Any:
-    """Return the env inside PufferLib's emulation wrappers: they would copy every row a second time."""
-    return env.env if isinstance(env, (GymnasiumPufferEnv, PettingZooPufferEnv)) else env
+    """Return the env inside PufferLib's emulation wrappers: they would copy every row a second time.
+
+    A subclass of theirs stays: what it overrides has to count.
+    """
+    return env.env if type(env) in (GymnasiumPufferEnv, PettingZooPufferEnv) else env
 
 
 def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | None) -> PythonSource:
@@ -158,15 +161,12 @@ def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | 
 
     env = unwrapped(driver)
     agents, possible = 1, ()
-    if isinstance(env, gymnasium.Env):
-        kind = GYMNASIUM
-    elif isinstance(env, PufferEnv):
+    if isinstance(env, (PufferEnv, EmulatedRows)):
         kind, agents = PUFFER, env.num_agents
         if autoreset != "next_step":
-            raise ConfigError(
-                f"autoreset_mode is {autoreset!r} for {_name(env)}, a PufferEnv: it resets itself and overwrites its last "
-                "observation; use 'next_step', which leaves it alone"
-            )
+            raise ConfigError(_resets_itself(env, autoreset))
+    elif isinstance(env, gymnasium.Env) or type(driver) is GymnasiumPufferEnv:  # there it may look like one only
+        kind = GYMNASIUM
     elif hasattr(env, "possible_agents") and not hasattr(env, "agent_iter"):
         kind, possible = PARALLEL, tuple(env.possible_agents)
         agents = len(possible)
@@ -179,9 +179,20 @@ def spaces_of(env: Any, kind: str) -> tuple[Any, Any]:
     """Return the observation space and the action space of one row."""
     if kind == GYMNASIUM:
         return env.observation_space, env.action_space
+    if isinstance(env, EmulatedRows):
+        return env.observation_plan.space, env.action_plan.space
     if kind == PUFFER:
         return env.single_observation_space, env.single_action_space
     return _shared_spaces(env, tuple(env.possible_agents))
+
+
+def _resets_itself(env: Any, autoreset: str) -> str:
+    given = f"autoreset_mode is {autoreset!r} for {type(env).__name__}, "
+    if isinstance(env, PufferEnv):
+        why = "a PufferEnv: it resets itself and overwrites its last observation"
+    else:
+        why = "a subclass of an emulation wrapper, which writes its rows itself"
+    return f"{given}{why}; use 'next_step', which leaves it alone"
 
 
 def _no_env(env: Any) -> str:

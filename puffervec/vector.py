@@ -30,6 +30,7 @@ from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerErr
 from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
 from puffervec.infos import NO_INFOS, Infos
 from puffervec.mailbox import Mailbox
+from puffervec.puffer_names import PufferNames
 from puffervec.settings import VectorSettings, env_seeds, first_seeds
 from puffervec.shared_memory import SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 SLICE_NS = lib.PV_SLICE_NS
 
 
-class VectorEnv(Aside):
+class VectorEnv(Aside, PufferNames):
     """Many envs, stepped together. Made by `puffervec.make`.
 
     Attributes:
@@ -56,6 +57,8 @@ class VectorEnv(Aside):
         emulated: False for C envs; else a dict with the dtypes of native rows, as PufferLib has it.
         agent_ids: ids of the rows of the half last received (dict by group where there are several groups).
     """
+
+    has_workers = True  # of which there may be several; a class that has none sets it to False
 
     def __init__(self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings) -> None:
         self.env, self.config, self.settings = env, config, settings
@@ -283,7 +286,8 @@ class VectorEnv(Aside):
         half = self._recv_half
         if self._state[half] is not PENDING:
             return self._recv_ready(half)  # type: ignore[no-any-return]
-        flags = lib.pv_turn_recv(self._slab, half, 0, self._waiter, SLICE_NS, 0)
+        slice_ns = SLICE_NS if timeout_s is None else _slice_ns(timeout_s)
+        flags = lib.pv_turn_recv(self._slab, half, 0, self._waiter, slice_ns, 0)
         if flags < 0:
             flags = self._wait_on(half, flags, timeout_s)
         if flags & 2:  # PV_TURN_FAILED
@@ -449,7 +453,7 @@ class VectorEnv(Aside):
         while result < 0:
             first = -1 - result
             self._look_around(self._workers[half], first, begun, timeout_s)
-            slice_ns = SLICE_NS if timeout_s is None else max(1000, min(SLICE_NS, int(min(timeout_s, 1.0) * 1e9)))
+            slice_ns = SLICE_NS if timeout_s is None else _slice_ns(timeout_s)
             result = lib.pv_turn_recv(self._slab, half, first, self._waiter, slice_ns, 1)
         return int(result)
 
@@ -545,6 +549,11 @@ class VectorEnv(Aside):
 
 _RECV_ARRAYS = ("observations", "rewards", "terminals", "truncations", "agent_ids", "masks")
 _AGENT_IDS = _RECV_ARRAYS.index("agent_ids")
+
+
+def _slice_ns(timeout_s: float) -> int:
+    """Return how long one sleep may be in a wait that is given up after `timeout_s`."""
+    return int(min(SLICE_NS, max(1e3, timeout_s * 1e9)))
 
 
 def _span(span: Any) -> range:

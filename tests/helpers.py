@@ -24,6 +24,8 @@ POLL_S = 60.0
 class ManyInOne(Serial):
     """Serial with any number of workers, so that the share of each can be looked at without processes."""
 
+    has_workers = True
+
 
 class Lazy(ManyInOne):
     """ManyInOne whose workers run only single commands (peek, save, load) while `asleep` is set; turns stay pending."""

@@ -38,6 +38,10 @@ def open_ended(**kwargs: Any) -> Any:
     return kwargs
 
 
+def seed_and_more(seed: Any = 0, **kwargs: Any) -> Any:
+    return seed, kwargs
+
+
 class Base:
     def __init__(self, buf: Any = None, seed: Any = 0) -> None:
         self.got = (buf, seed)
@@ -68,6 +72,25 @@ def test_buf_and_seed_go_to_whom_names_them() -> None:
     assert Creator(open_ended, (), {"x": 1}).make(seed=5, buf="rows") == {"x": 1}  # a function that takes anything is not asked
     assert Creator(NoHash()).make(seed=4) == 4
     assert Creator(dict, (), {"x": 1}).make(seed=5) == {"x": 1}
+
+
+def test_pufferlibs_creators_always_get_both() -> None:
+    assert Creator(open_ended, (), {"x": 1}, always=True).make(seed=5) == {"x": 1, "buf": None, "seed": 5}
+    assert Creator(open_ended, (), {"seed": 1}, always=True).make(seed=5, buf="rows") == {"seed": 1, "buf": "rows"}
+    assert Creator(functools.partial(open_ended, seed=2), always=True).make(seed=5) == {"seed": 2, "buf": None}
+    assert Creator(seed_and_more, (8,), always=True).make(seed=5, buf="rows") == (8, {"buf": "rows"})
+    assert Creator(seed_and_more, always=True).make(seed=5, buf="rows") == (5, {"buf": "rows"})
+    assert Creator(named, (7,), always=True).make() == (7, None, None)
+    assert Creator(plain, (1,), always=True).make(seed=5, buf="rows") == (1,)  # a function that takes neither
+    kwargs = Creator(Passing, (), {"size": 3}, always=True).make(seed=None)
+    assert kwargs.got == (None, None)
+
+
+def test_a_creator_is_taken_as_it_is() -> None:
+    (made,) = creators(Creator(open_ended, always=True), None, {"x": 1}, 1)
+    assert (made.kwargs, made.always) == ({"x": 1}, True)
+    first, second = creators([Creator(open_ended, always=True), open_ended], None, None, 2)
+    assert (first.always, second.always) == (True, False)
 
 
 def test_a_class_that_passes_keywords_on_is_looked_through() -> None:

@@ -254,6 +254,9 @@ def test_bad_actions_step_nothing() -> None:
         ({**good, "tagger_1": 5}, "out of range"),
         ({**good, "tagger_1": 0.5}, "float64"),
         ({**good, "tagger_1": [1, 2]}, "no array"),
+        (None, "actions are a NoneType: give a dict.*'tagger_0'"),
+        (np.zeros(4, int), "actions are a ndarray: give a dict"),
+        ([1, 1, 1, 1], "actions are a list"),
     ):
         with pytest.raises(ActionError, match=words):
             env.step(bad)
@@ -295,6 +298,19 @@ def test_settings_are_checked() -> None:
         parallel_env("tag_grid", render_mode="human")
     with pytest.raises(ConfigError, match="task"):
         parallel_env("tag_grid").reset(options={"task": "first"})
+
+
+@pytest.mark.parametrize("options", [{"typo": 1}, {"task": 0, "reset_mask": np.ones(1, bool)}, 5, "task"])
+def test_unknown_options_reset_nothing(options: Any) -> None:
+    env = parallel_env("tag_grid", **TAG)
+    env.reset(seed=0)
+    env.step(draw_actions(env))
+    before = env.state()
+    name = "typo|reset_mask" if isinstance(options, dict) else f"options is {options!r}"
+    with pytest.raises(ConfigError, match=f"{name}.*'task'"):
+        env.reset(options=options)
+    np.testing.assert_array_equal(env.state(), before)
+    env.reset(options={})
 
 
 def test_without_pettingzoo_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,9 +111,10 @@ def test_the_subclass_writes_the_calls() -> None:
         reset, step = PufferEnv.reset, PufferEnv.step
 
     env = Bare()
-    for call in (env.reset, lambda: env.step([0]), env.close):
+    for call in (env.reset, lambda: env.step([0])):
         with pytest.raises(NotImplementedError, match="Bare has no"):
             call()
+    env.close()  # nothing to free
 
 
 def test_joint_spaces() -> None:

@@ -25,6 +25,34 @@ from tests.python_envs import Counting, Walkers
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
 
+class Tenfold(GymnasiumPufferEnv):
+    """An emulation wrapper with an override: rewards in tens."""
+
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = super().step(action)
+        self.rewards[:] *= 10
+        return observation, reward * 10, *rest
+
+
+class TenfoldTeam(PettingZooPufferEnv):
+    def step(self, actions: Any) -> Any:
+        found = super().step(actions)
+        self.rewards[:] *= 10
+        return found
+
+
+class Duck:
+    """Looks like a Gymnasium env, and is none."""
+
+    observation_space, action_space = spaces.Box(0, 9, (1,)), spaces.Discrete(3)
+
+    def reset(self) -> Any:
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.full(1, action, np.float32), float(action), False, False, {}
+
+
 def python_env(function: Any, *args: Any, autoreset: str = "next_step", seed: Any = 0) -> PythonEnv:
     return PythonEnv([Creator(function, args)], autoreset, seed)
 
@@ -38,6 +66,9 @@ def test_kinds_are_told_by_what_was_made() -> None:
         (lambda: GymnasiumPufferEnv(env=Counting()), (), "gymnasium", 1, "Counting"),
         (lambda: PettingZooPufferEnv(env=make_multi("box", "choice", "stable")), (), "parallel", 2, "MockParallelEnv"),
         (lambda: gymnasium.wrappers.TimeLimit(Counting(), 5), (), "gymnasium", 1, "Counting"),
+        (lambda: Tenfold(env=Counting()), (), "puffer", 1, "Tenfold"),
+        (lambda: TenfoldTeam(env=make_multi("box", "choice", "stable")), (), "puffer", 2, "TenfoldTeam"),
+        (lambda: GymnasiumPufferEnv(env=Duck()), (), "gymnasium", 1, "Duck"),
     ]
     for function, args, kind, agents, name in cases:
         env = python_env(function, *args)
@@ -59,7 +90,7 @@ def test_the_spec_has_one_group_with_the_plans() -> None:
         assert vec.observation_space.shape == (2, group.observation_bytes)
         assert vec.emulated["observation_dtype"] == np.uint8
         assert vec.emulated["emulated_observation_dtype"] == group.observation_plan.dtype
-        assert vec.driver_env is vec.env.driver
+        assert vec.driver_env is vec.envs[0]
         assert (vec.spec.save_bytes, vec.spec.state_fields) == (0, ())
 
 
@@ -181,6 +212,80 @@ def test_creators_that_name_a_seed_get_their_envs() -> None:
     for seed in (None, [4, 5]):
         with serial_of(Walkers, seed=seed) as vec:
             assert vec.get_attr("first_seed") == (0, 0)
+
+
+def make_tenfold(length: int, log: str | None = None, buf: Any = None, seed: int | None = None) -> Any:
+    return Tenfold(env=Counting(length), buf=buf, seed=seed)
+
+
+def make_tenfold_alone(length: int) -> Any:
+    """A creator that does not pass `buf` on."""
+    return Tenfold(env=Counting(length))
+
+
+def make_plain(length: int) -> Any:
+    return GymnasiumPufferEnv(env=Counting(length))
+
+
+def play(function: Any, steps: int = 7, **settings: Any) -> Any:
+    found = []
+    with serial_of(function, 3, **settings) as vec:
+        observations, infos = vec.reset(seed=5)
+        found.append((observations.tolist(), list(infos)))
+        for _ in range(steps):
+            observations, rewards, terminals, truncations, infos = vec.step([1, 2])
+            flags = terminals.tolist(), truncations.tolist()
+            found.append((observations.tolist(), rewards.tolist(), flags, list(infos)))
+        assert vec.emulated["observation_dtype"] == np.float32 and vec.single_action_space == Counting().action_space
+    return found
+
+
+@pytest.mark.parametrize("function", [make_tenfold, make_tenfold_alone])
+def test_a_subclass_of_an_emulation_wrapper_is_stepped_with_its_overrides(function: Any) -> None:
+    """The same rows, flags and infos as of the plain wrapper, resets at the ends of episodes included, but for the rewards."""
+    plain, tenfold = play(make_plain), play(function)
+    assert tenfold[0] == plain[0]
+    assert any(any(step[2][0]) or any(step[2][1]) for step in plain[1:])
+    for ours, theirs in zip(tenfold[1:], plain[1:], strict=True):
+        assert ours == (theirs[0], [10 * reward for reward in theirs[1]], *theirs[2:])
+    assert any(reward for step in plain[1:] for reward in step[1])
+
+
+def make_team(kind: Any, buf: Any = None, seed: int | None = None) -> Any:
+    return kind(env=make_multi("mixed", "dict", "leaving"), buf=buf, seed=seed)
+
+
+def test_a_subclass_of_the_pettingzoo_wrapper_is_stepped_with_its_overrides() -> None:
+    pytest.importorskip("pettingzoo")
+    found = []
+    for kind, factor in ((PettingZooPufferEnv, 10), (TenfoldTeam, 1)):
+        with serial_of(make_team, kind) as vec:
+            vec.async_reset(5)
+            steps = []
+            vec.action_space.seed(1)
+            for _ in range(12):
+                observations, rewards, terminals, truncations, _, _, masks = vec.recv()
+                steps.append([observations.tolist(), (factor * rewards).tolist(), masks.tolist(), terminals.tolist()])
+                steps[-1].append(truncations.tolist())
+                vec.send(vec.action_space.sample())
+            vec.recv()
+            found.append(steps)
+            assert vec.emulated["emulated_observation_dtype"].names
+    assert found[0] == found[1]
+    assert any(False in step[2] for step in found[0]) and any(True in step[3] for step in found[0])
+
+
+def test_a_subclass_of_an_emulation_wrapper_knows_one_autoreset_mode() -> None:
+    with pytest.raises(ConfigError, match="'same_step' for Tenfold, a subclass of an emulation wrapper.*'next_step'"):
+        serial_of(make_tenfold, 3, autoreset_mode="same_step")
+
+
+def test_an_env_that_only_looks_like_one_works_in_the_emulation_wrapper() -> None:
+    with serial_of(lambda: GymnasiumPufferEnv(env=Duck())) as vec:
+        vec.reset(seed=3)
+        assert vec.step([1, 2])[1].tolist() == [1.0, 2.0]
+    with pytest.raises(ConfigError, match="the env creator made .*Duck: give a gymnasium.Env"):
+        serial_of(Duck)
 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])

@@ -131,7 +131,7 @@ def test_ctrl_c_in_serial_interrupts_the_env() -> None:
 
 
 def test_two_workers_that_fail_at_once_are_one_error() -> None:
-    with make(("reset", "value"), ("reset", "value"), good=2) as vec, pytest.raises(WorkerError, match="env 1(, step [0-9]+)?: ValueError"):
+    with make(("reset", "value"), ("reset", "value"), good=2) as vec, pytest.raises(WorkerError, match="env 1: ValueError"):
         vec.reset(seed=0)
 
 
@@ -160,7 +160,7 @@ class Shapeless(gymnasium.Env[Any, Any]):
 @pytest.mark.parametrize("at_reset", [True, False])
 def test_an_observation_that_does_not_fit_is_named_with_its_path(at_reset: bool) -> None:
     with puffervec.make(Shapeless, [at_reset], num_envs=2, num_workers=2, start_method="fork") as vec:
-        words = r"worker 0, env 0(, step [0-9]+)?: SpaceMismatchError: observation\['map'\] has dtype float32 and values such as 0.5"
+        words = r"worker 0, env 0.*: SpaceMismatchError: observation\['map'\] has dtype float32 and values such as 0.5"
         with pytest.raises(WorkerError, match=words):
             vec.reset(seed=0)
             vec.step([0, 0])

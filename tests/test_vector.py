@@ -491,6 +491,8 @@ def wrapping(backend: str) -> type[VectorEnv]:
     ]
 
     class Wrapping(kind):  # type: ignore[misc]
+        has_workers = True  # also of Serial
+
         def _start(self) -> None:
             for worker in range(self.num_workers):
                 for half in range(self.num_buffers):

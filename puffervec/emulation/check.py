@@ -11,10 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from puffervec.emulation.exceptions import SpaceMismatchError
 from puffervec.emulation.layout import NUMBER_KINDS, Leaf, Node, path_text
+
+
+def check_space(data: Any, space: gymnasium.Space[Any]) -> bool:
+    """Return True, or raise SpaceMismatchError (an APIUsageError) unless `space` contains `data`, bounds included."""
+    try:
+        contained = space.contains(data)
+    except Exception as error:  # a custom space may fall over what it does not expect
+        raise SpaceMismatchError(f"{data!r} cannot be compared with {space} ({type(error).__name__}: {error})") from error
+    if not contained:
+        raise SpaceMismatchError(f"{data!r} is not in {space}")
+    return True
 
 
 def check_value(tree: Node | Leaf, value: Any, noun: str, batch: tuple[int, ...] = ()) -> None:

@@ -36,6 +36,7 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = self.single_observation_space, self.single_action_space
         self.metadata = getattr(self.env, "metadata", {})
         self.done = True
+        self._next_seed: int | None = None
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.
@@ -45,10 +46,20 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         Raises:
             SpaceMismatchError: the first observation does not fit the space.
         """
+        if seed is None:
+            seed = self._next_seed
+        self._next_seed = None
         observation, info = self._reset_env(seed, options)
         self.initialized, self.done = True, False
         self._store(observation, 0.0, False, False)
         return self.observations, info
+
+    def seed(self, seed: int | None) -> None:
+        """Seed the env's next reset, and the env at once where it has a `seed` of its own (the old Gym interface)."""
+        self._next_seed = seed
+        own = getattr(self.env, "seed", None)
+        if callable(own):
+            own(seed)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step with a flat action: a member of `action_space`, or a batch of one.

@@ -38,22 +38,22 @@ def emulate_action_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[A
     return found.emulated_space, found.row_dtype if found.emulated_space is space else found.dtype
 
 
-def nativize(array: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
+def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
     """Return the native value of one row.
 
     Args:
-        array: one row in any shape: the bytes of `struct_dtype`, or its elements where all leaves have one dtype (integers
+        arr: one row in any shape: the bytes of `struct_dtype`, or its elements where all leaves have one dtype (integers
             of another width are converted).
         space: the env's own space. struct_dtype: as `emulate_observation_space` or `emulate_action_space` returned it.
     Returns:
-        dicts, tuples and arrays as in the space; arrays are views on `array` where it needs no conversion; Discrete gives a
+        dicts, tuples and arrays as in the space; arrays are views on `arr` where it needs no conversion; Discrete gives a
         NumPy integer.
     Raises:
         ConfigError: an array that is not one row of this space.
     """
     dtype = np.dtype(struct_dtype)
     tree = plan(space, dtype)
-    return native(tree, _row_bytes(np.ascontiguousarray(array).reshape(-1), tree, dtype)[None])
+    return native(tree, _row_bytes(np.ascontiguousarray(arr).reshape(-1), tree, dtype)[None])
 
 
 def _row_bytes(row: np.ndarray, tree: Node | Leaf, dtype: np.dtype[Any]) -> np.ndarray:
@@ -67,6 +67,20 @@ def _row_bytes(row: np.ndarray, tree: Node | Leaf, dtype: np.dtype[Any]) -> np.n
     if row.nbytes != wanted or row.dtype not in (common, np.dtype(np.uint8)):
         raise ConfigError(f"{row.size} elements of {row.dtype} are not one row: give {wanted} bytes, as {common} or uint8")
     return row.view(np.uint8)
+
+
+def make_buffer(arr_dtype: Any, struct_dtype: Any, struct: np.ndarray, n: int | None = None) -> np.ndarray:
+    """Return structured rows as flat ones, a view: (n, elements), or (elements,) of the only row where n is None.
+
+    Args:
+        arr_dtype: of the elements. struct_dtype: of `struct`. struct: (rows,) contiguous.
+    Raises:
+        ConfigError: `struct` has another dtype, or other than n rows.
+    """
+    if struct.dtype != np.dtype(struct_dtype) or struct.size != (1 if n is None else n):
+        raise ConfigError(f"struct has {struct.size} rows of {struct.dtype}: give {n or 1} of {np.dtype(struct_dtype)}")
+    flat: np.ndarray = struct.reshape(-1).view(arr_dtype)
+    return flat if n is None else flat.reshape(n, -1)
 
 
 def emulate(struct: Any, sample: Any) -> None:

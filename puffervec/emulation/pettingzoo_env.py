@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 
 from puffervec.emulation.exceptions import APIUsageError, InvalidAgentError
-from puffervec.emulation.puffer_rows import EmulatedRows, make_object
+from puffervec.emulation.puffer_rows import EmulatedRows, make_object, pad_agent_data
 from puffervec.errors import ConfigError
 
 
@@ -105,9 +105,9 @@ class PettingZooPufferEnv(EmulatedRows):
         self.all_done = all(terminations[agent] or truncations.get(agent, False) for agent in terminations)
         return (
             self.dict_obs,
-            {agent: rewards.get(agent, 0) for agent in self.possible_agents},
-            {agent: terminations.get(agent, True) for agent in self.possible_agents},
-            {agent: truncations.get(agent, False) for agent in self.possible_agents},
+            pad_agent_data(rewards, self.possible_agents, 0),
+            pad_agent_data(terminations, self.possible_agents, True),
+            pad_agent_data(truncations, self.possible_agents, False),
             infos,
         )
 

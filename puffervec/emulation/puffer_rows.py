@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -14,6 +14,7 @@ from puffervec.emulation.actions import ActionPlan
 from puffervec.emulation.buffers import set_buffers
 from puffervec.emulation.exceptions import APIUsageError
 from puffervec.emulation.observations import ObservationPlan
+from puffervec.emulation.resets import Reset, reset_of
 
 
 class EmulatedRows:
@@ -62,6 +63,7 @@ class EmulatedRows:
         self.initialized = False
         self.is_observation_checked = self.is_action_checked = False
         self._first_seed = seed
+        self._resets: tuple[Any, Reset] = self.env, reset_of(self.env)
         set_buffers(self, buf, self.action_plan.row_dtype)
         self._write = self.observation_plan.writers(self.observations)
         # The env's own copy, since the caller's action buffer may have another integer type.
@@ -72,6 +74,14 @@ class EmulatedRows:
     def driver_env(self) -> Any:
         """The env itself, as a vector env would show the env that it asks for spaces."""
         return self
+
+    @property
+    def obs_struct(self) -> np.ndarray:
+        """The rows as native observations, a view: (A, 1) of the structured dtype `obs_dtype`; (A, *shape) for one leaf."""
+        if not self.is_obs_emulated:
+            return self.observations
+        base, shape = self.obs_dtype.subdtype or (self.obs_dtype, (1,))
+        return self.observations.view(base).reshape(self.num_agents, *shape)
 
     def render(self) -> Any:
         """Return what the wrapped env draws."""
@@ -85,10 +95,9 @@ class EmulatedRows:
         """Reset the wrapped env; the first time without a seed, the constructor's is taken."""
         if seed is None and not self.initialized:
             seed = self._first_seed
-        kwargs: dict[str, Any] = {} if options is None else {"options": options}
-        if seed is not None:
-            kwargs["seed"] = seed
-        observation, info = self.env.reset(**kwargs)
+        if self._resets[0] is not self.env:  # another env was put in
+            self._resets = self.env, reset_of(self.env)
+        observation, info = self._resets[1](seed, options)
         return observation, info
 
     def _require_turn(self, done: bool) -> None:
@@ -116,19 +125,31 @@ class EmulatedRows:
 
 
 def make_object(
-    instance: Any, creator: Callable[..., Any] | None, args: Sequence[Any], kwargs: Mapping[str, Any] | None
+    object_instance: Any = None,
+    object_creator: Callable[..., Any] | None = None,
+    creator_args: Sequence[Any] | None = None,
+    creator_kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return `instance`, or what `creator(*args, **kwargs)` makes; exactly one of the two may be given.
+    """Return the instance, or what `object_creator(*creator_args, **creator_kwargs)` makes; exactly one of the two is given.
 
     Raises:
         ValueError: both or none were given. TypeError: an instance that is a function or class, a creator that is none.
     """
-    if (instance is None) == (creator is None):
+    if (object_instance is None) == (object_creator is None):
         raise ValueError("give exactly one of env and env_creator")
-    if creator is None:
-        if callable(instance):
-            raise TypeError(f"env is {instance!r}: give an instance there, and functions or classes as env_creator")
-        return instance
-    if not callable(creator):
-        raise TypeError(f"env_creator is {creator!r}: give a function or class that makes an env")
-    return creator(*(args or ()), **(kwargs or {}))
+    if object_creator is None:
+        if callable(object_instance):
+            raise TypeError(f"env is {object_instance!r}: give an instance there, and functions or classes as env_creator")
+        return object_instance
+    if not callable(object_creator):
+        raise TypeError(f"env_creator is {object_creator!r}: give a function or class that makes an env")
+    return object_creator(*(creator_args or ()), **(creator_kwargs or {}))
+
+
+def pad_agent_data(data: Mapping[Any, Any], agents: Iterable[Any], pad_value: Any) -> dict[Any, Any]:
+    """Return a value for each of `agents`, in their order: that in `data`, else `pad_value`.
+
+    >>> pad_agent_data({"b": 1}, ["a", "b"], 0)
+    {'a': 0, 'b': 1}
+    """
+    return {agent: data.get(agent, pad_value) for agent in agents}

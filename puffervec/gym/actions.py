@@ -7,22 +7,25 @@ Runs in the learner.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
 from puffervec.emulation import ActionPlan
+from puffervec.errors import ActionError
 
 
 class ActionWriter:
     """Checks and lays out batches of actions of one group of rows."""
 
-    def __init__(self, plan: ActionPlan, batched: gymnasium.Space[Any], num_envs: int) -> None:
-        """`plan` says how one row is laid out; `batched` is the vector env's action space."""
-        self._plan, self._batched, self._num_envs = plan, batched, num_envs
+    def __init__(self, plan: ActionPlan, single: gymnasium.Space[Any], batched: gymnasium.Space[Any], num_envs: int) -> None:
+        """`plan` says how one row is laid out; `single` and `batched` are the action spaces of an env and of the vector env."""
+        self._plan, self._single, self._batched, self._num_envs = plan, single, batched, num_envs
         self._shape = (num_envs, *plan.row_shape)
         self._plain = plan.emulated_space is plan.space  # an action is one array of numbers, which stands in the row unchanged
 
@@ -31,9 +34,10 @@ class ActionWriter:
 
         Args:
             actions: an element of the batched action space, or a list or tuple with one action per env; whole numbers of any
-                width for discrete spaces.
+                width for discrete spaces. Where the space is a Tuple or a Dict, a tuple (or list) or dict of its parts, each
+                with one entry per env.
         Raises:
-            ValueError: too few or too many. TypeError: not iterable.
+            ActionError (a ValueError): too few or too many, or a part is missing. TypeError: not iterable.
         """
         if self._plain:
             return self._plain_rows(actions)
@@ -44,20 +48,46 @@ class ActionWriter:
 
     def one_by_one(self, actions: Any) -> list[Any]:
         """Return the actions of all envs as a list. Raises as `rows`."""
-        given = list(iterate(self._batched, actions))
-        self._check_count(len(given))
-        return given
+        for where, count in _counts(self._single, actions, "actions"):
+            self._check_count(count, where)
+        return list(iterate(self._batched, actions))
 
     def _plain_rows(self, actions: Any) -> NDArray[Any]:
         """The common case: numbers that stand in the rows as they are."""
         array = np.asarray(actions)
         if array.ndim == 0:
             raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per env ({self._num_envs})")
-        self._check_count(len(array))
+        self._check_count(len(array), "actions")
         if array.shape != self._shape and array.size == int(np.prod(self._shape)):
             return array.reshape(self._shape)
         return array
 
-    def _check_count(self, count: int) -> None:
+    def _check_count(self, count: int, where: str) -> None:
         if count != self._num_envs:
-            raise ValueError(f"{count} actions for {self._num_envs} envs: give one per env")
+            raise ActionError(f"{where}: {count} for {self._num_envs} envs: give one per env")
+
+
+def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[tuple[str, int]]:
+    """Yield (name, number of entries) for each part of a batch of actions of an env's space `single`.
+
+    Raises:
+        ActionError: a part of a Tuple or Dict is missing, or a Tuple has one too many. TypeError: a part without entries.
+    """
+    if isinstance(single, spaces.Dict):
+        missing = [key for key in single.spaces if not isinstance(actions, Mapping) or key not in actions]
+        if missing:
+            raise ActionError(f"{where} have no {missing[0]!r}: give a dict of {list(single.spaces)}, one entry per env each")
+        for key, space in single.spaces.items():
+            yield from _counts(space, actions[key], f"{where}[{key!r}]")
+    elif isinstance(single, spaces.Tuple):
+        if not isinstance(actions, Sized) or isinstance(actions, Mapping) or len(actions) != len(single.spaces):
+            found = len(actions) if isinstance(actions, Sized) else repr(actions)
+            raise ActionError(
+                f"{where}: {found} for the {len(single.spaces)} parts of {single}: give a tuple, one entry per env in each"
+            )
+        for part, (space, entries) in enumerate(zip(single.spaces, actions, strict=True)):  # type: ignore[call-overload]
+            yield from _counts(space, entries, f"{where}[{part}]")
+    elif isinstance(actions, Sized) and getattr(actions, "shape", True) != ():
+        yield where, len(actions)
+    else:
+        raise TypeError(f"Unable to iterate over {where}, {actions!r}: give one entry per env")

@@ -1,23 +1,24 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks what users hand to a Gymnasium vector env: mode, seeds, options with their reset mask, spaces of the sub-envs.
+"""Checks what users hand to a Gymnasium vector env: functions that make envs, mode, seeds, options, spaces of the sub-envs.
 
 Runs in the learner. Error types and the texts that scripts match are those of Gymnasium.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import Space
+from gymnasium import Env, Space
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 from numpy.typing import NDArray
 
-from puffervec.errors import CallOrderError
+from puffervec.errors import CallOrderError, ConfigError
+from puffervec.settings import MOST_SEED
 
 # Gymnasium's modes by the names of `puffervec.make`.
 AUTORESET = {
@@ -36,31 +37,66 @@ def autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
     return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
 
 
+def env_fns(given: Any) -> list[Callable[[], Any]]:
+    """Return the functions that make envs, one per env, as a list.
+
+    Raises:
+        TypeError: no sequence of functions. ValueError: an empty one.
+    """
+    if not isinstance(given, Iterable) or isinstance(given, (str, Env)):
+        raise TypeError(f"env_fns is {given!r}: give a list of functions that make an env, such as [make_env] * 4")
+    functions = list(given)
+    if not functions:
+        raise ValueError("env_fns is empty: give at least one function that makes an env")
+    for index, function in enumerate(functions):
+        if not callable(function):
+            instead = "that is an env: give the function that makes it" if isinstance(function, Env) else "give a function"
+            raise TypeError(f"env_fns[{index}] is {function!r}: {instead}, such as lambda: gymnasium.make('CartPole-v1')")
+    return functions
+
+
 def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
     """Return one seed per env: seed + i for a whole number, the i-th entry of a sequence, None for None.
 
     Raises:
-        ValueError: a sequence of another length. TypeError: neither a whole number nor a sequence of them.
+        ValueError: a sequence of another length, or seeds that do not fit into 63 bits. TypeError: neither a whole number nor a
+        sequence of them.
     """
     if seed is None:
         return [None] * num_envs
     if isinstance(seed, (int, np.integer)):
+        _check_seed(seed, seed, num_envs)
         return [int(seed) + i for i in range(num_envs)]
-    if not isinstance(seed, (Sequence, np.ndarray)) or isinstance(seed, str):
+    sequence = seed.ndim > 0 if isinstance(seed, np.ndarray) else isinstance(seed, Sequence)
+    if not sequence or isinstance(seed, (str, bytes)):
         raise TypeError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
     if len(seed) != num_envs:
         raise ValueError(f"If seeds are passed as a list the length must match num_envs={num_envs} but got length={len(seed)}.")
+    for index, entry in enumerate(seed):
+        if entry is not None:
+            _check_seed(entry, seed, 1, f"seed[{index}]")
     return [None if entry is None else int(entry) for entry in seed]
+
+
+def _check_seed(entry: Any, seed: Any, envs: int, name: str = "seed") -> None:
+    """Raise unless `entry`, for this many envs, is a whole number that fits."""
+    if not isinstance(entry, (int, np.integer)):
+        raise TypeError(f"{name} is {entry!r} (of {seed!r}): give whole numbers, or None for envs that keep their seed")
+    if not 0 <= int(entry) <= MOST_SEED - envs + 1:
+        raise ConfigError(f"{name} is {entry}: seeds of envs have 63 bits, use 0 to 2**63 - {envs}")
 
 
 def split_options(options: Mapping[str, Any] | None, num_envs: int) -> tuple[NDArray[np.bool_] | None, dict[str, Any] | None]:
     """Return (reset mask or None, the options for the envs or None) and leave the caller's dict as it is.
 
     Raises:
-        TypeError: the mask is no array, or not of booleans. ValueError: its shape is not (num_envs,), or nothing is set in it.
+        TypeError: no dict; or the mask is no array, or not of booleans. ValueError: its shape is not (num_envs,), or nothing is
+        set in it.
     """
     if options is None:
         return None, None
+    if not isinstance(options, Mapping):
+        raise TypeError(f"options is {options!r}: give a dict, or None")
     rest = {key: value for key, value in options.items() if key != "reset_mask"}
     if "reset_mask" not in options:
         return None, rest
@@ -76,6 +112,17 @@ def split_options(options: Mapping[str, Any] | None, num_envs: int) -> tuple[NDA
             f"`options['reset_mask']` must contain a boolean array with at least one True value, got reset_mask={mask}"
         )
     return mask, rest
+
+
+def check_options(options: Any, known: Collection[str], env: str) -> None:
+    """Raise ConfigError unless all options of a C env's reset are among those it knows."""
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"options is {options!r}: give a dict, or None")
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        raise ConfigError(f"options have {unknown[0]!r}, which {env!r} does not know: use {' and '.join(map(repr, known))}")
 
 
 def is_custom(observation_mode: Any) -> bool:

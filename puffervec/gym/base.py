@@ -50,9 +50,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self, env_fns: Sequence[EnvFn], copy: bool, observation_mode: Any, autoreset_mode: str | AutoresetMode
     ) -> None:
         """Keep the arguments; a subclass goes on with `_describe` and `_open`."""
-        self.env_fns = list(env_fns)
-        if not self.env_fns:
-            raise ValueError("env_fns is empty: give at least one function that makes an env")
+        self.env_fns = arguments.env_fns(env_fns)
         self.num_envs = len(self.env_fns)
         self.copy = copy
         self.observation_mode = observation_mode
@@ -81,7 +79,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._observations = BesideReader(self.single_observation_space, self.num_envs)
         else:
             self._observations = ObservationReader(group.observation_plan, self.copy)
-        self._actions = ActionWriter(group.action_plan, self.action_space, self.num_envs)
+        self._actions = ActionWriter(group.action_plan, self.single_action_space, self.action_space, self.num_envs)
 
     # ---- reset and step, in two parts each ----------------------------------------------------------------------------
 
@@ -128,9 +126,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     # ---- beside the loop ----------------------------------------------------------------------------------------------
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env."""
-        raise NotImplementedError
+    call: Callable[..., tuple[Any, ...]]  # each kind has its own way
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of every sub-env, outermost wrapper first."""

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Turns the infos of a batch into Gymnasium's form: a dict of arrays over the envs, each with a mask `_key`.
 
-Runs in the learner. Numbers come as ready columns and need no loop over the envs; only arrays, texts and objects do.
+Runs in the learner. Numbers come as ready columns and need no loop over the envs; only arrays, texts and objects do. Values and
+masks stay apart until everything is in its place, since an env may report a key that looks like the mask of another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,62 +25,98 @@ OBJECT_KEYS = frozenset(("final_obs",))
 def batch_infos(infos: Infos, num_envs: int) -> dict[str, Any]:
     """Return the infos of `num_envs` envs as Gymnasium batches them; {} where no env reported anything.
 
-    Numbers become (num_envs,) int64, float64 or bool, 0 where an env has none; arrays (num_envs, *shape), or an object array
-    where shapes differ; dicts are batched in depth; anything else stands in an object array with None for envs without it.
-    Each key k comes with `_k`, (num_envs,) bool. All arrays are new.
+    Numbers become (num_envs,) int64, float64 or bool, 0 where an env has none; arrays (num_envs, *shape); dicts are batched in
+    depth; anything else stands in an object array with None for envs without it. What does not fit together (shapes that
+    differ, a dict in one env and a number in another) stands in an object array too, in any order of the envs.
+    Each key k comes with `_k`, (num_envs,) bool, unless envs report a key of that name themselves. All arrays are new.
     """
-    batch: dict[str, Any] = {}
     if not infos:
-        return batch
+        return {}
+    level: Level = {}
     for path, (values, present) in infos.numeric.items():
-        _place_column(batch, path, values, present)
+        _place_column(level, path, values, present)
     for position, info in infos.others:
-        add_info(batch, info, position, num_envs)
-    return batch
+        _add(level, info, position, num_envs)
+    return _with_masks(level)
 
 
-def _place_column(batch: dict[str, Any], path: tuple[str, ...], values: NDArray[Any], present: NDArray[np.bool_]) -> None:
-    """Put one column of numbers under its path, with a mask at each level."""
-    for key in path[:-1]:
-        mask = batch.get(f"_{key}")
-        batch[f"_{key}"] = present.copy() if mask is None else mask | present
-        batch = batch.setdefault(key, {})
-    batch[path[-1]], batch[f"_{path[-1]}"] = values, present
+@dataclass
+class _Entry:
+    """What envs report under one key: (num_envs, ...) values, or a level further down; mask: (num_envs,) bool, who does."""
 
+    column: NDArray[Any] | Level
+    mask: NDArray[np.bool_]
 
-def add_info(batch: dict[str, Any], info: Mapping[str, Any], position: int, num_envs: int) -> None:
-    """Add the info of the env at `position` to a batch. Arrays whose shapes disagree end up as objects."""
-    for key, value in info.items():
-        mask = batch.setdefault(f"_{key}", np.zeros(num_envs, np.bool_))
-        if isinstance(value, Mapping) and isinstance(batch.get(key, {}), dict):
-            add_info(batch.setdefault(key, {}), value, position, num_envs)
+    def put(self, position: int, value: Any) -> None:
+        """Store the value of one env; the column becomes one of objects if the value does not fit the others."""
+        if isinstance(self.column, dict) and isinstance(value, Mapping):
+            _add(self.column, value, position, len(self.mask))
         else:
-            if key not in batch:
-                batch[key] = _column(key, value, num_envs)
-            batch[key] = _put(batch[key], mask, position, value, num_envs)
-        mask[position] = True
+            if not _fits(self.column, value):
+                self._to_objects()
+            assert isinstance(self.column, np.ndarray)
+            known = self.column[position]
+            merges = isinstance(known, dict) and isinstance(value, Mapping)  # one dict, whose numbers came before the rest
+            self.column[position] = _merged(known, value) if merges else value
+        self.mask[position] = True
+
+    def _to_objects(self) -> None:
+        objects = np.full(len(self.mask), None, object)
+        for index in np.flatnonzero(self.mask).tolist():
+            objects[index] = self.of(index)
+        self.column = objects
+
+    def of(self, index: int) -> Any:
+        """Return what env `index` reported."""
+        if isinstance(self.column, dict):
+            return {key: entry.of(index) for key, entry in self.column.items() if entry.mask[index]}
+        value = self.column[index]
+        return value.item() if isinstance(value, (np.number, np.bool_)) else value
 
 
-def _column(key: str, value: Any, num_envs: int) -> NDArray[Any]:
+Level = dict[Any, _Entry]
+
+
+def _place_column(level: Level, path: tuple[str, ...], values: NDArray[Any], present: NDArray[np.bool_]) -> None:
+    """Put one column of numbers under its path."""
+    key, deeper = path[0], path[1:]
+    if key not in level and key not in OBJECT_KEYS:
+        level[key] = _Entry({}, np.zeros_like(present)) if deeper else _Entry(values, present)
+        if not deeper:
+            return
+    entry = level.get(key)
+    if entry is not None and deeper and isinstance(entry.column, dict):
+        entry.mask |= present
+        _place_column(entry.column, deeper, values, present)
+        return
+    for position in np.flatnonzero(present).tolist():  # numbers in some envs, dicts in others
+        value = values[position].item()
+        for inner in reversed(deeper):
+            value = {inner: value}
+        _add(level, {key: value}, position, len(present))
+
+
+def _add(level: Level, info: Mapping[Any, Any], position: int, num_envs: int) -> None:
+    """Add the info of the env at `position`."""
+    for key, value in info.items():
+        if key not in level:
+            level[key] = _Entry(_column(key, value, num_envs), np.zeros(num_envs, np.bool_))
+        level[key].put(position, value)
+
+
+def _column(key: Any, value: Any, num_envs: int) -> NDArray[Any] | Level:
     """Return an empty column for values of this kind."""
     if key in OBJECT_KEYS:
         return np.full(num_envs, None, object)
+    if isinstance(value, Mapping):
+        return {}
     if isinstance(value, np.ndarray) and value.dtype != object:
         return np.zeros((num_envs, *value.shape), value.dtype)
     if type(value) in (int, float, bool) or isinstance(value, (np.number, np.bool_)):
-        return np.zeros(num_envs, type(value))
+        column: NDArray[Any] = np.zeros(num_envs, type(value))
+        if _fits(column, value):
+            return column
     return np.full(num_envs, None, object)
-
-
-def _put(column: Any, mask: NDArray[np.bool_], position: int, value: Any, num_envs: int) -> NDArray[Any]:
-    """Store a value, in an object column if it does not fit the one that is there, and return the column."""
-    if not _fits(column, value):
-        objects = np.full(num_envs, None, object)
-        for index in np.flatnonzero(mask).tolist():
-            objects[index] = _entry(column, index)
-        column = objects
-    column[position] = value
-    return column  # type: ignore[no-any-return]
 
 
 def _fits(column: Any, value: Any) -> bool:
@@ -87,11 +125,24 @@ def _fits(column: Any, value: Any) -> bool:
         return isinstance(column, np.ndarray)
     if not isinstance(value, (int, float, np.generic, np.ndarray)) or np.shape(value) != column.shape[1:]:
         return False
-    return bool(np.result_type(value, column) == column.dtype)
+    dtype = np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype  # an int has the width that it needs
+    return np.can_cast(dtype, column.dtype)
 
 
-def _entry(column: Any, index: int) -> Any:
-    """Return what env `index` reported: an entry of an array, or its part of batched dicts."""
-    if not isinstance(column, dict):
-        return column[index]
-    return {key: _entry(value, index) for key, value in column.items() if not key.startswith("_") and column[f"_{key}"][index]}
+def _merged(known: Mapping[Any, Any], more: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return both dicts in one; those within them too."""
+    both = dict(known)
+    for key, value in more.items():
+        inner = both.get(key)
+        both[key] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, Mapping) else value
+    return both
+
+
+def _with_masks(level: Level) -> dict[str, Any]:
+    """Return a level as dict, with each mask beside its values; what an env reported itself comes before a mask."""
+    batch: dict[str, Any] = {}
+    for key, entry in level.items():
+        batch[key] = _with_masks(entry.column) if isinstance(entry.column, dict) else entry.column
+        if f"_{key}" not in level:
+            batch[f"_{key}"] = entry.mask
+    return batch

@@ -9,12 +9,10 @@ Runs in the learner. An env with several agents fills several rows, which appear
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
@@ -24,11 +22,15 @@ from puffervec.gym import arguments
 from puffervec.gym.base import Seed, Step, send
 from puffervec.gym.observations import copied
 from puffervec.gym.statistics import RowStatistics, add_records
+from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.vector import VectorEnv as CoreVectorEnv
 
 
-class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+class NativeVectorEnv(TwoPartVectorEnv):
     """Many copies of a C env, stepped by worker processes.
+
+    Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's AsyncVectorEnv. `call`,
+    `get_attr` and `set_attr` say that C envs have no Python attributes: `core.peek` and `core.counters` show what they have.
 
     >>> envs = NativeVectorEnv("tag_grid", num_envs=4, flatten_agents=True, backend="serial", num_taggers=10)
     >>> observations, infos = envs.reset(seed=0)
@@ -51,6 +53,10 @@ class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         copy: bool = True,
         backend: str | type[CoreVectorEnv] = "multiprocessing",
         num_workers: int | str = "auto",
+        pin: bool | str = "auto",
+        strict: bool = False,
+        timeout_s: float = 60.0,
+        start_method: str = "spawn",
         stats_key: str | None = "record",
         render_mode: str | None = None,
         **settings: Any,
@@ -62,7 +68,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             flatten_agents: show each agent of an env with several as an env of its own.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
             copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
-            backend, num_workers: as in `puffervec.make`.
+            backend, num_workers, pin, strict, timeout_s, start_method: as in `puffervec.make`.
             stats_key: the key under which infos report finished episodes, {"r": return, "l": length}, each (num_envs,) with
                 masks, and the named values of the env's records where it has one agent; None for none. Not "episode" by
                 default, which Gymnasium's RecordEpisodeStatistics claims for itself.
@@ -78,13 +84,16 @@ class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.copy = copy
         self.core = make(
             env, env_kwargs=settings, backend=backend, num_envs=num_envs, num_workers=num_workers, seed=None,
-            autoreset_mode=arguments.AUTORESET[self.autoreset_mode], timeout_s=math.inf,
+            autoreset_mode=arguments.AUTORESET[self.autoreset_mode], pin=pin, strict=strict, timeout_s=timeout_s,
+            start_method=start_method,
         )  # fmt: skip
         try:
             self._describe(env, flatten_agents)
         except BaseException:
             self.core.close()
             raise
+        self._reset_rows = np.ones(self.num_envs, np.bool_)  # those of the reset under way
+        self._tasked: NDArray[np.intp] | None = None  # C envs that have a task for the reset under way
         self._stats_key = stats_key
         summed = stats_key is not None and self.agents > 1
         self._statistics = RowStatistics(stats_key or "", self.num_envs, self.autoreset_mode) if summed else None
@@ -105,33 +114,36 @@ class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.single_action_space = self.core.single_action_space
         self.observation_space, self.action_space = self.core.observation_space, self.core.action_space
 
-    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all envs, or those in `options["reset_mask"]`.
+    def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns its results.
 
         Args:
             seed: C env i gets seed + i, or the i-th entry of a sequence with one per C env (not per row; entries may be None);
                 None: the envs go on with their next episodes, and begin with random ones.
             options: "reset_mask": (num_envs,) bool, the same for all agents of an env; "task": which task (scene, start layout)
                 the envs that are reset run next, one whole number or one per C env.
-        Returns:
-            (observations, infos).
         Raises:
-            ValueError, TypeError: seeds, mask or tasks that cannot be used. ClosedEnvironmentError.
+            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: seeds, mask or tasks that cannot be used, or
+            an option that is neither.
         """
-        self._require_open()
-        mask, rest = arguments.split_options(options, self.num_envs)
-        envs = None if mask is None else self._whole_envs(mask)
-        seeds = None if seed is None else arguments.env_seeds(seed, self.core.num_envs)
+        super().reset_async(seed, options)
         if isinstance(seed, (int, np.integer)):
-            super().reset(seed=int(seed))
-        tasks = (rest or {}).get("task")
-        self._set_tasks(envs, tasks)
-        observations, _ = self.core.reset(seeds, mask=envs)
-        if tasks is not None:  # for this reset only
-            self._set_tasks(envs, -1)
-        masks = self._live()
+            VectorEnv.reset(self, seed=int(seed))  # seeds np_random
+
+    def _send_reset(self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None) -> None:
+        arguments.check_options(options, ("reset_mask", "task"), self.core.env.name)
+        envs = None if mask is None or mask.all() else self._whole_envs(mask)  # a mask of all may come first, one of some not
+        self._forget_tasks()  # of a reset that timed out
+        if options and options.get("task") is not None:
+            self._set_tasks(envs, options["task"])
+        self.core.async_reset(seeds, mask=envs)
+        self._reset_rows = np.ones(self.num_envs, np.bool_) if mask is None else mask.copy()
+
+    def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
+        observations, _, _, _, _, _, masks = self.core.recv(timeout_s)
+        self._forget_tasks()  # they were for this reset only
         if self._statistics is not None:
-            self._statistics.begin(np.ones(self.num_envs, np.bool_) if mask is None else mask, masks)
+            self._statistics.begin(self._reset_rows, masks)
         return (copied(observations) if self.copy else observations), self._infos({}, masks)
 
     def _whole_envs(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -147,29 +159,28 @@ class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return some
 
     def _set_tasks(self, envs: NDArray[np.bool_] | None, tasks: Any) -> None:
-        if tasks is None:
-            return
+        if np.ndim(tasks) and len(tasks) != self.core.num_envs:
+            raise ConfigError(
+                f"options['task'] has {len(tasks)} entries for {self.core.num_envs} envs of {self.core.env.name!r}: give one "
+                "per env, or one number"
+            )
         ids = np.arange(self.core.num_envs) if envs is None else np.flatnonzero(envs)
         self.core.set_tasks(ids, np.asarray(tasks)[ids] if np.ndim(tasks) else tasks)
+        self._tasked = ids
 
-    def step(self, actions: Any) -> Step:
-        """Step all envs.
+    def _forget_tasks(self) -> None:
+        """Let envs that were told a task draw their own again."""
+        if self._tasked is not None:
+            self.core.set_tasks(self._tasked, -1)
+            self._tasked = None
 
-        Args:
-            actions: (num_envs,) or (num_envs, D), an element of `action_space`; whole numbers of any width. Values out of range
-                act as the no-op.
-        Returns:
-            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos). Infos of envs
-            with several agents have "mask", (num_envs,) bool: the rows with a live agent's observation or its last step.
-        Raises:
-            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and autoreset is disabled.
-            ClosedEnvironmentError. WorkerError: an env failed.
-        """
-        self._require_open()
+    def _send_step(self, actions: Any) -> None:
         if np.ndim(actions) == 0:
             raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per row ({self.num_envs})")
         send(self.core, actions)
-        observations, rewards, terminals, truncations, infos, _, masks = self.core.recv()
+
+    def _recv_step(self, timeout_s: float | None) -> Step:
+        observations, rewards, terminals, truncations, infos, _, masks = self.core.recv(timeout_s)
         batch: dict[str, Any] = {}
         ended = terminals | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
@@ -186,31 +197,53 @@ class NativeVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._infos(batch, masks),
         )
 
+    def step_async(self, actions: Any) -> None:
+        """Hand over the actions and let the workers step; `step_wait` returns the results.
+
+        Args:
+            actions: (num_envs,) or (num_envs, D), an element of `action_space`, or a list with one action per row; whole
+                numbers of any width. Values out of range act as the no-op (strict=True: are refused).
+        Raises:
+            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: actions that cannot be used. DoneEnvError:
+            an env is done and autoreset is disabled.
+        """
+        super().step_async(actions)
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        """Wait for the step that was started.
+
+        Args:
+            timeout: seconds; None waits for `timeout_s`.
+        Returns:
+            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos). Infos of envs
+            with several agents have "mask", (num_envs,) bool: the rows with a live agent's observation or its last step.
+        Raises:
+            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. WorkerError:
+            an env failed, or did not answer within `timeout_s`.
+        """
+        return super().step_wait(timeout)
+
     def _add_final(self, batch: dict[str, Any], ended: NDArray[np.bool_]) -> None:
         final = np.full(self.num_envs, None, object)
         for row in np.flatnonzero(ended).tolist():
             final[row] = _row(self.core.final_observations, row)
         batch.update(final_obs=final, _final_obs=ended.copy(), final_info={}, _final_info=ended.copy())
 
-    def _live(self) -> NDArray[np.bool_]:
-        rows: NDArray[np.bool_] = next(iter(self.core.halves[0].groups.values())).masks
-        return rows
-
     def _infos(self, batch: dict[str, Any], masks: NDArray[np.bool_]) -> dict[str, Any]:
         if self.agents > 1:
             batch["mask"], batch["_mask"] = masks.copy(), np.ones(self.num_envs, np.bool_)
         return batch
 
-    def _require_open(self) -> None:
-        if self.closed:
-            raise ClosedEnvironmentError(f"Trying to operate on `{type(self).__name__}`, after a call to `close()`.")
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Say that C envs have no Python attributes. Raises ConfigError, or as `call`."""
+        self._begin("get_attr", "call")
+        return self.core.get_attr(name)
+
+    def _one_each(self, values: Any) -> list[Any]:
+        return [values] * self.core.num_envs  # the core refuses any, and says why
 
     def render(self) -> None:
         """Return None: there is nothing to show step by step."""
-
-    def close_extras(self, **kwargs: Any) -> None:
-        """End the workers."""
-        self.core.close()
 
 
 def _row(observations: Any, row: int) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from puffervec.backends import make
 from puffervec.errors import ConfigError
+from puffervec.gym import arguments
 from puffervec.gym.observations import copied
 
 MOST_SEED = 2**62
@@ -67,10 +68,13 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
         Args:
             seed: of the env; None: the next episode of the same seed (a random one at first). options: "task": which task
-                (scene, start layout) to run; other keys are ignored.
+                (scene, start layout) to run.
         Returns:
             (observation, info); arrays are new.
+        Raises:
+            ConfigError: another option, or a seed or task that cannot be used.
         """
+        arguments.check_options(options, ("task",), self._core.env.name)
         first = self._np_random is None
         super().reset(seed=seed)
         if seed is None and first:

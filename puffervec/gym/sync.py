@@ -48,7 +48,8 @@ class SyncVectorEnv(PythonVectorEnv):
                 a pair (batched space, single space) that is taken as it is.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
         Raises:
-            RuntimeError: spaces that do not fit together. ValueError, TypeError: an argument that cannot be used.
+            RuntimeError: spaces that do not fit together. ValueError, TypeError: an argument that cannot be used, such as
+            env_fns that are no list of functions.
         """
         super().__init__(env_fns, copy, observation_mode, autoreset_mode)
         self.envs = [env_fn() for env_fn in self.env_fns]
@@ -83,7 +84,7 @@ class SyncVectorEnv(PythonVectorEnv):
         Returns:
             (observations, infos): an element of `observation_space`, and a dict of arrays as in `batch_infos`.
         Raises:
-            ValueError, TypeError: seeds or a mask that cannot be used. What an env raises is raised here, with a note.
+            ValueError, TypeError: seeds, options or a mask that cannot be used. What an env raises is raised here, with a note.
         """
         seeds = arguments.env_seeds(seed, self.num_envs)
         mask, rest = arguments.split_options(options, self.num_envs)
@@ -97,7 +98,8 @@ class SyncVectorEnv(PythonVectorEnv):
         """Step all envs.
 
         Args:
-            actions: an element of `action_space`, or a list with one action per env.
+            actions: an element of `action_space`, or a list with one action per env. In a Tuple or Dict action space each part
+                has one entry per env (a list of tuples is the tuple of parts there); the parts may be lists.
         Returns:
             (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
         Raises:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan, SpaceMismatchError
+from puffervec.emulation import ObservationPlan, SpaceMismatchError, check_space
 from puffervec.errors import ConfigError
 
 SPACE = spaces.Dict(
@@ -83,3 +83,16 @@ def test_only_truth_values_fit_into_booleans() -> None:
     plan.check(np.array([0, 1]))
     with pytest.raises(SpaceMismatchError, match="fit bool"):
         plan.check(np.array([0, 2]))
+
+
+def test_check_space_looks_at_bounds_too() -> None:
+    assert check_space(good(), SPACE)
+    with pytest.raises(SpaceMismatchError, match="is not in Dict"):
+        check_space(rest(0, np.int64(4)), SPACE)
+
+    class Odd(spaces.Discrete):
+        def contains(self, x: Any) -> bool:
+            raise RuntimeError("cannot tell")
+
+    with pytest.raises(SpaceMismatchError, match=r"7 cannot be compared with Discrete\(3\) \(RuntimeError: cannot tell\)"):
+        check_space(7, Odd(3))

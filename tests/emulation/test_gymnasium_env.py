@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from puffervec.emulation import APIUsageError, GymnasiumPufferEnv, SpaceMismatchError, nativize
 from puffervec.emulation.buffers import NAMES
+from puffervec.errors import ConfigError
 from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample
 
 
@@ -161,3 +162,72 @@ def test_exactly_one_source_of_an_env() -> None:
         GymnasiumPufferEnv(env=MockEnv)
     with pytest.raises(TypeError, match="env_creator is 3"):
         GymnasiumPufferEnv(env_creator=3)  # type: ignore[arg-type]
+
+
+class Bare(gymnasium.Env[Any, Any]):
+    """A user's first env: its reset takes nothing."""
+
+    observation_space = spaces.Dict(foo=spaces.Box(-1, 1, (2,)), bar=spaces.Box(2, 3, (3,)))
+    action_space = spaces.MultiDiscrete([2, 5])
+
+    def reset(self) -> Any:  # type: ignore[override]
+        self.last = self.observation_space.sample()
+        return self.last, {}
+
+    def step(self, action: Any) -> Any:
+        self.action, self.last = action, self.observation_space.sample()
+        return self.last, 0.0, False, False, {}
+
+
+def test_an_env_whose_reset_takes_nothing_goes_flat_and_back() -> None:
+    env = GymnasiumPufferEnv(Bare())
+    rows, _ = env.reset()
+    assert rows.shape == (1, 5) and rows.dtype == np.float32
+    rows, *_ = env.step(env.action_space.sample())
+    assert env.env.action in env.env.action_space
+    back = rows.view(env.obs_dtype)
+    assert (back["foo"][0, 0] == env.env.last["foo"]).all() and (back["bar"][0, 0] == env.env.last["bar"]).all()
+    assert np.shares_memory(env.obs_struct, rows) and env.obs_struct.shape == (1, 1)
+    assert (env.obs_struct["bar"] == back["bar"]).all()
+    with pytest.raises(ConfigError, match="the reset of Bare takes none"):
+        env.reset(options={"x": 1})
+
+
+def test_obs_struct_of_one_leaf_is_an_array() -> None:
+    class Box(Bare):
+        observation_space = spaces.Box(0, 1, (3,))
+
+    class Choices(Bare):
+        observation_space = spaces.MultiDiscrete([3, 4])
+
+    box, choices = GymnasiumPufferEnv(Box()), GymnasiumPufferEnv(Choices())
+    assert box.obs_struct is box.observations
+    choices.reset()
+    assert choices.obs_struct.tolist() == [choices.env.last.tolist()]
+
+
+def test_seed_is_for_the_next_reset() -> None:
+    env, twin = mock(), mock()
+    env.seed(5)
+    for seed, kept in ((None, 5), (None, None)):
+        rows, _ = env.reset(seed=seed)
+        assert same_bits(rows, twin.reset(seed=kept)[0])
+
+    class OldGym(Bare):
+        def seed(self, seed: int | None) -> None:
+            self.seeds = [*getattr(self, "seeds", []), seed]
+
+    old = GymnasiumPufferEnv(OldGym())
+    old.seed(7)
+    assert old.env.seeds == [7]
+    old.reset()
+    old.reset()
+    old.reset(seed=9)
+    assert old.env.seeds == [7, 7, 9]
+
+
+def test_another_env_may_be_put_in() -> None:
+    env = mock()
+    env.env = make_single("mixed", "dict")
+    twin = mock()
+    assert same_bits(env.reset(seed=3)[0], twin.reset(seed=3)[0]) and env.env.np_random_seed == 3

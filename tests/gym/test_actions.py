@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector.utils import iterate
+from gymnasium.vector.utils import batch_space, iterate
 
 from puffervec.emulation import ActionPlan
+from puffervec.errors import ActionError
 from puffervec.gym.actions import ActionWriter
 from tests.gym.envs import Spaced, counts
 from tests.gym.kinds import OURS, Kind, kind_fixture
@@ -90,17 +91,56 @@ def test_refused_actions_change_nothing(ours: Kind) -> None:
 
 
 def test_flat_batches_of_a_one_dimensional_box_are_reshaped() -> None:
-    writer = ActionWriter(ActionPlan.of(spaces.Box(-1, 1, (1,))), spaces.Box(-1, 1, (3, 1)), 3)
+    writer = writer_of(spaces.Box(-1, 1, (1,)), 3)
     assert writer.rows([0.1, 0.2, 0.3]).shape == (3, 1)
-    with pytest.raises(ValueError, match="2 actions for 3 envs"):
+    with pytest.raises(ValueError, match="actions: 2 for 3 envs"):
         writer.rows([0.1, 0.2])
 
 
-def test_nested_actions_are_counted() -> None:
-    space = spaces.Tuple([spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32)])
-    batched = spaces.Tuple([spaces.MultiDiscrete([3, 3]), spaces.Box(-1, 1, (2, 2), np.float32)])
-    writer = ActionWriter(ActionPlan.of(space), batched, 2)
-    rows = writer.rows((np.array([1, 2]), np.array([[0.5, 0], [0, 1]], np.float32)))
-    assert rows.shape == (2, *ActionPlan.of(space).row_shape)
-    with pytest.raises(ValueError):
-        writer.rows((np.array([1, 2, 0]), np.zeros((3, 2), np.float32)))
+def writer_of(space: Any, num_envs: int) -> ActionWriter:
+    """Return the writer of a vector env of these."""
+    return ActionWriter(ActionPlan.of(space), space, batch_space(space, num_envs), num_envs)
+
+
+TUPLE = spaces.Tuple([spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32)])
+DICT = spaces.Dict(a=spaces.Discrete(3), b=TUPLE)
+FLOATS = np.zeros((2, 2), np.float32)
+
+
+def test_parts_may_be_lists_and_tuples() -> None:
+    expected = writer_of(TUPLE, 2).rows((np.array([1, 2]), FLOATS + 1))
+    assert expected.shape == (2, *ActionPlan.of(TUPLE).row_shape)
+    assert np.array_equal(writer_of(TUPLE, 2).rows([[1, 2], [FLOATS[0] + 1, FLOATS[1] + 1]]), expected)
+
+
+@pytest.mark.parametrize(
+    ("space", "actions", "text"),
+    [
+        (TUPLE, (np.array([1, 2]), np.zeros((3, 2), np.float32)), r"actions\[1\]: 3 for 2 envs: give one per env"),
+        (TUPLE, (np.array([1, 2, 0]), np.zeros((3, 2), np.float32)), r"actions\[0\]: 3 for 2 envs"),
+        (TUPLE, [(0, FLOATS[0])], "actions: 1 for the 2 parts of Tuple"),
+        (TUPLE, {"a": 1, "b": 2}, "actions: 2 for the 2 parts of Tuple"),
+        (TUPLE, 5, "actions: 5 for the 2 parts of Tuple"),
+        (DICT, {"a": [1, 2], "b": ([0, 1], FLOATS[:1])}, r"actions\['b'\]\[1\]: 1 for 2 envs"),
+        (DICT, {"a": [1, 2]}, r"actions have no 'b': give a dict of \['a', 'b'\]"),
+        (DICT, [{"a": 1}, {"a": 2}], "actions have no 'a'"),
+    ],
+)
+def test_nested_actions_are_counted(space: Any, actions: Any, text: str) -> None:
+    with pytest.raises(ActionError, match=text):
+        writer_of(space, 2).rows(actions)
+
+
+@pytest.mark.parametrize("part", [1, np.array(1), None])
+def test_a_part_without_entries_is_refused(part: Any) -> None:
+    with pytest.raises(TypeError, match=r"Unable to iterate over actions\[0\]"):
+        writer_of(TUPLE, 2).rows((part, FLOATS))
+
+
+def test_wrong_counts_of_parts_change_nothing(ours: Kind) -> None:
+    envs = ours([lambda: Spaced(OBSERVATION, TUPLE)] * 2)
+    envs.reset()
+    with pytest.raises(ValueError, match=r"actions\[1\]: 3 for 2 envs"):
+        envs.step((np.array([0, 1]), np.zeros((3, 2), np.float32)))
+    envs.step((np.array([0, 1]), FLOATS))
+    assert [len(got) for got in envs.get_attr("actions")] == [1, 1]

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import puffervec.gym
+from puffervec.errors import ConfigError
 from puffervec.gym import arguments
 from tests.gym.envs import Count, counts, telling
 from tests.gym.kinds import DISABLED, OURS, Kind, kind_fixture
@@ -84,6 +86,42 @@ def test_numpy_integers_are_seeds_too() -> None:
         arguments.env_seeds("ab", 2)
 
 
+@pytest.mark.parametrize(
+    ("seed", "error", "text"),
+    [
+        ([1.5, 2.7], TypeError, r"seed\[0\] is 1.5"),
+        ([1, "2"], TypeError, r"seed\[1\] is '2'"),
+        (np.array([1.0, 2.0]), TypeError, r"seed\[0\] is .*1.0"),
+        (np.array(3), TypeError, "whole number"),
+        (b"ab", TypeError, "whole number"),
+        ({1: 2}, TypeError, "whole number"),
+        (2**70, ConfigError, r"seed is 1180591620717411303424: seeds of envs have 63 bits, use 0 to 2\*\*63 - 2"),
+        (2**63 - 1, ConfigError, "63 bits"),
+        (-1, ConfigError, "seed is -1.*63 bits"),
+        ([0, 2**63], ConfigError, r"seed\[1\] is 9223372036854775808: .*63 bits, use 0 to 2\*\*63 - 1"),
+        ([None, -3], ConfigError, r"seed\[1\] is -3"),
+    ],
+)
+def test_other_seeds_are_refused(seed: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        arguments.env_seeds(seed, 2)
+
+
+def test_the_largest_seeds() -> None:
+    assert arguments.env_seeds(2**63 - 2, 2) == [2**63 - 2, 2**63 - 1]
+    assert arguments.env_seeds([2**63 - 1, 0], 2) == [2**63 - 1, 0]
+
+
+@pytest.mark.parametrize("seed", [[1.5, 2.7, 3], 2**70])
+def test_seeds_are_refused_before_anything_is_reset(ours: Kind, seed: Any) -> None:
+    envs = ours(counts())
+    envs.reset(seed=1)
+    with pytest.raises((TypeError, ValueError)):
+        envs.reset(seed=seed)
+    assert envs.get_attr("resets") == (1, 1, 1)
+    assert drawn(envs, seed=2**63 - 3) == [draw(2**63 - 3), draw(2**63 - 2), draw(2**63 - 1)]
+
+
 def test_numpy_integers_seed_our_envs(ours: Kind) -> None:
     assert drawn(ours(counts()), seed=np.int64(7)) == [draw(7), draw(8), draw(9)]
 
@@ -136,6 +174,44 @@ def test_other_masks_are_refused(kind: Kind, mask: Any, error: type[Exception], 
     with pytest.raises(error, match=text):
         envs.reset(options={"reset_mask": mask})
     envs.reset()  # nothing was begun
+
+
+@pytest.mark.parametrize("options", [5, "text", ["reset_mask"]])
+def test_options_are_a_dict(ours: Kind, options: Any) -> None:
+    envs = ours(counts())
+    with pytest.raises(TypeError, match=r"options is .*: give a dict, or None"):
+        envs.reset(options=options)
+    envs.reset()
+
+
+def test_options_of_c_envs_are_checked_by_name() -> None:
+    arguments.check_options(None, ("task",), "probe")
+    arguments.check_options({"task": 1}, ("task",), "probe")
+    with pytest.raises(ConfigError, match="options have 'typo', which 'probe' does not know: use 'reset_mask' and 'task'"):
+        arguments.check_options({"task": 1, "typo": 2}, ("reset_mask", "task"), "probe")
+    with pytest.raises(ConfigError, match="options is 5: give a dict, or None"):
+        arguments.check_options(5, ("task",), "probe")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (Count, "env_fns is <class .*Count'>: give a list of functions"),
+        (Count(), "env_fns is <.*Count object.*: give a list of functions"),
+        ("CartPole-v1", "env_fns is 'CartPole-v1': give a list"),
+        (None, "env_fns is None"),
+        ([Count, Count()], r"env_fns\[1\] is <.*Count object.*: that is an env: give the function that makes it"),
+        ([5], r"env_fns\[0\] is 5: give a function"),
+    ],
+)
+@pytest.mark.parametrize("made", [puffervec.gym.SyncVectorEnv, puffervec.gym.AsyncVectorEnv])
+def test_env_fns_are_functions(made: Any, given: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        made(given)
+
+
+def test_env_fns_may_come_from_a_generator() -> None:
+    assert arguments.env_fns(Count for _ in range(2)) == [Count, Count]
 
 
 def test_the_callers_options_stay_as_they_are() -> None:

@@ -122,7 +122,7 @@ def test_too_few_actions_are_refused() -> None:
     made = Kind("sync")
     envs = made([Echo] * 2)
     envs.reset()
-    with pytest.raises(ValueError, match="1 actions for 2 envs"):
+    with pytest.raises(ValueError, match="actions: 1 for 2 envs"):
         envs.step(("one",))
     assert envs.step(("one", "two"))[0]["text"] == ("one", "two")
     made.close()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
-from puffervec.gym.infos import add_info, batch_infos
+from puffervec.gym.infos import batch_infos
 from puffervec.infos import Infos
 from tests.gym.envs import Count, telling
 from tests.gym.kinds import NEXT, OURS, SAME, Kind, kind_fixture
@@ -176,10 +176,58 @@ def test_columns_are_new_arrays_at_each_level() -> None:
     assert batch["a"]["_x"].tolist() == batch["a"]["_y"].tolist() == [True, False]
 
 
-def test_a_dict_where_others_have_a_number_becomes_an_object() -> None:
-    batch: dict[str, Any] = {}
-    add_info(batch, {"k": {"x": 1, "y": {"z": "t"}}}, 0, 3)
-    add_info(batch, {"k": 5}, 1, 3)
-    add_info(batch, {"k": {"x": 2}}, 2, 3)
-    assert batch["k"].tolist() == [{"x": 1, "y": {"z": "t"}}, 5, {"x": 2}]
-    assert batch["_k"].tolist() == [True, True, True]
+MIXED = {"x": 1, "y": {"n": 2.5, "z": "t"}}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+@pytest.mark.parametrize("other", [5, 0.5, True, "text", None, np.arange(3)], ids=str)
+def test_a_dict_where_others_have_something_else_is_an_object(ours: Kind, other: Any, order: tuple[int, ...]) -> None:
+    """Gymnasium fails for some orders, and mixes numbers of envs with keys for others."""
+    reported = [MIXED, other, {"x": 2}]
+    infos = first_step(ours, *[on_step({"k": reported[which]}) for which in order])
+    assert infos["k"].dtype == object and infos["_k"].tolist() == [True, True, True]
+    assert data_equivalence(list(infos["k"]), [reported[which] for which in order])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_dicts_and_numbers_further_down(ours: Kind, first: int) -> None:
+    reported = [{"deep": {"k": {"x": 1, "s": "t"}}, "n": 1}, {"deep": {"k": 7}, "n": 2}]
+    infos = first_step(ours, on_step(reported[first]), on_step(reported[1 - first]), nothing)
+    assert infos["deep"]["k"].tolist() == [each["deep"]["k"] for each in (reported[first], reported[1 - first])] + [None]
+    assert infos["deep"]["_k"].tolist() == infos["_deep"].tolist() == infos["_n"].tolist() == [True, True, False]
+
+
+def test_numbers_and_texts_of_one_dict_stay_together() -> None:
+    """They travel apart: the numbers of env 0 have come before the number of env 1 makes objects of both."""
+    present = np.array([[True, False], [False, True]])
+    numeric = {("k", "a", "n"): (np.array([4, 0]), present[0]), ("k",): (np.array([0, 9]), present[1])}
+    batch = batch_infos(Infos(numeric=numeric, others=[(0, {"k": {"a": {"s": "t"}, "b": "u"}})]), 2)
+    assert batch["k"].tolist() == [{"a": {"n": 4, "s": "t"}, "b": "u"}, 9]
+    assert batch["_k"].tolist() == [True, True]
+
+
+@pytest.mark.parametrize("value", [7, 0.5, "text", {"n": 3}, np.arange(2)], ids=str)
+def test_a_key_that_looks_like_a_mask_is_kept(ours: Kind, value: Any) -> None:
+    """Gymnasium writes the mask of k over it, or it over the mask."""
+    for told in ({"_k": value, "k": 2}, {"k": 2, "_k": value}):
+        infos = first_step(ours, on_step(told), nothing)
+        assert infos["k"].tolist() == [2, 0] and infos["__k"].tolist() == [True, False]
+        kept = infos["_k"]["n"] if isinstance(value, dict) else infos["_k"]
+        assert np.array_equal(kept[0], value["n"] if isinstance(value, dict) else value)
+
+
+def test_numbers_too_large_for_an_array_are_objects(ours: Kind) -> None:
+    infos = first_step(ours, on_step({"k": 2**70}), on_step({"k": 3}))
+    assert infos["k"].dtype == object and infos["k"].tolist() == [2**70, 3]
+
+
+def test_final_observations_of_an_env_are_objects(kind: Kind) -> None:
+    infos = first_step(kind, on_step({"final_obs": {"n": 1}}), nothing)
+    assert infos["final_obs"].tolist() == [{"n": 1}, None] and infos["_final_obs"].tolist() == [True, False]
+
+
+def test_what_the_env_holds_is_not_changed() -> None:
+    held = {"k": {"s": "t"}}
+    numeric = {("k", "n"): (np.array([1, 0]), np.array([True, False])), ("k",): (np.array([0, 2]), np.array([False, True]))}
+    batch = batch_infos(Infos(numeric=numeric, others=[(0, held)]), 2)
+    assert batch["k"].tolist() == [{"n": 1, "s": "t"}, 2] and held == {"k": {"s": "t"}}

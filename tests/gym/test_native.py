@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 import puffervec
-from puffervec.errors import ConfigError, WorkerError
+from puffervec.errors import ActionError, ConfigError, WorkerError
 from puffervec.gym import NativeVectorEnv
 from tests.gym.kinds import DISABLED, MODES, NEXT, SAME
 
@@ -145,6 +145,51 @@ def test_tasks(made: list[NativeVectorEnv]) -> None:
     assert np.array_equal(only, zero)
     with pytest.raises(ValueError, match="task"):
         envs.reset(options={"task": "first"})
+    with pytest.raises(ConfigError, match=r"options\['task'\] has 3 entries for 2 envs of 'tag_grid'"):
+        envs.reset(options={"task": [0, 1, 1]})
+
+
+def test_other_options_are_refused(made: list[NativeVectorEnv]) -> None:
+    envs = NativeVectorEnv(**PROBE)
+    made.append(envs)
+    envs.reset(seed=0)
+    before = run(envs, 2)[-1][0]
+    with pytest.raises(ConfigError, match="options have 'typo', which 'probe' does not know: use 'reset_mask' and 'task'"):
+        envs.reset(options={"typo": 1, "task": 0})
+    with pytest.raises(TypeError, match="options is 5"):
+        envs.reset(options=5)  # type: ignore[arg-type]
+    after, _ = envs.reset(options={"reset_mask": np.array([True, False])})
+    assert np.array_equal(after[1], before[1]) and not np.array_equal(after[0], before[0])
+
+
+def test_a_mask_of_all_envs_can_come_first(made: list[NativeVectorEnv]) -> None:
+    envs = NativeVectorEnv(**PROBE)
+    made.append(envs)
+    first, _ = envs.reset(seed=3, options={"reset_mask": np.array([True, True])})
+    assert np.array_equal(envs.reset(seed=3)[0], first)
+
+
+@pytest.mark.parametrize("seed", [[1.5, 2.7], 2**70, -1])
+def test_unusable_seeds_change_nothing(made: list[NativeVectorEnv], seed: Any) -> None:
+    envs = NativeVectorEnv(**PROBE)
+    made.append(envs)
+    envs.reset(seed=4)
+    with pytest.raises((TypeError, ConfigError), match="seed"):
+        envs.reset(seed=seed)
+    assert envs.np_random_seed == 4
+
+
+def test_settings_of_make(made: list[NativeVectorEnv]) -> None:
+    settings = {**PROBE, "backend": "multiprocessing", "num_workers": 2, "pin": False, "timeout_s": 3, "start_method": "fork"}
+    envs = NativeVectorEnv(**settings, strict=True)
+    made.append(envs)
+    assert len(envs.core.processes) == 2 and envs.core.settings.cores == (None, None)
+    assert (envs.core.settings.timeout_s, envs.core.settings.start_method) == (3.0, "fork")
+    envs.reset()
+    with pytest.raises(ActionError, match="out of range"):
+        envs.step([0, 99])
+    with pytest.raises(ConfigError, match="timeout_s is -1"):
+        NativeVectorEnv(**PROBE, timeout_s=-1)
 
 
 def test_a_mask_takes_in_all_agents_of_an_env(made: list[NativeVectorEnv]) -> None:

@@ -7,23 +7,31 @@ from __future__ import annotations
 from puffervec.emulation import (
     GymnasiumPufferEnv,
     PettingZooPufferEnv,
+    check_space,
     dtype_from_space,
     emulate,
     emulate_action_space,
     emulate_observation_space,
     flatten_space,
     get_dtype_bounds,
+    make_buffer,
+    make_object,
     nativize,
+    pad_agent_data,
 )
 
 __all__ = [
     "GymnasiumPufferEnv",
     "PettingZooPufferEnv",
+    "check_space",
     "dtype_from_space",
     "emulate",
     "emulate_action_space",
     "emulate_observation_space",
     "flatten_space",
     "get_dtype_bounds",
+    "make_buffer",
+    "make_object",
     "nativize",
+    "pad_agent_data",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 
 from puffervec.compat.pufferlib.utils import unroll_nested_dict
 from puffervec.compat.pufferlib.wrappers import PettingZooWrapper
+from puffervec.emulation.resets import reset_of
 from puffervec.errors import ConfigError
 
 __all__ = ["ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"]
@@ -48,11 +49,12 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Args: env: is not touched before its reset."""
         super().__init__(env)
         self._totals = _Totals()
+        self._reset = reset_of(env)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin new sums; the env's reset info passes through."""
         self._totals = _Totals()
-        return self.env.reset(seed=seed, options=options)
+        return self._reset(seed, options)  # type: ignore[no-any-return]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step and count."""
@@ -93,6 +95,7 @@ class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"ResizeObservation: downscale is {downscale}: use a divisor of height and width, {space.shape[:2]}"
             )
         self.downscale = downscale
+        self._reset = reset_of(env)
         self.observation_space = gymnasium.spaces.Box(self._small(space.low), self._small(space.high), dtype=space.dtype.type)
 
     def _small(self, image: Array) -> Array:
@@ -100,7 +103,7 @@ class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset; the image is a view on the env's."""
-        observation, info = self.env.reset(seed=seed, options=options)
+        observation, info = self._reset(seed, options)
         return self._small(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from puffervec.errors import ActionError, ConfigError
 
 __all__ = [
     "NativeDType",
+    "compilable_cast",
     "entropy",
     "entropy_probs",
     "flattened_tensor_size",
@@ -25,6 +27,7 @@ __all__ = [
     "nativize_observation",
     "nativize_tensor",
     "numpy_to_torch_dtype_dict",
+    "round_to",
     "sample_logits",
 ]
 
@@ -121,6 +124,33 @@ def _aligned(leaf: Tensor, ratio: int) -> bool:
 def nativize_observation(observation: Tensor, emulated: Any) -> Any:
     """Do `nativize_dtype` and `nativize_tensor` in one, for a single use."""
     return nativize_tensor(observation, nativize_dtype(emulated))
+
+
+def compilable_cast(u8: Tensor, dtype: torch.dtype) -> Tensor:
+    """See bytes as numbers: (..., n) uint8 to (..., n / itemsize) of `dtype`.
+
+    Unsigned integers are put together from their bytes by arithmetic, which torch.compile can follow everywhere; other types
+    are a view on `u8`.
+    """
+    size = dtype.itemsize
+    if dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64):
+        return u8.view(dtype)
+    # Torch has no shifts for unsigned types wider than a byte: the sum is signed, with the same bits.
+    wide = u8.reshape(*u8.shape[:-1], -1, size).to(torch.int64)
+    low_first = range(size) if sys.byteorder == "little" else reversed(range(size))
+    total = torch.zeros_like(wide[..., 0])
+    for place, byte in enumerate(low_first):
+        total = total | wide[..., byte] << 8 * place
+    return total.view(dtype) if size == 8 else total.to(dtype)
+
+
+def round_to(x: float, base: int) -> int:
+    """Return the least multiple of `base` that is not below `x`.
+
+    >>> round_to(9, 8)
+    16
+    """
+    return math.ceil(x / base) * base
 
 
 def flattened_tensor_size(native_dtype: NativeDType) -> int:

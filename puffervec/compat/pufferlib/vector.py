@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from puffervec.backends import Multiprocessing, Serial, Threading
+from puffervec import backends
+from puffervec.backends import Threading
 from puffervec.backends import make as core_make
 from puffervec.compat.pufferlib.autotune import autotune
-from puffervec.creators import creators
+from puffervec.creators import Creator, creators
 from puffervec.emulation import APIUsageError, GymnasiumPufferEnv, PettingZooPufferEnv
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.native import NativeEnv
 from puffervec.puffer_env import PufferEnv
+from puffervec.settings import VectorSettings, whole
 from puffervec.vector import VectorEnv
 
 __all__ = [
@@ -45,9 +47,82 @@ __all__ = [
 # Values of the attribute `flag` of vector envs that users write themselves: which call is expected next.
 RESET, STEP, SEND, RECV, CLOSE, MAIN, INFO = range(7)
 
+
+class _Backend(type):
+    """Lets a backend be called with PufferLib's arguments, and takes whatever `make` made with it for an instance."""
+
+    _core: type[VectorEnv]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a vector env; `puffervec.make` itself comes with (env, config, settings)."""
+        if len(args) == 3 and isinstance(args[2], VectorSettings):
+            return super().__call__(*args, **kwargs)
+        return cls._made_directly(*args, **kwargs)  # type: ignore[attr-defined]
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Whether `instance` is of the backend, whoever made it."""
+        return isinstance(instance, vars(cls)["_core"]) if "_core" in vars(cls) else super().__instancecheck__(instance)
+
+
+class Serial(backends.Serial, metaclass=_Backend):
+    """Steps all envs in this process. For `make(backend=...)` and `isinstance`, or called with PufferLib's arguments:
+
+    Serial(env_creators, env_args, env_kwargs, num_envs, buf=None, seed=0, **kwargs), one creator and arguments per env.
+    """
+
+    _core: ClassVar[type[VectorEnv]] = backends.Serial
+
+    @classmethod
+    def _made_directly(
+        cls,
+        env_creators: Any,
+        env_args: Any,
+        env_kwargs: Any,
+        num_envs: int,
+        buf: Any = None,
+        seed: int | None = 0,
+        **kwargs: Any,
+    ) -> Any:
+        if buf is not None:
+            raise ConfigError("Serial: buf: a vector env's rows are its own; use make(..., backend=Serial) and its recv")
+        kwargs.pop("batch_size", None)  # num_envs are those of the batch already
+        return make(env_creators, env_args, env_kwargs, cls, num_envs, seed, **kwargs)
+
+
+class Multiprocessing(backends.Multiprocessing, metaclass=_Backend):
+    """Steps envs in worker processes. For `make(backend=...)` and `isinstance`, or called with PufferLib's arguments:
+
+    Multiprocessing(env_creators, env_args, env_kwargs, num_envs, num_workers=None, batch_size=None, zero_copy=True,
+    sync_traj=True, overwork=False, seed=0, **kwargs), one creator and arguments per env.
+    """
+
+    _core: ClassVar[type[VectorEnv]] = backends.Multiprocessing
+
+    @classmethod
+    def _made_directly(
+        cls,
+        env_creators: Any,
+        env_args: Any,
+        env_kwargs: Any,
+        num_envs: int,
+        num_workers: Any = None,
+        batch_size: Any = None,
+        zero_copy: bool = True,
+        sync_traj: bool = True,
+        overwork: bool = False,
+        seed: int | None = 0,
+        **kwargs: Any,
+    ) -> Any:
+        return make(
+            env_creators, env_args, env_kwargs, cls, num_envs, seed, num_workers=num_workers, batch_size=batch_size,
+            zero_copy=zero_copy, sync_traj=sync_traj, overwork=overwork, **kwargs,
+        )  # fmt: skip
+
+
 _BACKENDS: dict[str, type] = {
     "pufferenv": PufferEnv, "serial": Serial, "multiprocessing": Multiprocessing, "threading": Threading,
 }  # fmt: skip
+_CORE: dict[type, type] = {Serial: backends.Serial, Multiprocessing: backends.Multiprocessing}
 _COMMON = ("env_creator_or_creators", "env_args", "env_kwargs", "backend", "num_envs", "seed")
 _KNOWN = tuple(p.name for p in inspect.signature(core_make).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
@@ -70,7 +145,7 @@ def make(
         backend: a class of this module, or its name in any case. PufferEnv (the default): the env itself, which is made in this
             process and holds all its agents; a C env's name runs in this process then.
         num_envs: number of envs, 1 for PufferEnv. seed: of the first reset, as in `puffervec.make`; a creator that names a
-            parameter `seed` gets its env's.
+            parameter `seed`, or takes any keywords, gets its env's.
         kwargs: num_workers (None and "auto": what suits the machine), batch_size in envs (None: all; "auto": half of them),
             zero_copy, overwork, sync_traj, and the other keywords of `puffervec.make`. PufferEnv ignores them. Serial ignores
             num_workers and has as many envs as the batch, so that a script sees the same shapes in every backend.
@@ -87,23 +162,30 @@ def make(
     if kind is PufferEnv and not isinstance(given, (str, NativeEnv)):
         return _make_native(given, env_args, env_kwargs, num_envs, seed)
     settings = _sizes(num_envs, kwargs)
-    if kind in (Serial, PufferEnv):
-        kind = Serial
+    if kind in (backends.Serial, PufferEnv):
+        kind = backends.Serial
         settings.pop("num_workers", None)
         batch = settings.pop("batch_size", None)
-        if batch is not None and batch != num_envs:
+        if batch is not None:
+            batch = whole("batch_size", batch, 1, whole("num_envs", num_envs, 1))
             given, env_args, env_kwargs = (_first(part, batch, num_envs) for part in (given, env_args, env_kwargs))
             num_envs = batch
-    return core_make(given, env_args, env_kwargs, kind, num_envs, seed, **settings)
+    return core_make(_told_all(given), env_args, env_kwargs, kind, num_envs, seed, **settings)
+
+
+def _told_all(given: Any) -> Any:
+    """Return creators that get `buf` and `seed` where they take any keywords, too: PufferLib always passes both."""
+    if isinstance(given, (list, tuple)):
+        return [_told_all(one) for one in given]
+    return Creator(given, always=True) if callable(given) else given
 
 
 def _backend(backend: Any) -> Any:
-    if isinstance(backend, str):
-        found = _BACKENDS.get(backend.lower())
-        if found is None:
-            raise ConfigError(f"backend is {backend!r}: use one of {', '.join(kind.__name__ for kind in _BACKENDS.values())}")
-        return found
-    return backend
+    """Return the class that `puffervec.make` knows, or PufferEnv."""
+    found = _BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
+    if not (isinstance(found, type) and issubclass(found, (VectorEnv, PufferEnv))):
+        raise ConfigError(f"backend is {backend!r}: use one of {', '.join(kind.__name__ for kind in _BACKENDS.values())}")
+    return _CORE.get(found, found)
 
 
 def _make_native(given: Any, env_args: Any, env_kwargs: Any, num_envs: int, seed: int | None) -> PufferEnv:

@@ -9,6 +9,8 @@ from typing import Any
 
 import gymnasium
 
+from puffervec.emulation.resets import reset_of
+
 __all__ = ["GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"]
 
 
@@ -24,10 +26,11 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self.metadata = dict(getattr(env, "metadata", None) or {})
         self.render_mode = getattr(env, "render_mode", None)
+        self._reset = reset_of(env)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset; the old interface knows no options."""
-        return (self.env.reset() if seed is None else self.env.reset(seed=seed)), {}
+        """Reset, after env.seed(seed) where the env has that; the old interface knows no options, so they are left out."""
+        return self._reset(seed, None), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step, with the end split into terminal and truncated."""
@@ -50,6 +53,7 @@ class PettingZooWrapper:
     def __init__(self, env: Any) -> None:
         """Args: env: a ParallelEnv, or another wrapper."""
         self.env = env
+        self._reset = reset_of(env)
 
     def __getattr__(self, name: str) -> Any:
         """Return the env's public attribute."""
@@ -64,9 +68,7 @@ class PettingZooWrapper:
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Return (observations, infos), each by agent."""
-        # An env that takes no options is not bothered with them unless there are some.
-        result = self.env.reset(seed=seed) if options is None else self.env.reset(seed=seed, options=options)
-        return result  # type: ignore[no-any-return]
+        return self._reset(seed, options)  # type: ignore[no-any-return]
 
     def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Return (observations, rewards, terminations, truncations, infos), each by agent."""
@@ -97,6 +99,6 @@ class PettingZooTruncatedWrapper(PettingZooWrapper):
     """Gives every agent that has a first observation an empty reset info, for envs whose reset returns none or odd ones."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        """Reset; the seed is passed on only where there is one."""
-        observations, _ = super().reset(seed, options) if seed is not None or options is not None else self.env.reset()
+        """Reset, and replace the infos."""
+        observations, _ = super().reset(seed, options)
         return observations, {agent: {} for agent in observations}

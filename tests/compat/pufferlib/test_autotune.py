@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import puffervec
 from puffervec.compat.pufferlib import vector
 from puffervec.compat.pufferlib.autotune import autotune, candidates
 from puffervec.errors import ConfigError
@@ -18,7 +19,7 @@ from tests.compat.pufferlib.envs import make_counter
 @pytest.mark.parametrize("batch_size", [1, 6, 8])
 def test_candidates_fit_each_other(batch_size: int, cores: int) -> None:
     found = candidates(batch_size, 64, cores)
-    assert found[0] == {"backend": vector.Serial, "num_envs": batch_size}
+    assert found[0] == {"backend": puffervec.Serial, "num_envs": batch_size}
     assert len(found) == len({str(settings) for settings in found})
     for settings in found[1:]:
         per_worker, remainder = divmod(settings["num_envs"], settings["num_workers"])

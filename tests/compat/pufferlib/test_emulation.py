@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 from puffervec.compat.pufferlib import emulation
+from puffervec.compat.pufferlib.exceptions import APIUsageError
 from tests.compat.pufferlib.envs import Counter, NestedCounter, TwoAgents
 
 SPACE = NestedCounter.observation_space
@@ -83,3 +85,39 @@ def test_emulate_writes_a_nested_value_into_an_array_of_one() -> None:
     emulation.emulate(struct, {"image": np.array([1, 2, 3], np.uint8), "inner": (5, np.array([0.5, 2], np.float32))})
     np.testing.assert_array_equal(struct["image"][0], [1, 2, 3])
     assert struct["inner"]["f0"] == 5
+
+
+def test_check_space_is_true_or_an_error() -> None:
+    assert emulation.check_space(2, spaces.Discrete(3)) is True
+    with pytest.raises(APIUsageError, match=r"5 is not in Discrete\(3\)"):
+        emulation.check_space(5, spaces.Discrete(3))
+
+
+def test_make_object_takes_an_instance_or_a_creator() -> None:
+    env = Counter(2)
+    assert emulation.make_object(object_instance=env) is env
+    made = emulation.make_object(object_creator=Counter, creator_args=[4])
+    assert (type(made), made.length) == (Counter, 4)
+    with pytest.raises(ValueError, match="exactly one"):
+        emulation.make_object(env, Counter)
+    with pytest.raises(ValueError, match="exactly one"):
+        emulation.make_object()
+    with pytest.raises(TypeError, match="give an instance"):
+        emulation.make_object(Counter)
+    with pytest.raises(TypeError, match="env_creator is 3"):
+        emulation.make_object(object_creator=3)  # type: ignore[arg-type]
+
+
+def test_make_buffer_shows_structured_rows_flat() -> None:
+    dtype = emulation.dtype_from_space(SPACE)
+    rows = np.zeros(2, dtype)
+    flat = emulation.make_buffer(np.uint8, dtype, rows, n=2)
+    rows["image"][1] = 7
+    assert flat.shape == (2, dtype.itemsize) and (flat[1] == 7).sum() == rows["image"][1].size and not flat[0].any()
+    assert emulation.make_buffer(np.uint8, dtype, rows[:1]).shape == (dtype.itemsize,)
+    with pytest.raises(APIUsageError, match="struct has 2 rows"):
+        emulation.make_buffer(np.uint8, dtype, rows)
+
+
+def test_pad_agent_data_has_an_entry_for_each_agent() -> None:
+    assert emulation.pad_agent_data({"b": 1, "x": 2}, ["a", "b"], True) == {"a": True, "b": 1}

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
@@ -110,3 +112,19 @@ def test_multiagentepisodestats_reports_each_agent_at_its_own_end() -> None:
     env.reset()
     env.step(both)
     assert env.step(both)[4]["b"]["episode_return"] == 30.0
+
+
+class Bare(gymnasium.Env):  # type: ignore[type-arg]
+    """Its reset takes nothing."""
+
+    observation_space, action_space = spaces.Box(0, 9, (2, 2), np.float32), spaces.Discrete(2)
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return np.ones((2, 2), np.float32), {"begun": True}
+
+
+def test_episodestats_and_resizeobservation_reset_envs_that_take_no_seed() -> None:
+    assert EpisodeStats(Bare()).reset(seed=3)[1] == {"begun": True}
+    assert ResizeObservation(Bare()).reset(seed=3)[0].shape == (1, 1)
+    with pytest.raises(ConfigError, match="takes none"):
+        EpisodeStats(Bare()).reset(options={"x": 1})

@@ -245,3 +245,14 @@ def test_sample_logits_carries_gradients() -> None:
 def test_sample_logits_refuses_another_count() -> None:
     with pytest.raises(ActionError, match=r"\(5, 2\) for 5 rows: give 1"):
         pytorch.sample_logits(heads(5, 4)[0], torch.zeros(5, 2))
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "uint64", "int32", "float32"])
+def test_compilable_cast_sees_bytes_as_numbers(name: str) -> None:
+    rows = np.random.default_rng(0).integers(0, 256, (2, 3, 16), np.uint8)
+    cast = pytorch.compilable_cast(torch.as_tensor(rows), getattr(torch, name))
+    np.testing.assert_array_equal(cast.numpy(), rows.view(name))
+
+
+def test_round_to_goes_up_to_a_multiple() -> None:
+    assert [pytorch.round_to(x, 4) for x in (0, 1, 4, 5)] == [0, 4, 4, 8]

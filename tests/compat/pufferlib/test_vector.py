@@ -117,7 +117,12 @@ def test_make_has_the_cores_arguments() -> None:
         ({"num_envs": 4, "num_workers": 3}, "num_workers"),
         ({"num_envs": 4, "num_workers": 2, "batch_size": 3}, "batch_size"),
         ({"num_envs": 6, "num_workers": 6, "batch_size": 4, "overwork": True}, "batch_size"),
-        ({"backend": "Ray"}, "backend is 'Ray': use one of"),
+        ({"backend": "Ray"}, "backend is 'Ray': use one of PufferEnv, Serial"),
+        ({"backend": None}, "backend is None: use one of PufferEnv, Serial"),
+        ({"backend": dict}, "backend is <class 'dict'>: use one of PufferEnv, Serial"),
+        ({"backend": "Serial", "num_envs": 2, "batch_size": 0}, "batch_size is 0: use 1 to 2"),
+        ({"backend": "Serial", "num_envs": 2, "batch_size": 3}, "batch_size is 3: use 1 to 2"),
+        ({"backend": "Serial", "num_envs": 0, "batch_size": 1}, "num_envs is 0"),
         ({"batch_size": "half"}, "batch_size is 'half'"),
         ({"env_kwargs": 3}, "env_kwargs"),
     ],
@@ -142,6 +147,87 @@ def test_make_batches_are_blocks_in_turn() -> None:
 def test_make_serial_has_the_envs_of_one_batch() -> None:
     with vector.make(make_counter, backend="Serial", num_envs=4, num_workers=2, batch_size=2) as vec:
         assert (vec.num_envs, vec.agents_per_batch) == (2, 2)
+
+
+def test_serial_and_multiprocessing_can_be_called() -> None:
+    """Their constructors' arguments, as code that does without `make` gives them."""
+    each = [make_counter] * 2, [[3]] * 2, [{}] * 2
+    for vec in (
+        vector.Serial(*each, 2, None, 5, num_workers=2, batch_size=1),
+        vector.Multiprocessing(*each, 2, 1),
+        vector.Multiprocessing(*each, num_envs=2, num_workers=2, batch_size=1, seed=5),
+    ):
+        with vec:
+            assert (vec.num_envs, vec.num_agents) == (2, 2)
+            vec.async_reset(0)
+            np.testing.assert_array_equal(vec.recv()[0][0], IMAGE)
+    with pytest.raises(APIUsageError, match="Serial: buf"):
+        vector.Serial(*each, 2, {})
+    with pytest.raises(APIUsageError, match="no argument 'typo'"):
+        vector.Multiprocessing(*each, 2, typo=1)
+
+
+def test_a_backend_knows_its_own() -> None:
+    class Own(vector.Serial):  # type: ignore[misc]
+        mine = True
+
+    with (
+        puffervec.make("tag_grid", backend="serial") as core,
+        vector.make("tag_grid", backend=puffervec.Serial) as given,
+        puffervec.make("tag_grid", backend=vector.Serial) as mixed,
+        vector.make("tag_grid", backend=Own) as own,
+    ):
+        assert all(isinstance(vec, vector.Serial) for vec in (core, given, mixed, own))
+        assert not any(isinstance(vec, vector.Multiprocessing) for vec in (core, given, mixed, own))
+        assert own.mine and not isinstance(core, Own)
+    assert issubclass(vector.Serial, puffervec.Serial)
+
+
+class Told(gymnasium.Env):  # type: ignore[type-arg]
+    """Keeps the keywords that its creator got."""
+
+    observation_space, action_space = spaces.Box(0, 9, (1,), np.float32), spaces.Discrete(2)
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.ones(1, np.float32), 1.0, False, False, {}
+
+
+def make_told(**kwargs: Any) -> Any:
+    return GymnasiumPufferEnv(env=pufferlib.EpisodeStats(Told(sorted(kwargs.items()))), buf=kwargs.get("buf"))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_creators_with_any_keywords_get_buf_and_seed(backend: str) -> None:
+    expected = tuple([("buf", None), ("seed", seed), ("x", 1)] for seed in (3, 4))
+    with vector.make(make_told, env_kwargs={"x": 1}, backend=backend, num_envs=2, seed=3) as vec:
+        assert vec.get_attr("told") == expected
+        assert vec.reset(1)[0].shape == (2, 1)  # and an env whose reset takes no seed
+    with vector.make([make_told] * 2, [[]] * 2, [{"x": 1}] * 2, backend=backend, num_envs=2, seed=3) as vec:
+        assert vec.get_attr("told") == expected
+    with puffervec.make(make_told, env_kwargs={"x": 1}, backend="serial", seed=3) as vec:
+        assert vec.get_attr("told") == ([("x", 1)],)  # nothing that is not named, in the plain one
+
+
+class NoClose(Native):
+    close = pufferlib.PufferEnv.close
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return super().reset()
+
+
+def test_a_pufferenv_needs_neither_close_nor_a_seed(capfd: pytest.CaptureFixture[str]) -> None:
+    with vector.make(NoClose, env_kwargs={"agents": 2}, backend="Serial", num_envs=2) as vec:
+        assert len(vec.reset(4)[0]) == 4
+    assert capfd.readouterr().err == ""
+    env = vector.make(NoClose, env_kwargs={"agents": 2})
+    assert env.agent_per_batch == env.agents_per_batch == 2
+    env.close()
 
 
 def test_make_num_workers_none_and_auto_suit_the_machine() -> None:
@@ -198,6 +284,13 @@ def test_every_batch_of_actions_is_checked_and_lists_are_taken() -> None:
         with pytest.raises(APIUsageError, match="action"):
             vec.step(np.array([0.5, 0.5]))
         vec.step([1, 1])
+
+
+def test_strict_refuses_actions_out_of_range() -> None:
+    with vector.make(make_counter, backend="Serial", num_envs=2, strict=True) as vec:
+        vec.reset(0)
+        with pytest.raises(APIUsageError, match="out of range"):
+            vec.step([0, 99])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

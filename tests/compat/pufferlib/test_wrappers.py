@@ -42,6 +42,24 @@ class OldGym:
         self.closed = True
 
 
+class Seeded(OldGym):
+    """As Gym was before 0.21: a method for the seed."""
+
+    def reset(self) -> np.ndarray:  # type: ignore[override]
+        return super().reset()
+
+    def seed(self, seed: int) -> None:
+        self.seeds.append(("seed", seed))
+
+
+def test_gymtogymnasium_seeds_by_the_method_where_reset_takes_none() -> None:
+    old = Seeded(limited=False)
+    env = GymToGymnasium(old)
+    env.reset(seed=4)
+    env.reset(options={"unknown": "there"})
+    assert old.seeds == [("seed", 4), {}, {}]
+
+
 @pytest.mark.parametrize(("limited", "ends"), [(False, (True, False)), (True, (False, True))])
 def test_gymtogymnasium_speaks_the_new_interface(limited: bool, ends: tuple[bool, bool]) -> None:
     old = OldGym(limited)
@@ -63,7 +81,7 @@ def test_pettingzoowrapper_passes_everything_on() -> None:
     inner = TwoAgents()
     env = PettingZooWrapper(inner)
     env.reset()
-    assert inner.last_reset == {"seed": None}
+    assert inner.last_reset == {}
     env.reset(seed=5, options={"map": 2})
     assert inner.last_reset == {"seed": 5, "options": {"map": 2}}
     assert env.agents == env.possible_agents == ["a", "b"]
@@ -75,6 +93,16 @@ def test_pettingzoowrapper_passes_everything_on() -> None:
     assert str(PettingZooWrapper(env)).startswith("PettingZooWrapper<PettingZooWrapper<")
     env.close()
     assert inner.closed
+
+
+class Bare(TwoAgents):
+    def reset(self) -> Any:  # type: ignore[override]
+        return super().reset()
+
+
+@pytest.mark.parametrize("kind", [PettingZooWrapper, PettingZooTruncatedWrapper])
+def test_pettingzoowrapper_resets_envs_that_take_no_seed(kind: type[PettingZooWrapper]) -> None:
+    assert set(kind(kind(Bare())).reset(seed=3)[0]) == {"a", "b"}
 
 
 def test_pettingzoowrapper_keeps_private_names_to_the_env() -> None:

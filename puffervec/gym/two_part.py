@@ -1,0 +1,291 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Calls in two parts (`step_async`, `step_wait`, ...) with the rules of Gymnasium's AsyncVectorEnv: who may call what when.
+
+    idle -- reset_async / step_async / call_async -->  pending  -- *_wait -->  idle
+                                                          `-- *_wait timed out -->  late  -- reset_async or close -->
+
+Runs in the learner. `AsyncVectorEnv` (Python envs) and `NativeVectorEnv` (C envs) are made of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gymnasium import logger
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from puffervec.errors import WorkerError, WorkerTimeout
+from puffervec.gym import arguments
+from puffervec.gym.background import Background
+from puffervec.gym.base import Seed, Step, raise_original
+from puffervec.vector import VectorEnv as CoreVectorEnv
+
+# What `close` grants a call that is still running, where it is given no timeout.
+PENDING_CLOSE_S = 10.0
+# Calls that would upset the vector env if they went to the sub-envs behind its back.
+RESERVED = ("reset", "step", "close")
+
+
+class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+    """A vector env over a puffervec backend whose calls can be begun and waited for. A subclass says how: see the end.
+
+    Attributes:
+        core: the puffervec vector env underneath.
+    """
+
+    core: CoreVectorEnv
+    _pending: str | None = None  # the call that was begun: "reset", "step" or "call"
+    _late = ""  # the call that timed out
+    _called: Background
+
+    # ---- what may be called when --------------------------------------------------------------------------------------
+
+    def _begin(self, name: str, verb: str) -> None:
+        """Raise unless the vector env is open and idle."""
+        self._require_open()
+        if self._pending is not None:
+            raise AlreadyPendingCallError(
+                f"Calling `{name}` while waiting for a pending call to `{self._pending}` to complete.", self._pending
+            )
+        if self._late and verb != "reset":
+            raise AlreadyPendingCallError(
+                f"Calling `{name}` after a call to `{self._late}` timed out: it may still be running in the workers, and its "
+                "results are lost. Call `reset`, which waits for it, or `close`.",
+                self._late,
+            )
+
+    def _end(self, verb: str) -> None:
+        """Raise unless a call of that kind is under way."""
+        self._require_open()
+        if self._pending != verb:
+            raise NoAsyncCallError(f"Calling `{verb}_wait` without any prior call to `{verb}_async`.", verb)
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError(f"Trying to operate on `{type(self).__name__}`, after a call to `close()`.")
+
+    def _wait(self, verb: str, timeout: float | None, receive: Callable[[float | None], Any]) -> Any:
+        """Run `receive` and turn its errors into those of Gymnasium."""
+        self._end(verb)
+        self._pending = None
+        try:
+            return receive(timeout)
+        except WorkerTimeout as error:
+            if timeout is None or timeout >= self.core.settings.timeout_s:  # the vector env's own limit: it cannot go on
+                raise_original(error)
+            self._late = verb
+            raise multiprocessing.TimeoutError(f"The call to `{verb}_wait` has timed out after {timeout} second(s).") from None
+        except WorkerError as error:
+            raise_original(error)
+
+    # ---- reset --------------------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset all envs, or those in `options["reset_mask"]`, and wait. See `reset_async` and `reset_wait`."""
+        self.reset_async(seed=seed, options=options)
+        return self.reset_wait()
+
+    def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns its results.
+
+        Args:
+            seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None: the envs go on drawing.
+            options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset; the others keep their state.
+        Raises:
+            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: seeds, options or mask that cannot be used.
+        """
+        self._require_open()
+        seeds = arguments.env_seeds(seed, self.core.num_envs)
+        self._begin("reset_async", "reset")
+        mask, rest = arguments.split_options(options, self.num_envs)
+        if self._late and mask is not None:
+            raise AlreadyPendingCallError(
+                f"A call to `{self._late}` timed out, so all envs have to be reset: call `reset` without a reset_mask.",
+                self._late,
+            )
+        try:
+            if self._late == "call":
+                self._called.finish()
+            self._send_reset(seeds, mask, rest)
+        except WorkerError as error:
+            raise_original(error)
+        self._pending, self._late = "reset", ""
+
+    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+        """Wait for the reset that was started and return (observations, infos).
+
+        Args:
+            timeout: seconds; None waits as long as the workers live and the vector env's own limit allows.
+        Raises:
+            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. What an env
+            raises is raised here, with a note (a C env: as WorkerError).
+        """
+        result: tuple[Any, dict[str, Any]] = self._wait("reset", timeout, self._recv_reset)
+        return result
+
+    # ---- step ---------------------------------------------------------------------------------------------------------
+
+    def step(self, actions: Any) -> Step:
+        """Step all envs and wait. See `step_async` and `step_wait`."""
+        self.step_async(actions)
+        return self.step_wait()
+
+    def step_async(self, actions: Any) -> None:
+        """Hand over the actions and let the workers step; `step_wait` returns the results.
+
+        Args:
+            actions: an element of `action_space`, or a list with one action per env. In a Tuple or Dict action space each part
+                has one entry per env (a list of tuples is the tuple of parts there); the parts may be lists.
+        Raises:
+            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: actions that cannot be used. DoneEnvError:
+            an env is done and autoreset is disabled.
+        """
+        self._begin("step_async", "step")
+        self._send_step(actions)
+        self._pending = "step"
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        """Wait for the step that was started.
+
+        Args:
+            timeout: seconds; None waits as long as the workers live and the vector env's own limit allows.
+        Returns:
+            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
+        Raises:
+            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. What an env
+            raises is raised here, with a note (a C env: as WorkerError).
+        """
+        result: Step = self._wait("step", timeout, self._recv_step)
+        return result
+
+    # ---- call, get_attr, set_attr -------------------------------------------------------------------------------------
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env (copies).
+
+        Raises:
+            ClosedEnvironmentError, AlreadyPendingCallError. ValueError: a name that has a call of its own here. ConfigError: C
+            envs have no methods. What an env raises is raised here, with a note.
+        """
+        self._begin_call(name)
+        try:
+            return self.core.call(name, *args, **kwargs)
+        except WorkerError as error:
+            raise_original(error)
+
+    def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
+        """Ask every sub-env for a method's result or an attribute; `call_wait` returns them.
+
+        Raises:
+            ClosedEnvironmentError, AlreadyPendingCallError. ValueError: a name that has a call of its own here.
+        """
+        self._begin_call(name)
+        self._called = Background(functools.partial(self.core.call, name, *args, **kwargs))
+        self._pending = "call"
+
+    def _begin_call(self, name: str) -> None:
+        self._begin("call_async", "call")
+        if name in RESERVED:
+            raise ValueError(f"Trying to call function `{name}` with `call`, use `{name}` directly instead.")
+
+    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
+        """Wait for the results of `call_async`, one per env.
+
+        Args:
+            timeout: seconds; None waits as long as the workers live and the vector env's own limit allows.
+        Raises:
+            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. What an env
+            raises is raised here, with a note. ConfigError: C envs have no methods.
+        """
+        result: tuple[Any, ...] = self._wait("call", timeout, lambda timeout_s: self._called.result(timeout_s))
+        return result
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of every sub-env, outermost wrapper first. Raises as `call`."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of every sub-env: a list or tuple has one value per env, anything else goes to all.
+
+        Raises:
+            ValueError: a list or tuple of another length. ClosedEnvironmentError, AlreadyPendingCallError. ConfigError: C envs
+            have no attributes.
+        """
+        self._require_open()
+        given = self._one_each(values)
+        self._begin("set_attr", "call")
+        try:
+            self.core.set_attr(name, given)
+        except WorkerError as error:
+            raise_original(error)
+
+    # ---- the end ------------------------------------------------------------------------------------------------------
+
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
+        """End the workers, which close their envs.
+
+        A call that is under way is waited for: `timeout` seconds, or 10 where that is None; then worker processes are killed.
+        Threads cannot be killed: the backend "threading" waits for its turn to end.
+
+        Args:
+            timeout: seconds. terminate: do not wait, kill worker processes at once.
+        """
+        if self._pending is not None:
+            logger.warn(f"Calling `close` while waiting for a pending call to `{self._pending}` to complete.")
+        if self._pending is not None and not terminate:
+            terminate = not self._finishes(PENDING_CLOSE_S if timeout is None else timeout)
+        if terminate or self._late:
+            self._kill()
+        self.core.close()
+        if self._pending == "call" or self._late == "call":
+            self._called.finish()
+
+    def _finishes(self, timeout_s: float) -> bool:
+        """Wait for the call that is under way and return whether it came to an end; how is no concern of `close`."""
+        try:
+            (self._called.result if self._pending == "call" else self.core.recv)(timeout_s)
+        except WorkerTimeout:
+            return False
+        except Exception:
+            return True
+        return True
+
+    def _kill(self) -> None:
+        """End worker processes, whatever they are doing."""
+        for process in getattr(self.core, "processes", []):
+            process.kill()  # SIGTERM does not get through to an env that hangs, nor to some that draw
+
+    def __del__(self) -> None:
+        """End the workers of a vector env that nobody closed."""
+        if "core" in self.__dict__ and not self.closed:
+            self.closed = True
+            self._kill()
+            self.core.close()
+
+    # ---- what a subclass does -----------------------------------------------------------------------------------------
+
+    def _send_reset(self, seeds: list[int | None], mask: Any, options: dict[str, Any] | None) -> None:
+        """Start the reset of all envs, or of the rows in `mask`, (num_envs,) bool; seeds: one per env of the core."""
+        raise NotImplementedError
+
+    def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
+        """Wait for the reset. Raises WorkerTimeout after timeout_s, and the reset goes on."""
+        raise NotImplementedError
+
+    def _send_step(self, actions: Any) -> None:
+        """Start the step."""
+        raise NotImplementedError
+
+    def _recv_step(self, timeout_s: float | None) -> Step:
+        """Wait for the step. Raises WorkerTimeout after timeout_s, and the step goes on."""
+        raise NotImplementedError
+
+    def _one_each(self, values: Any) -> list[Any]:
+        """Return one value per env of the core."""
+        raise NotImplementedError

@@ -1,0 +1,258 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Calls in two parts, their order, timeouts and the end, for C envs (puffervec/gym/two_part.py).
+
+test_asynchronous.py asks the same of Python envs, and of Gymnasium's own class.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError, ResetNeeded
+
+import puffervec
+from puffervec.errors import ConfigError, WorkerTimeout
+from puffervec.gym import AsyncVectorEnv, NativeVectorEnv
+from tests.gym.envs import Slow
+from tests.gym.kinds import DISABLED, NEXT, quick_start
+
+BACKENDS = ("serial", "threading", "multiprocessing")
+LAYOUTS = {"starting_location_x": [[0, 0, 0], [3, 4, 5]], "starting_location_y": [[0, 0, 0], [6, 7, 8]]}
+TAG = {"env": "tag_grid", "num_taggers": 2, "episode_length": 4, "flatten_agents": True, **LAYOUTS}
+Make = Callable[..., NativeVectorEnv]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make two probes that are closed at the end; other settings on request."""
+    made: list[NativeVectorEnv] = []
+
+    def make(**settings: Any) -> NativeVectorEnv:
+        settings = {"env": "probe", "num_envs": 2, "backend": "serial", **settings}
+        if settings["backend"] == "multiprocessing":
+            settings = {"start_method": quick_start(), "num_workers": 1, **settings}
+        made.append(NativeVectorEnv(**settings))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close(terminate=True)
+
+
+def failing(fault: str, step: int, **settings: Any) -> dict[str, Any]:
+    """Settings of probes of which one fails in this way at this step, in a worker process."""
+    number = puffervec.envs.probe.FAULTS.index(fault)
+    return {"backend": "multiprocessing", "fault": number, "fault_env": 1, "fault_step": step, "episode_length": 9, **settings}
+
+
+BEGIN: dict[str, Callable[[NativeVectorEnv], None]] = {
+    "reset": lambda envs: envs.reset_async(),
+    "step": lambda envs: envs.step_async([0, 0]),
+    "call": lambda envs: envs.call_async("length"),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("mode", [NEXT, DISABLED])
+def test_two_parts_are_the_same_as_one(make: Make, backend: str, mode: Any) -> None:
+    whole, parted = (make(env="cartpole", backend=backend, autoreset_mode=mode) for _ in range(2))
+    expected, _ = whole.reset(seed=[7, 3])
+    parted.reset_async(seed=[7, 3])
+    assert np.array_equal(parted.reset_wait(timeout=60)[0], expected)
+    for step in range(6):
+        actions = [step % 2, 0]
+        parted.step_async(actions)
+        for ours, theirs in zip(parted.step_wait(timeout=60), whole.step(actions), strict=True):
+            assert np.array_equal(ours, theirs)
+    parted.reset_async(options={"reset_mask": np.array([True, False])})
+    assert np.array_equal(parted.reset_wait()[0], whole.reset(options={"reset_mask": np.array([True, False])})[0])
+
+
+@pytest.mark.parametrize("pending", BEGIN)
+@pytest.mark.parametrize("begun", BEGIN)
+def test_one_call_at_a_time(make: Make, pending: str, begun: str) -> None:
+    envs = make()
+    envs.reset()
+    BEGIN[pending](envs)
+    text = f"Calling `{begun}_async` while waiting for a pending call to `{pending}` to complete"
+    with pytest.raises(AlreadyPendingCallError, match=text) as caught:
+        BEGIN[begun](envs)
+    assert caught.value.name == pending
+    for use in (lambda: envs.get_attr("length"), lambda: envs.set_attr("length", 4), lambda: envs.step([0, 0]), envs.reset):
+        with pytest.raises(AlreadyPendingCallError, match=f"pending call to `{pending}`"):
+            use()
+    for other in set(BEGIN) - {pending}:
+        with pytest.raises(NoAsyncCallError, match=f"Calling `{other}_wait` without any prior call to `{other}_async`."):
+            getattr(envs, f"{other}_wait")()
+    if pending == "call":
+        with pytest.raises(ConfigError, match="C env"):
+            envs.call_wait()
+    else:
+        getattr(envs, f"{pending}_wait")()
+    envs.step([0, 0])
+
+
+@pytest.mark.parametrize("verb", BEGIN)
+def test_nothing_to_wait_for(make: Make, verb: str) -> None:
+    envs = make()
+    envs.reset()
+    with pytest.raises(NoAsyncCallError, match=f"Calling `{verb}_wait` without") as caught:
+        getattr(envs, f"{verb}_wait")()
+    assert caught.value.name == verb
+
+
+def test_what_is_refused_is_not_pending(make: Make) -> None:
+    envs = make(autoreset_mode=DISABLED, episode_length=1)
+    with pytest.raises(ResetNeeded):
+        envs.step_async([0, 0])
+    for seed, options in (([1], None), (None, {"typo": 1}), (None, {"task": "one"}), (None, {"reset_mask": np.zeros(2, bool)})):
+        with pytest.raises(ValueError):
+            envs.reset_async(seed, options)
+    envs.reset()
+    for actions, error in (([0], ValueError), (0, TypeError)):
+        with pytest.raises(error):
+            envs.step_async(actions)
+    envs.step([0, 0])
+    with pytest.raises(AssertionError, match="is done"):
+        envs.step_async([0, 0])
+    envs.reset()
+
+
+def test_c_envs_have_no_attributes(make: Make) -> None:
+    envs = make(env="tag_grid", num_taggers=2, flatten_agents=True)
+    for name, use in (
+        ("call", lambda: envs.call("speed", 1)), ("get", lambda: envs.get_attr("speed")),
+        ("set", lambda: envs.set_attr("speed", 1)), ("set", lambda: envs.set_attr("speed", [1, 2, 3])),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"{name} 'speed': tag_grid is a C env"):
+            use()
+    with pytest.raises(ValueError, match="Trying to call function `reset` with `call`, use `reset` directly instead."):
+        envs.call("reset")
+    envs.reset()
+
+
+# ---- timeouts ------------------------------------------------------------------------------------------------------------
+
+
+def too_late(envs: NativeVectorEnv, verb: str, **arguments: Any) -> None:
+    """Begin a call that times out, since its worker stands still until then."""
+    worker = psutil.Process(envs.core.processes[0].pid)
+    worker.suspend()
+    getattr(envs, f"{verb}_async")(**arguments)
+    with pytest.raises(multiprocessing.TimeoutError, match=rf"`{verb}_wait` has timed out after 0.001 second\(s\)"):
+        getattr(envs, f"{verb}_wait")(timeout=0.001)
+    worker.resume()
+
+
+@pytest.mark.parametrize("late", ["step", "reset"])
+def test_after_a_timeout_only_reset_and_close_are_allowed(make: Make, late: str) -> None:
+    envs = make(backend="multiprocessing", episode_length=9)
+    envs.reset(seed=1)
+    too_late(envs, late, **({"actions": [0, 0]} if late == "step" else {"seed": 2}))
+    for use in (lambda: envs.step([0, 0]), lambda: envs.get_attr("a"), lambda: envs.set_attr("a", 4), lambda: envs.call("a")):
+        with pytest.raises(AlreadyPendingCallError, match=f"`{late}` timed out.*Call `reset`, which waits for it, or `close`"):
+            use()
+    with pytest.raises(AlreadyPendingCallError, match="all envs.*without a reset_mask"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    expected, _ = make(episode_length=9).reset(seed=5)
+    assert np.array_equal(envs.reset(seed=5)[0], expected)
+    assert np.array_equal(envs.step([1, 2])[0], make_and_step(make, [1, 2]))
+
+
+def make_and_step(make: Make, actions: list[int]) -> Any:
+    """Return what the first step after a reset with seed 5 shows."""
+    envs = make(episode_length=9)
+    envs.reset(seed=5)
+    return envs.step(actions)[0]
+
+
+def test_the_task_of_a_reset_that_timed_out_is_forgotten(make: Make) -> None:
+    envs, other = make(**TAG, backend="multiprocessing"), make(**TAG)
+    zero, one = (other.reset(seed=0, options={"task": task})[0] for task in (0, 1))
+    assert not np.array_equal(zero, one)
+    drawn = {seed: other.reset(seed=seed)[0] for seed in range(12)}
+    seed = next(seed for seed, start in drawn.items() if not np.array_equal(start, one))
+    too_late(envs, "reset", seed=0, options={"task": 1})
+    assert np.array_equal(envs.reset(seed=seed)[0], drawn[seed]), "the envs draw again"
+
+
+def test_a_hung_env_ends_at_the_vector_envs_own_limit(make: Make) -> None:
+    envs = make(**failing("hang", 1, timeout_s=0.1))
+    envs.reset()
+    for wait in (lambda: envs.step([0, 0]), lambda: envs.step([0, 0])):
+        with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
+            wait()
+    pids = [process.pid for process in envs.core.processes]
+    envs.close()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_a_longer_timeout_than_the_own_limit(make: Make) -> None:
+    envs = make(**failing("hang", 1, timeout_s=0.1))
+    envs.reset()
+    envs.step_async([0, 0])
+    with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
+        envs.step_wait(timeout=50)
+
+
+def test_python_envs_can_have_a_limit_too() -> None:
+    envs = AsyncVectorEnv([lambda: Slow(step_s=100.0)], timeout_s=0.1, context=quick_start(), num_workers=1)
+    envs.reset()
+    with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
+        envs.step([0])
+    envs.close()
+
+
+# ---- the end -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_everything_fails_after_close(make: Make, backend: str) -> None:
+    envs = make(backend=backend)
+    envs.reset()
+    envs.close()
+    for use in (
+        *BEGIN.values(), lambda e: e.reset(), lambda e: e.step([0, 0]), lambda e: e.get_attr("a"), lambda e: e.call("a"),
+        lambda e: e.set_attr("a", 1), lambda e: e.reset_wait(), lambda e: e.step_wait(), lambda e: e.call_wait(),
+    ):  # fmt: skip
+        with pytest.raises(ClosedEnvironmentError, match=r"operate on `NativeVectorEnv`, after a call to `close\(\)`."):
+            use(envs)
+    envs.close()
+    envs.close(terminate=True)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("verb", BEGIN)
+def test_close_warns_of_a_pending_call(make: Make, verb: str, backend: str) -> None:
+    envs = make(backend=backend)
+    envs.reset()
+    pids = [process.pid for process in getattr(envs.core, "processes", [])]
+    BEGIN[verb](envs)
+    with pytest.warns(UserWarning, match=f"Calling `close` while waiting for a pending call to `{verb}` to complete."):
+        envs.close()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("how", [{"timeout": 0.05}, {"terminate": True}])
+def test_close_does_not_wait_for_ever(make: Make, how: dict[str, Any]) -> None:
+    envs = make(**failing("hang", 1))
+    envs.reset()
+    pids = [process.pid for process in envs.core.processes]
+    envs.step_async([0, 0])
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close(**how)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_workers_end_when_nobody_closes() -> None:
+    envs = NativeVectorEnv("probe", 2, num_workers=1, start_method=quick_start())
+    pids = [process.pid for process in envs.core.processes]
+    assert pids and all(psutil.pid_exists(pid) for pid in pids)
+    del envs
+    assert not any(psutil.pid_exists(pid) for pid in pids)
