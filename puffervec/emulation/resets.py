@@ -76,8 +76,8 @@ def _first_by_position(reset: Callable[..., Any]) -> inspect.Parameter | None:
     return next((p for p in parameters if p.kind in _BY_POSITION), None)
 
 
-# Partial functions of these can be copied and pickled together with their env, which closures could not. They look `reset` up at
-# each call, since it may be replaced.
+# Partial functions of these can be copied and pickled together with their env, which closures could not. They look `reset` up
+# at each call, since it may be replaced.
 
 
 def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:

@@ -100,7 +100,7 @@ def test_flags_say_that_infos_stand_in_the_slab() -> None:
 
 def test_a_call_to_a_c_env_is_refused(vec: VectorEnv) -> None:
     assert serve(vec, lib.PV_CALL) == lib.PV_TURN_FAILED
-    slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+    slot = ffi.cast("pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec._buffer), vec._slab.errors_offset))
     assert b"answers no calls" in ffi.string(slot.text)
 
 
@@ -151,7 +151,7 @@ def test_an_error_in_step_is_told_with_worker_env_and_text() -> None:
         vec.send([0] * 4)
         with pytest.raises(WorkerError, match="^worker 1, env 3: the probe was told to fail at step 2$"):
             vec.recv()
-        slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+        slot = ffi.cast("pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec._buffer), vec._slab.errors_offset))
         assert (slot[0].code, slot[1].code, slot[1].env) == (0, lib.PV_ERROR_ENV, 3)
         assert slot[1].turn == lib.pv_command_line(vec._slab, 1, 0).turn
         for call in (lambda: vec.async_reset(0), lambda: vec.peek(0), vec.save):
@@ -168,7 +168,7 @@ def test_an_env_type_built_against_other_headers_is_refused() -> None:
             for name, value in change.items():
                 setattr(wrong, name, value)
             assert lib.pv_worker_open(worker, vec._slab, 0, wrong, ffi.NULL, 0) == lib.PV_ERROR_ABI
-            slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+            slot = ffi.cast("pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec._buffer), vec._slab.errors_offset))
             assert b"other puffervec headers" in ffi.string(slot.text)
             lib.pv_worker_close(worker)
             lib.pv_worker_close(worker)  # twice is no harm
@@ -188,7 +188,7 @@ def test_a_transfer_of_another_workers_env_is_refused(vec: VectorEnv) -> None:
         lib.pv_turn_send_one(vec._slab, 0, 0, semaphore, 3, 1, vec._waiter)
         lib.pv_worker_serve(vec._opened, 0)
         assert lib.pv_turn_recv_one(vec._slab, 0, 0, vec._waiter, 10**6, 0) == lib.PV_TURN_FAILED
-        slot = ffi.cast("pv_error_slot*", ffi.addressof(vec._slab_bytes(), vec._slab.errors_offset))
+        slot = ffi.cast("pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec._buffer), vec._slab.errors_offset))
         assert slot.code == lib.PV_ERROR_STATE
         assert b"an env that this worker does not have" in ffi.string(slot.text)
 
