@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +17,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator, creators
 from puffervec.errors import ConfigError, WorkerTimeout
 from puffervec.native import NativeEnv, env_type
-from puffervec.processes import WorkerProcesses
+from puffervec.processes import AUTO, WorkerProcesses
 from puffervec.settings import VectorSettings, check_settings
 from puffervec.vector import VectorEnv
 from puffervec.worker_main import SharedFile, WorkerTask
@@ -134,7 +136,8 @@ class Multiprocessing(VectorEnv):
         homes = [lib.pv_worker_home(self._slab, index) for index in range(self.num_workers)]
         for index, home in enumerate(homes):  # answered when the worker is ready
             lib.pv_turn_send_one(self._slab, index, home, lib.PV_IDLE, 0, 0, self._waiter)
-        self._processes = WorkerProcesses(tasks, self.settings.start_method)
+        preload = () if isinstance(self.env, NativeEnv) else self.env.preload
+        self._processes = WorkerProcesses(tasks, self.settings.start_method, preload)
         self._reaper = weakref.finalize(self, self._processes.kill)
         try:
             for index, home in enumerate(homes):
@@ -152,7 +155,8 @@ class Multiprocessing(VectorEnv):
             from puffervec.python_env import dump_source
 
             self._source = dump_source(self.env.source)
-        return {"python": self._source, "mailbox": self._mailboxes[index]}
+        surroundings = {"environ": dict(os.environ), "folder": os.getcwd()}
+        return {"python": self._source, "mailbox": self._mailboxes[index], **surroundings}
 
     @property
     def processes(self) -> list[Any]:
@@ -212,7 +216,7 @@ def make(
     strict: bool = False,
     copy: bool = False,
     timeout_s: float = 60.0,
-    start_method: str = "spawn",
+    start_method: str = "auto",
     **unknown: Any,
 ) -> VectorEnv:
     """Make a vector env. The first arguments and their order are those of `pufferlib.vector.make`.
@@ -241,7 +245,8 @@ def make(
             as they are (Python envs).
         copy: return copies from `recv` instead of views on shared memory.
         timeout_s: longest wait for a worker.
-        start_method: "spawn", "forkserver" or "fork". With any of them scripts need no `if __name__ == "__main__"`.
+        start_method: "spawn", "forkserver" or "fork"; "auto" is forkserver for Python envs and spawn for C envs. With any of
+            them scripts need no `if __name__ == "__main__"`.
     Returns:
         a VectorEnv, to be closed by `close` or a with statement.
     Raises:
@@ -258,6 +263,8 @@ def make(
         strict=strict, copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=not kind.has_workers,
     )  # fmt: skip
     native_env = _native_env(env_creator_or_creators)
+    if settings.start_method == AUTO:
+        settings = dataclasses.replace(settings, start_method="forkserver" if native_env is None else "spawn")
     if native_env is not None:
         if env_args:
             raise ConfigError(

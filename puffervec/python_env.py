@@ -96,6 +96,21 @@ class PythonEnv:
             raise
         self.name = _name(self.driver)
 
+    @property
+    def preload(self) -> list[str]:
+        """Modules that a fork server may import for its workers: ours, and those of Gymnasium that the env is made of.
+
+        Not the user's own: they may start threads or open devices, which do not survive a fork.
+        """
+        found = {"puffervec.python_block"}
+        env = unwrapped(self.driver)
+        while env is not None:
+            module = type(env).__module__
+            if module.startswith("gymnasium.") and not module.startswith("gymnasium.envs.mujoco"):
+                found.add(module)
+            env = getattr(env, "__dict__", {}).get("env")
+        return sorted(found)
+
     def configure(self, settings: Any) -> None:
         """Take no settings: creators have theirs."""
         if settings:

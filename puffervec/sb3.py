@@ -52,7 +52,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         env_kwargs: settings of a C env.
         backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C envs.
         num_workers: processes or threads; each steps several envs. "auto": as many as usable cores.
-        start_method: of processes: "spawn", "forkserver" or "fork". Scripts need no main guard with any of them.
+        start_method: of processes, as in `puffervec.make`. Scripts need no main guard with any of them.
         timeout_s: longest wait for a worker.
 
     Attributes:
@@ -78,7 +78,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         env_kwargs: Mapping[str, Any] | None = None,
         backend: str | type[VectorEnv] = "multiprocessing",
         num_workers: int | str = "auto",
-        start_method: str = "spawn",
+        start_method: str = "auto",
         timeout_s: float = 60.0,
     ) -> None:
         creators, copies = _creators(env_fns, num_envs, env_kwargs)

@@ -13,7 +13,7 @@ import numpy as np
 from puffervec._ffi import lib
 from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError
-from puffervec.processes import START_METHODS
+from puffervec.processes import AUTO, START_METHODS
 from puffervec.slab import SPLITS
 from puffervec.spec import AUTORESET_MODES
 
@@ -147,7 +147,7 @@ def _batches(envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_tra
 def check_settings(
     *, num_envs: Any, num_workers: Any = "auto", num_buffers: Any = 1, split: Any = "workers", batch_size: Any = None,
     zero_copy: bool = True, sync_traj: bool = True, overwork: bool = False, autoreset_mode: str = "next_step", seed: Any = None,
-    pin: Any = "auto", strict: bool = False, copy: bool = False, timeout_s: Any = 60.0, start_method: str = "spawn",
+    pin: Any = "auto", strict: bool = False, copy: bool = False, timeout_s: Any = 60.0, start_method: str = AUTO,
     in_process: bool = False,
 ) -> VectorSettings:  # fmt: skip
     """Return checked settings; every refusal is a ConfigError that names the value and what is allowed."""
@@ -175,8 +175,8 @@ def check_settings(
         raise ConfigError(f"num_envs is {envs}: {buffers} buffers need a multiple of {buffers}, equally many envs each")
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float, np.integer, np.floating)) or not timeout_s > 0:
         raise ConfigError(f"timeout_s is {timeout_s!r}: give seconds greater than 0")
-    if start_method not in START_METHODS:
-        raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join(START_METHODS)}")
+    if start_method not in (AUTO, *START_METHODS):
+        raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join((AUTO, *START_METHODS))}")
     if seed is not None:
         check_seed(seed, envs)
     workers = _workers(num_workers, envs, buffers, split, in_process)

@@ -11,11 +11,12 @@ import multiprocessing
 import os
 import signal
 import traceback
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from multiprocessing import reduction
 from typing import Any
 
-_MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 class SharedFile:
@@ -40,8 +41,8 @@ class WorkerTask:
     """All that a worker is told.
 
     memory: the slab (puffervec.shared_memory.SharedMemory). library: where a C env type of another package is. core: the core
-        to
-    run on, or None. python: the pickled PythonSource of Python envs, and mailbox: its mailbox (puffervec.mailbox.Mailbox).
+    to run on, or None. Of Python envs: python, the pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ and
+    folder, the learner's environment variables and current folder.
     """
 
     memory: Any
@@ -52,6 +53,8 @@ class WorkerTask:
     library: str | None = None
     python: bytes | None = None
     mailbox: Any = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    folder: str = "."
 
 
 def _protect() -> None:
@@ -77,7 +80,10 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
         from puffervec.env_types import find
 
         return find(task.env_name, task.library)
-    os.environ.update(dict.fromkeys(_MATH_THREADS, "1"))  # before NumPy is loaded
+    os.environ.clear()  # a fork server has those of its own start
+    os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
+    with contextlib.suppress(OSError):
+        os.chdir(task.folder)
     from puffervec import mailbox, python_block
 
     source = mailbox.loads(task.python)

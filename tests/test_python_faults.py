@@ -360,3 +360,30 @@ def test_many_python_vec_envs_leave_the_process_as_it_was() -> None:
         del vec
         counts.append(len(os.listdir("/proc/self/fd")))
     assert max(counts[3:]) == min(counts[3:])
+
+
+class Told(Counting):
+    """Tells about its process."""
+
+    def told_of(self, variable: str) -> tuple[str | None, str, str | None]:
+        return os.environ.get(variable), os.getcwd(), os.environ.get("OMP_NUM_THREADS")
+
+
+@pytest.mark.parametrize("start_method", ["forkserver", "spawn"])
+def test_workers_have_the_environment_and_the_folder_of_now(
+    start_method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fork server that runs already has older ones."""
+    make(("none", "none"), start_method="forkserver").close()
+    monkeypatch.setenv("PUFFERVEC_TOLD", "of now")
+    monkeypatch.chdir(tmp_path)
+    with puffervec.make(Told, num_envs=2, num_workers=2, start_method=start_method) as vec:
+        assert vec.call("told_of", "PUFFERVEC_TOLD") == (("of now", str(tmp_path), "1"),) * 2
+
+
+def test_python_envs_are_forked_from_a_server_and_c_envs_spawned() -> None:
+    with puffervec.make("CartPole-v1", num_workers=1) as vec:
+        assert vec.settings.start_method == "forkserver"
+        assert "gymnasium.envs.classic_control.cartpole" in vec.env.preload and "puffervec.python_block" in vec.env.preload
+    with puffervec.make("probe", num_workers=1) as vec:
+        assert vec.settings.start_method == "spawn"

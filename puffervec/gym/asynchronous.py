@@ -60,7 +60,7 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
             shared_memory: observations go through shared memory in any case; False lets those without a fixed size (Graph,
                 Sequence, OneOf, own kinds of spaces) be pickled instead.
             copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
-            context: how processes are started: "spawn", "forkserver" or "fork". None: "spawn".
+            context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
             daemon: accepted; workers always are daemonic: they end with this process and cannot use multiprocessing themselves.
             worker: None. A function that talks over pipes cannot be used here.
             observation_mode: "same": equal observation spaces; "different": spaces of one shape and dtype with other bounds; or
@@ -83,7 +83,7 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
             )
         self._probe()
         workers = _workers(num_workers, self.max_concurrency, self.num_envs)
-        self._open(self._make_core(context or "spawn", workers, timeout_s))
+        self._open(self._make_core(context or "auto", workers, timeout_s))
         try:
             self._check_spaces()
         except BaseException:
