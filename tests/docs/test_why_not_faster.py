@@ -44,13 +44,13 @@ def test_the_text_says_what_the_figures_say() -> None:
     per_step = figures(shown, r"([\d.]+) ns per step")
     assert per_step == sorted(per_step, reverse=True)
     serial, one, two = figures(shown, r"([\d.]+) us per turn of 16 envs")
-    assert serial < one < two
+    assert max(serial, one) < two
     one, two, four, eight = figures(shown, r"workers \d: +(\d+) us")
-    assert two < one < four < eight
+    assert two < 0.8 * one and two < eight and four < one
     quiet, crowded = figures(shown, r"torch threads \d: +(\d+) us")
     assert crowded > 3 * quiet
     nothing, number, ten, array = figures(shown, r"(?:nothing|number|numbers|array) *: +(\d+) us")
-    assert nothing < number < array < ten
+    assert nothing < number < array and 0.5 * array < ten < 2 * array
     views, copies = figures(shown, r"(\d+) us per turn of 64 frames")
     assert views < copies
     (next_step, some), (same_step, every) = re.findall(r"_step: +([\d.]+) us per turn, +([\d.]+) %", "\n".join(shown))
