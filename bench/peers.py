@@ -50,7 +50,7 @@ class Row:
     scenario: str
     label: str
     kind: str
-    library: str
+    rival: str
     num_envs: int
     settings: Mapping[str, Any]
     env_steps_per_s: Figure | None = None
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def ours(self) -> bool:
-        return self.library == scenarios.OURS
+        return self.rival == scenarios.OURS
 
     @property
     def speed(self) -> float:
@@ -117,7 +117,7 @@ class Sampler:
         return None
 
     def _run(self, job: Job) -> dict[str, Any]:
-        other = self._options.pufferlib_python if job.library == "pufferlib_vec" else None
+        other = self._options.pufferlib_python if job.rival == "pufferlib_vec" else None
         command = [other or sys.executable, *sample.arguments_of(job)]
         folder = Path(self._folder.name)
         # Files, not pipes: a worker that outlives its sample would keep a pipe open.
@@ -181,7 +181,7 @@ def _against(row: Row, peer: Sequence[float]) -> Row:
 
 def _row(scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] | None], skipped: str) -> Row:
     job = variant.job
-    row = Row(scenario.name, variant.label, variant.kind, job.library, job.num_envs, job.settings, skipped=skipped)
+    row = Row(scenario.name, variant.label, variant.kind, job.rival, job.num_envs, job.settings, skipped=skipped)
     kept = [result for result in results if result is not None]
     if skipped:
         return row
@@ -235,7 +235,7 @@ def targets(rows: Sequence[Row]) -> list[Target]:
             found.append(_target(text, light[over], light[under], least))
     native = [row for row in rows if row.scenario == "cartpole_c"]
     ours = best([row for row in native if row.ours])
-    pool = best([row for row in native if row.library == "envpool_vec"])
+    pool = best([row for row in native if row.rival == "envpool_vec"])
     if ours is not None and pool is not None:
         found.append(_target("CartPole in C against EnvPool's, the best of each", ours, pool, 10.0))
     return [target for target in found if target is not None]

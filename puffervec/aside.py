@@ -162,7 +162,7 @@ class Aside:
         index = whole(f"{verb}: env", env, 0, self.num_envs - 1)
         for half in range(self.num_buffers):
             for worker in self._workers[half]:
-                if index in _span(lib.pv_slab_span(self._slab, worker, half)):
+                if index in env_range(lib.pv_slab_span(self._slab, worker, half)):
                     self._require_rows(half, verb)
                     return worker, half
         raise AssertionError("every env has a worker")
@@ -180,7 +180,7 @@ class Aside:
         cut = []
         for half in range(self.num_buffers):
             for worker in self._workers[half]:
-                envs = _span(lib.pv_slab_span(self._slab, worker, half))
+                envs = env_range(lib.pv_slab_span(self._slab, worker, half))
                 for first in range(envs.start, envs.stop, self._slab.transfer_envs):
                     cut.append((worker, half, first, min(self._slab.transfer_envs, envs.stop - first)))
         return cut
@@ -261,7 +261,7 @@ class Aside:
         self, halves: Sequence[int], verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         lanes = [(worker, half) for half in halves for worker in self._workers[half]]
-        spans = [_span(lib.pv_slab_span(self._slab, worker, half)) for worker, half in lanes]
+        spans = [env_range(lib.pv_slab_span(self._slab, worker, half)) for worker, half in lanes]
         shares = [args[span.start] if verb == "call" else args[span.start : span.stop] for span in spans]
         self._post({lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)}, f"{verb} {name!r}")
         for worker, half in lanes:
@@ -307,7 +307,7 @@ class Aside:
         error = WorkerError(f"{where}{', ' if text.startswith('step ') else ': '}{text}")
         if self._mailboxes:
             halves = self._mailboxes[worker].answers
-            half = next((h for h in halves if slot.env in _span(lib.pv_slab_span(self._slab, worker, h))), None)
+            half = next((h for h in halves if slot.env in env_range(lib.pv_slab_span(self._slab, worker, h))), None)
             error.__cause__ = self._mailboxes[worker].exception(half)
         return error
 
@@ -340,5 +340,6 @@ def _whole_numbers(name: str, given: Any) -> np.ndarray:
     raise ConfigError(f"set_tasks: {name} are {given!r}: give whole numbers below 2**63")
 
 
-def _span(span: Any) -> range:
+def env_range(span: Any) -> range:
+    """Return the envs of a `pv_span`."""
     return range(span.first_env, span.first_env + span.env_count)

@@ -50,7 +50,7 @@ class _InProcess(VectorEnv):
     def _env_type(self) -> Any:
         """Return the `const pv_env_type*` of the envs."""
         if isinstance(self.env, NativeEnv):
-            return env_type(self.env.name, self.env.library)
+            return env_type(self.env.name, self.env.shared_library)
         from puffervec import python_block
 
         self._open_mail(shared=False)
@@ -149,7 +149,7 @@ class Multiprocessing(VectorEnv):
     def _of_worker(self, index: int) -> dict[str, Any]:
         """Return what a worker is told about where its env type comes from."""
         if isinstance(self.env, NativeEnv):
-            return {"library": self.env.library_path}
+            return {"shared_library": self.env.shared_library_path}
         if not self._mailboxes:
             self._open_mail(shared=True)
             from puffervec.python_env import dump_source

@@ -46,7 +46,7 @@ class NativeEnv:
             is float32); fields with `metadata={"python": True}` exist in Python only.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluate: "module:function" that `puffer-train eval` calls, or None.
-        library: where the C table is, for a type that is not in the core: the dotted name of an extension module
+        shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
         agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
     """
@@ -55,17 +55,17 @@ class NativeEnv:
     config: type[Any]
     build: Callable[[Any], EnvData]
     evaluate: str | None = None
-    library: str | None = None
+    shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Compare the dataclass with the C struct."""
-        _compare_config(self.name, self.config, self.library)
+        _compare_config(self.name, self.config, self.shared_library)
 
     @property
-    def library_path(self) -> str | None:
+    def shared_library_path(self) -> str | None:
         """Path of the shared library, for processes that should not import its package; None for a type of the core."""
-        return None if self.library is None else env_types.locate(self.library)
+        return None if self.shared_library is None else env_types.locate(self.shared_library)
 
     def configure(self, settings: Mapping[str, Any] | Any | None) -> Any:
         """Return a config from a mapping of settings, a config, or None for the defaults.
@@ -94,7 +94,7 @@ class NativeEnv:
 
     def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
         """Ask the env type for its spec; see `describe` below."""
-        return describe(self.name, config, params, data, self.library, autoreset)
+        return describe(self.name, config, params, data, self.shared_library, autoreset)
 
     def close(self) -> None:
         """Hold nothing."""
@@ -198,7 +198,7 @@ def describe(
 
     Args:
         config, params: blobs from pack_config and pack_params. data: a buffer with the shared data, or None.
-        library: as in NativeEnv. autoreset: the mode, which the type may refuse.
+        library: NativeEnv.shared_library. autoreset: the mode, which the type may refuse.
     Returns:
         the C `pv_spec` and its Python form.
     Raises:

@@ -25,7 +25,7 @@ import numpy as np
 from puffervec import actions as action_border
 from puffervec import any_order, native
 from puffervec._ffi import ffi, lib
-from puffervec.aside import Aside
+from puffervec.aside import Aside, env_range
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerError, WorkerTimeout
 from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
 from puffervec.infos import NO_INFOS, Infos
@@ -122,7 +122,7 @@ class VectorEnv(Aside, PufferNames):
         shape = (self.num_workers, head.lanes, lib.PV_COUNTERS)
         self._counters = np.frombuffer(buffer, np.uint64, int(np.prod(shape)), head.counters_offset).reshape(shape)
         self._results = [tuple(self._collect(half, name) for name in _RECV_ARRAYS) for half in self.halves]
-        self._workers = [_span(lib.pv_slab_workers(head, h)) for h in range(self.num_buffers)]
+        self._workers = [env_range(lib.pv_slab_workers(head, h)) for h in range(self.num_buffers)]
         self._fast_actions = action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self._single else {}
         self._state_dtype = row_dtype(spec.state_fields, spec.state_bytes)
         self._records = [[self._record_area(worker, h) for worker in self._workers[h]] for h in range(self.num_buffers)]
@@ -135,7 +135,7 @@ class VectorEnv(Aside, PufferNames):
         for half, workers in enumerate(self._workers):
             for worker in workers:
                 served[worker].append(half)
-                span = _span(lib.pv_slab_span(self._slab, worker, half))
+                span = env_range(lib.pv_slab_span(self._slab, worker, half))
                 area = InfoArea(self._buffer, lib.pv_slab_infos(self._slab, worker, half), len(span))
                 self._info_readers[half].append((span.start - int(self.halves[half].env_ids[0]), InfoReader(area)))
         self._mailboxes = [Mailbox(halves, shared) for halves in served]
@@ -554,10 +554,6 @@ _AGENT_IDS = _RECV_ARRAYS.index("agent_ids")
 def _slice_ns(timeout_s: float) -> int:
     """Return how long one sleep may be in a wait that is given up after `timeout_s`."""
     return int(min(SLICE_NS, max(1e3, timeout_s * 1e9)))
-
-
-def _span(span: Any) -> range:
-    return range(span.first_env, span.first_env + span.env_count)
 
 
 def _batched(space: gymnasium.Space[Any], rows: int) -> gymnasium.Space[Any]:

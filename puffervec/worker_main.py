@@ -40,8 +40,8 @@ class SharedFile:
 class WorkerTask:
     """All that a worker is told.
 
-    memory: the slab (puffervec.shared_memory.SharedMemory). library: where a C env type of another package is. core: the core
-    to run on, or None. Of Python envs: python, the pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ and
+    memory: the slab (puffervec.shared_memory.SharedMemory). shared_library: where a C env type of another package is. core: the
+    core to run on, or None. Of Python envs: python, the pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ and
     folder, the learner's environment variables and current folder.
     """
 
@@ -50,7 +50,7 @@ class WorkerTask:
     env_name: str
     data: SharedFile | None
     core: int | None
-    library: str | None = None
+    shared_library: str | None = None
     python: bytes | None = None
     mailbox: Any = None
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
     if task.python is None:
         from puffervec.env_types import find
 
-        return find(task.env_name, task.library)
+        return find(task.env_name, task.shared_library)
     os.environ.clear()  # a fork server has those of its own start
     os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
     with contextlib.suppress(OSError):

@@ -17,9 +17,9 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One sample. library: module in bench/rivals; workload: name in envs.MAKERS, or what the library makes of it."""
+    """One sample. rival: module in bench/rivals; workload: name in envs.MAKERS, or what the library makes of it."""
 
-    library: str
+    rival: str
     workload: str
     num_envs: int
     settings: dict[str, Any] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Takes one sample in a fresh process. Started by bench/peers.py; prints one line of JSON.
 
-python -m bench.rivals.sample '{"library": "gymnasium_vec", "workload": "cartpole", "num_envs": 64}'
+python -m bench.rivals.sample '{"rival": "gymnasium_vec", "workload": "cartpole", "num_envs": 64}'
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _versions() -> dict[str, str]:
 def take(job: Job) -> dict[str, Any]:
     """Return {"rows", "env_steps", "turns", "seconds", "versions"}; or {"missing": why} where the library cannot do it."""
     try:
-        runner: Runner = importlib.import_module(f"bench.rivals.{job.library}").open_runner(job)
+        runner: Runner = importlib.import_module(f"bench.rivals.{job.rival}").open_runner(job)
     except (ImportError, Missing) as reason:
         return {"missing": str(reason)}
     try:

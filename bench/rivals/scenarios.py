@@ -32,7 +32,7 @@ class Variant:
 
     @property
     def ours(self) -> bool:
-        return self.job.library == OURS
+        return self.job.rival == OURS
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def test_the_loop_resets_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
-    variant = next(v for v in scenarios(2)[0].variants if v.job.library == OURS and v.kind == FIRST_COME)
+    variant = next(v for v in scenarios(2)[0].variants if v.job.rival == OURS and v.kind == FIRST_COME)
     runner = importlib.import_module(f"bench.rivals.{OURS}").open_runner(variant.job)
     try:
         assert runner.run(3).rows == 3 * variant.job.num_envs // 2

@@ -118,7 +118,7 @@ def swarm(folder: Path, actions: str, kind: str) -> NativeEnv:
     source = folder / "glue.c"
     source.write_text(GLUE.replace("{actions}", actions))
     library = compile_library(source, folder / "swarm.so", f"-I{folder}")
-    return NativeEnv(name="swarm", config=SwarmConfig, build=lambda config: EnvData(), library=str(library))
+    return NativeEnv(name="swarm", config=SwarmConfig, build=lambda config: EnvData(), shared_library=str(library))
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +243,6 @@ def test_save_and_load_are_refused_with_the_reason(env: NativeEnv) -> None:
         with pytest.raises(ConfigError, match="cannot be saved"):
             vec.save()
         block, unused = vec._opened[0].blocks + 0, ffi.new("uint8_t[]", 8)
-        for refused in (env_type("swarm", env.library).save, env_type("swarm", env.library).load):
+        for refused in (env_type("swarm", env.shared_library).save, env_type("swarm", env.shared_library).load):
             assert refused(block, 0, unused) == lib.PV_ERROR_ENV
             assert b"holds pointers: it cannot be saved or loaded" in ffi.string(block.error_text)

@@ -53,8 +53,8 @@ class TestTheSmallestGrid(EnvContract):
 def test_it_is_listed_and_found_by_name(site: Path) -> None:
     assert PACKAGE in envs.names()
     env = envs.get(PACKAGE)
-    assert env.library_path is not None
-    assert Path(env.library_path).parent == site / PACKAGE
+    assert env.shared_library_path is not None
+    assert Path(env.shared_library_path).parent == site / PACKAGE
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -115,16 +115,16 @@ def test_a_library_of_other_headers_is_refused(site: Path, tmp_path: Path) -> No
     source = Path(__file__).resolve().parents[2] / "examples" / "out_of_tree" / PACKAGE / "coin_grid.c"
     library = compile_library(source, tmp_path / "old.so", include=str(include))
     with pytest.raises(ConfigError, match=rf"'coin_grid' .* ABI 41 .* ABI {lib.PV_ABI} .* rebuild"):
-        dataclasses.replace(envs.get(PACKAGE), library=str(library))
+        dataclasses.replace(envs.get(PACKAGE), shared_library=str(library))
 
 
 def test_a_library_that_is_rebuilt_wrongly_is_refused_by_the_workers(tmp_path: Path, no_leaks: None) -> None:
     """Each process looks again: the learner had opened the good file."""
-    good = envs.get(PACKAGE).library_path
+    good = envs.get(PACKAGE).shared_library_path
     assert good is not None
     library = tmp_path / "core.so"
     shutil.copy2(good, library)
-    env = dataclasses.replace(envs.get(PACKAGE), library=str(library))
+    env = dataclasses.replace(envs.get(PACKAGE), shared_library=str(library))
     library.unlink()
     library.write_text("half written")
     with pytest.raises(WorkerError), puffervec.make(env, num_envs=2, num_workers=1):

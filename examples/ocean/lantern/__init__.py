@@ -21,4 +21,4 @@ class LanternConfig:
     """Taken at every step."""
 
 
-ENV = NativeEnv(name="lantern", config=LanternConfig, build=lambda config: EnvData(), library="lantern._core")
+ENV = NativeEnv(name="lantern", config=LanternConfig, build=lambda config: EnvData(), shared_library="lantern._core")

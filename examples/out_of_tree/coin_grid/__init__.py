@@ -23,4 +23,4 @@ class CoinGridConfig:
     """Taken for the fall into the pit, which ends the episode."""
 
 
-ENV = NativeEnv(name="coin_grid", config=CoinGridConfig, build=lambda config: EnvData(), library="coin_grid._core")
+ENV = NativeEnv(name="coin_grid", config=CoinGridConfig, build=lambda config: EnvData(), shared_library="coin_grid._core")
