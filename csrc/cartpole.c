@@ -173,6 +173,7 @@ static int cartpole_reset(pv_block* block, const uint8_t* mask, const uint64_t* 
     cartpole_state state = state_of(block);
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (mask && !mask[env]) continue;
+        pv_block_at(block, env);
         state.episode[env] = seeds ? 0 : state.episode[env] + 1;
         if (seeds) state.seed[env] = seeds[env];
         begin_episode(block, &state, env);
@@ -275,6 +276,7 @@ static int cartpole_step(pv_block* block) {
     write_rows(block, &state);
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (PV_LIKELY(!(state.over[env] | rows->terminals[env] | rows->truncations[env]))) continue;
+        pv_block_at(block, env);
         if (state.over[env]) { // next-step autoreset: this turn's action was for nothing
             state.episode[env]++;
             begin_episode(block, &state, env);

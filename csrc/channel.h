@@ -69,7 +69,9 @@ typedef struct pv_line {
     uint32_t first, count;     // arguments of a command
     uint64_t begin_ns, end_ns; // status: CLOCK_MONOTONIC around the last step or reset
     pv_bell bell;
-    uint8_t pad[PV_LINE_BYTES - 40];
+    uint32_t begun; // status: the turn that the worker began last; it is at work while turn differs
+    uint32_t steps; // status: steps begun since the last reset of all envs of the half
+    uint8_t pad[PV_LINE_BYTES - 48];
 } pv_line;
 
 // How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for tests and benchmarks.

@@ -152,7 +152,7 @@ typedef struct pv_block {
     uint32_t record_capacity;
     uint64_t* counters;       // (PV_COUNTERS,) running sums, named by pv_spec.counter_names
     char* error_text;         // (PV_ERROR_TEXT,) set with pv_block_error
-    uint32_t* error_env;
+    uint32_t* error_env;      // global index of the env at work, noted with pv_block_at
 } pv_block;
 
 // One member of a config struct, so that Python can compare its dataclass with the struct. kind: PV_I32, PV_F32, ...
@@ -198,6 +198,12 @@ int pv_describe_error(char* text, int code, const char* format, ...) __attribute
 uint32_t pv_add_field(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit, uint32_t dtype,
                       uint32_t rows, uint32_t columns, float low, float high, float scale);
 uint32_t pv_dtype_bytes(uint32_t dtype);
+
+// Notes in the slab which env is being worked on, so that the learner can name it if this process dies or hangs there. One store;
+// volatile, since nothing else in this process reads it.
+static inline void pv_block_at(const pv_block* block, uint32_t env) {
+    *(volatile uint32_t*)block->error_env = block->first_env + env;
+}
 
 // A free record of this turn, or NULL (counted) where the area is full.
 static inline pv_record* pv_block_record(pv_block* block) {

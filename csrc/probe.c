@@ -266,6 +266,7 @@ static void begin_episode(pv_block* block, uint32_t env) {
 static int probe_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (mask && !mask[env]) continue;
+        pv_block_at(block, env); // so that a crash names this env
         probe_env* state = env_at(block, env);
         if (seeds) {
             state->seed = seeds[env];
@@ -337,6 +338,7 @@ static void step_env(pv_block* block, uint32_t env) {
 
 static int probe_step(pv_block* block) {
     for (uint32_t env = 0; env < block->env_count; env++) {
+        pv_block_at(block, env);
         step_env(block, env);
         int code = fault_if_due(block, env, env_at(block, env)->clock);
         if (code) return code;

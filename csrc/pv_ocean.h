@@ -232,6 +232,7 @@ static int ocean_init(pv_block* block) {
     const pv_rows* rows = &block->rows[0];
     const uint64_t agents = block->spec->groups[0].agents;
     for (uint32_t env = 0; env < block->env_count; env++) {
+        pv_block_at(block, env);
         ocean_slot* slot = ocean_slot_at(block, env);
         ocean_configure(&slot->env, ocean_config_of(block->context));
         // The env writes straight into its rows.
@@ -273,6 +274,7 @@ static void ocean_begin_episode(pv_block* block, uint32_t env) {
 static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (mask && !mask[env]) continue;
+        pv_block_at(block, env);
         ocean_slot* slot = ocean_slot_at(block, env);
         slot->episode = seeds ? 0 : slot->episode + 1;
         if (seeds) slot->random = (ocean_random){seeds[env], 0};
@@ -348,7 +350,10 @@ static void ocean_step_env(pv_block* block, uint32_t env) {
 }
 
 static int ocean_step(pv_block* block) {
-    for (uint32_t env = 0; env < block->env_count; env++) ocean_step_env(block, env);
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        pv_block_at(block, env);
+        ocean_step_env(block, env);
+    }
     return PV_OK;
 }
 

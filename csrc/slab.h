@@ -77,7 +77,7 @@ typedef struct pv_slab {
 
 typedef struct pv_error_slot {
     uint32_t code; // PV_ERROR_..., 0 none
-    uint32_t env;  // global index, PV_ALL_ENVS if unknown
+    uint32_t env;  // global index of the env that failed or is being worked on, PV_ALL_ENVS if unknown
     uint64_t turn;
     char text[PV_ERROR_TEXT];
 } pv_error_slot;

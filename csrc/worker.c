@@ -7,6 +7,7 @@
 
 #include "action.h"
 #include "autoreset.h"
+#include "float_mode.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -82,6 +83,7 @@ int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_t
         int code = open_block(worker, half);
         if (code) return code;
     }
+    pv_slab_error(worker->slab, worker->index)->env = PV_ALL_ENVS;
     worker->ready = 1;
     return PV_OK;
 }
@@ -161,6 +163,7 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
         pv_block* block = block_of(worker, env);
         if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
         uint32_t local = env - block->first_env;
+        pv_block_at(block, local);
         buffer = move_env_rows(block, local, buffer, load);
         int code = load ? worker->type->load(block, local, buffer) : worker->type->save(block, local, buffer);
         if (code) return code;
@@ -172,6 +175,7 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
 static int peek_env(pv_worker* worker, uint32_t env) {
     pv_block* block = block_of(worker, env);
     if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+    pv_block_at(block, env - block->first_env);
     return worker->type->peek(block, env - block->first_env, pv_slab_transfer(worker->slab, worker->index));
 }
 
@@ -207,13 +211,15 @@ static int step_block(pv_worker* worker, pv_block* block) {
 
 // ---- commands ----------------------------------------------------------------------------------------------------------------
 
-static int run_command(pv_worker* worker, uint32_t half, const pv_line* command) {
+static int run_command(pv_worker* worker, uint32_t half, const pv_line* command, pv_line* status) {
     pv_block* block = &worker->blocks[half];
     switch (command->semaphore) {
         case PV_STEP:
+            status->steps++;
             forget_records(block);
             return step_block(worker, block);
         case PV_RESET:
+            if (!command->count) status->steps = 0;
             forget_records(block);
             return reset_block(worker, block, command->count != 0, command->seeded);
         case PV_SAVE: return move_envs(worker, command->first, command->count, 0);
@@ -232,11 +238,16 @@ static int serve(pv_worker* worker, uint32_t half) {
     pv_line* status = pv_status_line(worker->slab, worker->index, half);
     uint32_t turn = pv_load_acquire(&command->turn);
     uint64_t begin_ns = pv_now_ns();
-    int code = run_command(worker, half, command);
+    status->begun = turn; // for the learner, should this process not survive the turn
+    uint32_t float_mode = pv_float_mode_enter();
+    int code = run_command(worker, half, command, status);
+    pv_float_mode_leave(float_mode);
+    pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
     if (PV_UNLIKELY(code)) {
-        pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
         slot->code = (uint32_t)code;
         slot->turn = turn;
+    } else {
+        slot->env = PV_ALL_ENVS; // no env is at work between turns
     }
     if (command->semaphore == PV_STEP || command->semaphore == PV_RESET) { // a save or peek is no turn to be timed
         status->begin_ns = begin_ns;

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector env offers beside its loop: tasks, counters, timing, saving and loading, and calls of Python envs. Learner
-side.
+"""What a vector env offers beside its loop: tasks, counters, timing, saving and loading, calls of Python envs, and the details
+of resets. Learner side.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,14 +14,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from puffervec._ffi import ffi, lib
+from puffervec import failures
+from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
-from puffervec.settings import whole
+from puffervec.native import NativeEnv
+from puffervec.settings import env_seeds, first_seeds, whole
 from puffervec.states import IDLE, PENDING, READY
 
 if TYPE_CHECKING:
     from puffervec.info_area import InfoReader
     from puffervec.mailbox import Mailbox
+    from puffervec.slab import Half
     from puffervec.spec import EnvSpec
 
 
@@ -47,6 +51,8 @@ class Aside:
     _send_half: int
     _seeded: bool
     _held: deque[list[int]]
+    _optioned: set[int]
+    halves: tuple[Half, ...]
     _notify: set[int]
     _broken: WorkerError | None
 
@@ -139,6 +145,49 @@ class Aside:
         self._held.clear()
         self._recv_half = self._send_half = 0
         self._seeded = True
+
+    # ---- what a reset is to do ----------------------------------------------------------------------------------------
+
+    def _choose_seeds(self, seed: Any, mask: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return (seeds or None, reset masks or None): what each env is to do, in the terms of csrc/channel.h."""
+        if mask is None and not self._seeded:
+            own = int.from_bytes(os.urandom(7), "little") if isinstance(self.env, NativeEnv) else None
+            seed = first_seeds(seed, self.settings.seed, own, num_envs=self.num_envs)
+        seeds = None if seed is None else env_seeds(seed, self.num_envs)
+        seeded = np.full(self.num_envs, seeds is not None)
+        if seeds is not None and isinstance(seed, (list, tuple, np.ndarray)):
+            seeded = np.array([entry is not None for entry in seed])
+        if mask is None and (seeded.all() or not seeded.any()):
+            return (seeds if seeded.all() else None), None
+        which = np.where(seeded, lib.PV_RESET_SEEDED, lib.PV_RESET_KEEP).astype(np.uint8)
+        return seeds, which if mask is None else np.where(mask, which, 0).astype(np.uint8)
+
+    def _check_mask(self, mask: Any) -> np.ndarray:
+        """Return the envs to reset as (num_envs,) bool; they must not be under way."""
+        array = np.asarray(mask)
+        if array.dtype != np.bool_ or array.shape != (self.num_envs,):
+            raise ConfigError(
+                f"mask has dtype {array.dtype} and shape {array.shape}: give ({self.num_envs},) bool, one per env"
+            )
+        if not array.any():
+            raise ConfigError("mask has no True: name at least one env to reset, or send actions")
+        for half, views in enumerate(self.halves):
+            if array[views.env_ids].any():
+                self._require_rows(half, "reset with a mask")
+        return array
+
+    def _post_options(self, options: Mapping[str, Any] | None, halves: Sequence[int]) -> None:
+        """Put options where Python envs find them, or nothing where a worker that had no env to reset did not take the last."""
+        if not self._mailboxes or (options is None and self._optioned.isdisjoint(halves)):
+            return
+        self._post({(worker, half): options for half in halves for worker in self._workers[half]}, "options")
+        self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
+
+    def _take_task(self, options: Mapping[str, Any], mask: np.ndarray | None) -> None:
+        if set(options) - {"task"}:
+            raise ConfigError(f"options are {options!r}: {self.env.name} knows only 'task'")
+        elif options:
+            self.set_tasks(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask), options["task"])
 
     def _forget_reports(self, half: int) -> None:
         """Drop the records and infos of the last turn of a half, which must not be under way."""
@@ -287,28 +336,17 @@ class Aside:
             return [answer for worker, half in lanes for answer in self._mailboxes[worker].answers[half].take()]
         errors = [self._failure(worker) for worker in dict.fromkeys(failed)]
         for worker in failed:
-            self._error_slots()[worker].code = 0
+            failures.error_slot(self._slab, worker).code = 0
         assert errors[0] is not None
         return self._raise(errors[0])
 
     # ---- errors -------------------------------------------------------------------------------------------------------
 
-    def _error_slots(self) -> Any:
-        """Return the `pv_error_slot*` of worker 0; those of the others follow."""
-        return ffi.cast("pv_error_slot*", ffi.from_buffer("uint8_t[]", self._buffer) + self._slab.errors_offset)
-
     def _failure(self, worker: int) -> WorkerError | None:
         """Return the error that a worker has left, with the exception of a Python env as its cause; None if it has none."""
-        slot = self._error_slots()[worker]
-        if not slot.code:
-            return None
-        where = f"worker {worker}" + (f", env {slot.env}" if slot.env != lib.PV_ALL_ENVS else "")
-        text = ffi.string(slot.text).decode(errors="replace") or f"error code {slot.code}"
-        error = WorkerError(f"{where}{', ' if text.startswith('step ') else ': '}{text}")
-        if self._mailboxes:
-            halves = self._mailboxes[worker].answers
-            half = next((h for h in halves if slot.env in env_range(lib.pv_slab_span(self._slab, worker, h))), None)
-            error.__cause__ = self._mailboxes[worker].exception(half)
+        error = failures.failed(self._slab, worker)
+        if error is not None and self._mailboxes:
+            error.__cause__ = self._mailboxes[worker].exception(failures.work(self._slab, worker).half)
         return error
 
     def _raise_failure(self, half: int) -> None:

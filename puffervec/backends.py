@@ -7,24 +7,31 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+import sys
 import threading
+import time
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from puffervec import envs as registry
+from puffervec import failures, oom
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator, creators
-from puffervec.errors import ConfigError, WorkerTimeout
+from puffervec.errors import ConfigError, UnclosedWarning, WorkerTimeout
 from puffervec.native import NativeEnv, env_type
 from puffervec.processes import AUTO, WorkerProcesses
 from puffervec.settings import VectorSettings, check_settings
+from puffervec.traces import TraceFile
 from puffervec.vector import VectorEnv
 from puffervec.worker_main import SharedFile, WorkerTask
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 1.0
-PYTHON_CLOSE_TIMEOUT_S = 2.0  # envs may have videos to finish, simulators to end
+PYTHON_CLOSE_TIMEOUT_S = (
+    1.8  # with the second between SIGTERM and SIGKILL below three; envs may have videos to finish, simulators to end
+)
 
 
 class _InProcess(VectorEnv):
@@ -38,7 +45,7 @@ class _InProcess(VectorEnv):
         self._opened = ffi.new("pv_worker[]", self.num_workers)
         # The finalizer must not hold self: it keeps the memory alive by holding the workers' buffers.
         keep = (self._buffer, self._data, data)
-        weakref.finalize(self, _close_workers, self._opened, self.num_workers, keep)
+        self._finalizers.append(weakref.finalize(self, _close_workers, self._opened, self.num_workers, keep))
         kind = self._env_type()
         for index in range(self.num_workers):
             if lib.pv_worker_open(self._opened + index, self._slab, index, kind, data, size):
@@ -59,6 +66,7 @@ class _InProcess(VectorEnv):
             homes |= python_block.homes_of(self._slab, self._buffer, index, mailbox)
         python_block.register(self.env.source, homes)
         self._forget = weakref.finalize(self, python_block.forget, self.env.source)
+        self._finalizers.append(self._forget)
         return python_block.TYPE
 
 
@@ -117,11 +125,18 @@ class Threading(_InProcess):
         for thread in self._threads:
             thread.start()
         keep = (self._buffer, self._data, self._waiter)
-        weakref.finalize(self, _end_threads, self._slab, self._threads, keep)
+        self._finalizers.append(weakref.finalize(self, _end_threads, self._slab, self._threads, keep))
 
     def _stop(self) -> None:
-        _end_threads(self._slab, self._threads, (self._waiter,) * 3)
-        _close_workers(self._opened, self.num_workers, None)
+        if _end_threads(self._slab, self._threads, (self._waiter,) * 3):
+            _close_workers(self._opened, self.num_workers, None)
+            return
+        for finalizer in self._finalizers:
+            finalizer.detach()  # the thread that hangs still uses its envs
+        raise WorkerTimeout(
+            f"close: a thread did not end within {CLOSE_TIMEOUT_S:g} s: an env hangs, and a thread cannot be ended before the "
+            "process is; backend='multiprocessing' can end its workers"
+        )
 
 
 class Multiprocessing(VectorEnv):
@@ -129,8 +144,10 @@ class Multiprocessing(VectorEnv):
 
     def _start(self) -> None:
         data = SharedFile(self._data_fd) if self._data_fd >= 0 else None
+        self._traces = [TraceFile() for _ in self.settings.cores]
+        self._oom_kills = oom.kills()
         tasks = [
-            WorkerTask(self._memory, index, self.env.name, data, core, **self._of_worker(index))
+            WorkerTask(self._memory, index, self.env.name, data, core, self._traces[index], **self._of_worker(index))
             for index, core in enumerate(self.settings.cores)
         ]
         homes = [lib.pv_worker_home(self._slab, index) for index in range(self.num_workers)]
@@ -138,7 +155,7 @@ class Multiprocessing(VectorEnv):
             lib.pv_turn_send_one(self._slab, index, home, lib.PV_IDLE, 0, 0, self._waiter)
         preload = () if isinstance(self.env, NativeEnv) else self.env.preload
         self._processes = WorkerProcesses(tasks, self.settings.start_method, preload)
-        self._reaper = weakref.finalize(self, self._processes.kill)
+        self._finalizers.append(weakref.finalize(self, _reap, self._processes, self.env.name, _made_at()))
         try:
             for index, home in enumerate(homes):
                 self._await_one(index, home, max(START_TIMEOUT_S, self.settings.timeout_s))
@@ -164,15 +181,28 @@ class Multiprocessing(VectorEnv):
         return self._processes.processes
 
     def _check_workers(self, workers: Sequence[int]) -> None:
-        self._processes.check(workers)
+        found = self._processes.dead(workers)
+        if found is not None:
+            worker, exit_code = found
+            raise failures.died(self._slab, worker, exit_code, self._traces[worker].read(), oom.hint(self._oom_kills))
+
+    def _trace_of(self, worker: int) -> str:
+        pid = self.processes[worker].pid
+        return self._traces[worker].ask(pid)
+
+    def _disown(self) -> None:
+        super()._disown()
+        self._processes.disown()
 
     def _stop(self) -> None:
         for worker in range(self.num_workers):
             _send_close(self._slab, worker, self._waiter)
         # After an error workers still answer, and close their envs; one that hangs does not.
         patience_s = PYTHON_CLOSE_TIMEOUT_S if self._mailboxes else CLOSE_TIMEOUT_S
-        self._processes.end(0.0 if isinstance(self._broken, WorkerTimeout) else patience_s)
-        self._reaper.detach()
+        try:
+            self._processes.end(0.0 if isinstance(self._broken, WorkerTimeout) else patience_s)
+        finally:
+            self._processes.kill()  # a second Ctrl-C
 
 
 def _send_close(slab: Any, worker: int, waiter: Any) -> None:
@@ -185,12 +215,37 @@ def _close_workers(opened: Any, count: int, keep: Any) -> None:
         lib.pv_worker_close(opened + index)
 
 
-def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, Any, Any]) -> None:
+def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -> None:
+    """End the workers of a vector env that was dropped, or is still there when the interpreter ends."""
+    if not processes.processes:
+        return
+    processes.kill()
+    if getattr(sys, "last_value", None) is None:  # else the program has told already what went wrong
+        warnings.warn_explicit(
+            f"this vector env of {env_name!r} was never closed: its workers were ended without closing their envs; call "
+            "close(), or use it in a with statement",
+            UnclosedWarning,
+            *made_at,
+        )
+
+
+def _made_at() -> tuple[str, int]:
+    """Return file and line of the code outside of this package that is making a vector env."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == __package__:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, Any, Any]) -> bool:
+    """Tell the threads to end and wait for them; False if one has not ended in time."""
     for worker, thread in enumerate(threads):
         if thread.is_alive():
             _send_close(slab, worker, keep[2])
+    deadline = time.monotonic() + CLOSE_TIMEOUT_S
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 BACKENDS: dict[str, type[VectorEnv]] = {"serial": Serial, "threading": Threading, "multiprocessing": Multiprocessing}

@@ -23,7 +23,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
+def group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
     """Return the cgroup folder of this process for a controller ("" is version 2) and its parents, innermost first."""
     for line in _read(proc / "self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
@@ -43,11 +43,11 @@ def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -
         Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst (cfs_quota_us).
     """
     quotas = []
-    for folder in _group_folders(root, proc, ""):
+    for folder in group_folders(root, proc, ""):
         fields = _read(folder / "cpu.max").split()
         if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit() and int(fields[1]) > 0:
             quotas.append(int(fields[0]) / int(fields[1]))
-    for folder in _group_folders(root, proc, "cpu"):
+    for folder in group_folders(root, proc, "cpu"):
         quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit() and int(period) > 0:
             quotas.append(int(quota) / int(period))

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class PuffervecError(Exception):
     """Base of every error below."""
@@ -37,16 +39,63 @@ class ClosedError(APIUsageError, RuntimeError):
     """The vector env is closed."""
 
 
+class ForkedError(APIUsageError, RuntimeError):
+    """A vector env that was made before a fork is used in the child, which shares its memory but not its workers."""
+
+
 class WorkerError(PuffervecError, RuntimeError):
-    """An env failed in a worker; the message names worker, env and step and carries the env's text."""
+    """An env failed in a worker; the message names worker, env and step and carries the env's text.
+
+    Attributes:
+        worker: index of the worker. env: global index of the env at work, None if unknown. step: number of the step under way
+            since the last reset of all envs, from 1; None outside of steps. doing: "step", "reset", "save", "load", "peek",
+            "call", "start", "close" or "idle".
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        worker: int | None = None,
+        env: int | None = None,
+        step: int | None = None,
+        doing: str = "idle",
+    ) -> None:
+        super().__init__(message)
+        self.worker, self.env, self.step, self.doing = worker, env, step, doing
+
+    def again(self) -> Self:
+        """Return a copy whose message says that the vector env cannot go on."""
+        copy = type(self)(f"{self} (the vector env cannot go on: close it and make a new one)")
+        copy.__dict__.update(self.__dict__)
+        return copy
 
 
 class WorkerDied(WorkerError):
-    """A worker process ended by itself; the message names the signal or exit status."""
+    """A worker process ended by itself; the message names the signal or exit status.
+
+    Attributes:
+        exit_code: its exit status, None after a signal. signal: name of the signal ("SIGSEGV"), None after an exit.
+        trace: what the interpreter wrote about the crash (faulthandler), "" if nothing; it is also a note of the exception.
+    """
+
+    exit_code: int | None = None
+    signal: str | None = None
+    trace: str = ""
 
 
 class WorkerTimeout(WorkerError):
-    """A worker did not answer within the deadline."""
+    """A worker did not answer within the deadline.
+
+    Attributes:
+        trace: the Python stacks of the worker at that time, "" if it could not be asked; also a note of the exception.
+    """
+
+    trace: str = ""
+
+
+class UnclosedWarning(UserWarning):
+    """A vector env was dropped without `close`: its workers were ended, its envs were not closed."""
 
 
 class CheckpointError(PuffervecError, ValueError):

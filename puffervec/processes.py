@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import multiprocessing.process
 import os
-import signal
 import sys
 import threading
 import time
@@ -22,7 +22,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from puffervec.errors import ConfigError, WorkerDied
+from puffervec.errors import ConfigError
 from puffervec.worker_main import MATH_THREADS, WorkerTask, main
 
 START_METHODS = ("spawn", "forkserver", "fork")
@@ -101,15 +101,23 @@ class WorkerProcesses:
             self.kill()
             raise
 
-    def check(self, where: Sequence[int]) -> None:
-        """Raise WorkerDied if one of the workers in `where` has ended."""
+    def dead(self, where: Sequence[int]) -> tuple[int, int] | None:
+        """Return (worker, exit code) of one in `where` that has ended, None if all live. Looks at sentinels, never at pids."""
         sentinels: list[Any] = [self.processes[index].sentinel for index in where]
         if connection.wait(sentinels, timeout=0):
             for index in where:
                 process = self.processes[index]
                 process.join(timeout=0.2)
                 if process.exitcode is not None:
-                    raise WorkerDied(f"worker {index} {describe_exit(process.exitcode)}")
+                    return index, process.exitcode
+        return None
+
+    def disown(self) -> None:
+        """In a forked child: forget the workers, which are the parent's, so that nothing here ends them."""
+        for process in self.processes:
+            # multiprocessing ends what it takes for the children of this process when the process exits.
+            multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
+        self.processes = []
 
     def end(self, timeout_s: float) -> None:
         """Wait for all to end by themselves; then SIGTERM, a second, SIGKILL."""
@@ -137,20 +145,3 @@ class WorkerProcesses:
             process.join()
             process.close()
         self.processes = []
-
-
-def describe_exit(exitcode: int) -> str:
-    """Return what an exit code of multiprocessing means, in words."""
-    if exitcode >= 0:
-        return f"ended with exit status {exitcode}"
-    try:
-        name = signal.Signals(-exitcode).name
-    except ValueError:
-        name = f"signal {-exitcode}"
-    hint = {
-        "SIGKILL": " (killed from outside, or by the kernel for lack of memory: see dmesg)",
-        "SIGSEGV": " (memory fault in the env's C code)",
-        "SIGABRT": " (abort in the env's C code)",
-        "SIGBUS": " (memory fault, or a mapped file that was cut short)",
-    }.get(name, "")
-    return f"was ended by {name}{hint}"

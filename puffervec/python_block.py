@@ -21,7 +21,7 @@ from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
 from puffervec.mailbox import Mailbox, Slot
-from puffervec.python_cells import CELLS, Rows, close_all
+from puffervec.python_cells import CELLS, Place, Rows, close_all
 from puffervec.python_env import PARALLEL, PUFFER, PythonSource, spaces_of, unwrapped
 
 
@@ -80,7 +80,7 @@ class Block:
         self.source, homes = _sources[token]
         self.home = homes[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
-        self.at = 0
+        self._at = memoryview(ffi.buffer(block.error_env, 4)).cast("I")  # the env at work: named if this process dies there
         observation, action = ObservationPlan.of(self.source.observation_space), ActionPlan.of(self.source.action_space)
         rows = _rows(block, self.home, observation, action)
         self.envs: list[Any] = []
@@ -91,13 +91,13 @@ class Block:
             close_all(self.envs)
             raise
         infos = InfoWriter(self.home.area)
-        self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset)
+        place = Place(self._at, self.first_env)
+        self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset, place)
         self.infos = infos
         self._reset_turn, self._options = -1, None
-        self.steps = 0
 
     def _make(self, env: int, rows: Rows) -> Any:
-        self.at = env
+        self._at[0] = self.first_env + env
         index, agents = self.first_env + env, self.source.agents
         buf = None
         if self.source.kind == PUFFER:
@@ -120,8 +120,6 @@ class Block:
         if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
             self._reset_turn, self._options = turn, self.home.question.take()
             self.infos.begin()
-        if mask == ffi.NULL:
-            self.steps = 0
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
         given = [None if seeds == ffi.NULL else seeds[env] for env in which]
         self.cells.reset(which, given, self._options)
@@ -129,7 +127,6 @@ class Block:
 
     def step(self) -> None:
         """Step all envs."""
-        self.steps += 1
         self.cells.step()
         self._post_others()
 
@@ -142,7 +139,7 @@ class Block:
         verb, name, args, kwargs = self.home.question.take()
         results = []
         for env, made in enumerate(self.envs):
-            self.at = self.cells.at = env
+            self._at[0] = self.first_env + env
             if verb == "set":
                 _set(made, name, args[env])
             else:
@@ -231,14 +228,10 @@ def _guarded(block: Any, run: Callable[[Block], None]) -> int:
 
 def _report(block: Any, made: Block | None, error: BaseException) -> None:
     text = "".join(traceback.format_exception(error)).encode(errors="replace")
-    steps = getattr(made, "steps", 0)
-    where = f"step {steps}: " if steps else ""
-    summary = f"{where}{type(error).__name__}: {error}\n".encode(errors="replace")[:1000]
+    summary = f"{type(error).__name__}: {error}\n".encode(errors="replace")[:1000]
     room = lib.PV_ERROR_TEXT - 1 - len(summary)
     text = summary + text[-room:]  # the last lines of a long traceback say most
     ffi.memmove(block.error_text, text + b"\0", len(text) + 1)
-    cells = getattr(made, "cells", None)
-    block.error_env[0] = block.first_env + (cells.at if cells is not None else getattr(made, "at", 0))
     home = getattr(made, "home", None)
     if home is not None:
         try:

@@ -40,8 +40,19 @@ class Rows:
     final_observations: np.ndarray | None
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the env at work is noted, so that it can be named if it fails or takes the process with it.
+
+    at: (1,) uint32, its index among all envs. first: the index of the block's first env.
+    """
+
+    at: memoryview
+    first: int
+
+
 class Cells:
-    """The envs of one block. `at` is the position of the env at work, for error messages."""
+    """The envs of one block."""
 
     def __init__(
         self,
@@ -51,9 +62,10 @@ class Cells:
         action: ActionPlan,
         infos: InfoWriter,
         autoreset: str,
+        place: Place,
     ) -> None:
         """Args: envs: in order; rows: theirs; observation, action: plans of one row; infos: where infos go; autoreset: the
-        mode.
+        mode; place: where to note the env at work.
         """
         self.envs, self.rows, self.infos = envs, rows, infos
         self.resets = [reset_of(env) for env in envs]
@@ -61,12 +73,12 @@ class Cells:
         self.same_step, self.next_step = autoreset == "same_step", autoreset == "next_step"
         self.write = observation.writers(rows.observations)
         self.write_final = observation.writers(rows.final_observations) if rows.final_observations is not None else []
-        self.at = 0
+        self.at, self.first = place.at, place.first
 
     def reset(self, which: Sequence[int], seeds: Sequence[int | None], options: Any) -> None:
         """Reset the envs in `which` (positions) with the seed of each, and the same options. Infos have begun."""
         for env, seed in zip(which, seeds, strict=True):
-            self.at = env
+            self.at[0] = self.first + env
             self.reset_one(env, seed, options)
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
@@ -120,26 +132,24 @@ class GymnasiumCells(Cells):
             self._forget_ends()
         actions = list(self.rows.actions) if self._readers is None else [read() for read in self._readers]
         over, rewards, write, flat, put = self._over, self._rewards, self.write, self._flat, self.infos.put
-        check, env = None if self._step_checked else self.observation.check, 0
-        try:
-            for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
-                if over[env]:
-                    observation, info = self._begin(env)
-                    rewards[env], terminated, truncated = 0.0, False, False
-                else:
-                    observation, rewards[env], terminated, truncated, info = step(action)
-                if check is not None:
-                    check(observation)
-                if terminated or truncated:
-                    observation, info = self._end(env, observation, terminated, truncated, info)
-                if flat is not None:
-                    flat[env][...] = observation
-                else:
-                    write[env](observation)
-                if info:
-                    put(env, info)
-        finally:
-            self.at = env
+        check, at, first = None if self._step_checked else self.observation.check, self.at, self.first
+        for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
+            at[0] = first + env
+            if over[env]:
+                observation, info = self._begin(env)
+                rewards[env], terminated, truncated = 0.0, False, False
+            else:
+                observation, rewards[env], terminated, truncated, info = step(action)
+            if check is not None:
+                check(observation)
+            if terminated or truncated:
+                observation, info = self._end(env, observation, terminated, truncated, info)
+            if flat is not None:
+                flat[env][...] = observation
+            else:
+                write[env](observation)
+            if info:
+                put(env, info)
         self._step_checked = True
         self._write_rewards()
 
@@ -195,7 +205,7 @@ class ParallelCells(Cells):
         """Step all envs; those that ended with the last step are reset instead (next-step)."""
         self.infos.begin()
         for env, parallel in enumerate(self.envs):
-            self.at = env
+            self.at[0] = self.first + env
             if self._over[env]:
                 self.reset_one(env, None, None)
                 continue
@@ -280,7 +290,7 @@ class PufferCells(Cells):
         self.infos.begin()
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):
-            self.at = env
+            self.at[0] = self.first + env
             if puffer.done:  # a subclass of an emulation wrapper, whose caller resets it; a PufferEnv is never done
                 self.reset_one(env, None, None)
                 continue

@@ -9,3 +9,4 @@ PENDING = "sent"  # -> recv
 HELD = "received"  # -> send
 READY = "loaded"  # -> recv, which returns the loaded rows
 CLOSED = "closed"
+FORKED = "inherited by a fork"

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from puffervec import actions as action_border
-from puffervec import any_order, native
+from puffervec import any_order, failures, native
 from puffervec._ffi import ffi, lib
 from puffervec.aside import Aside, env_range
-from puffervec.errors import CallOrderError, ClosedError, ConfigError, WorkerError, WorkerTimeout
+from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
 from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
 from puffervec.infos import NO_INFOS, Infos
 from puffervec.mailbox import Mailbox
 from puffervec.puffer_names import PufferNames
-from puffervec.settings import VectorSettings, env_seeds, first_seeds
+from puffervec.settings import VectorSettings
 from puffervec.shared_memory import SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.spec import row_dtype
-from puffervec.states import CLOSED, HELD, IDLE, PENDING, READY
+from puffervec.states import CLOSED, FORKED, HELD, IDLE, PENDING, READY
 from puffervec.worker_main import SharedFile
 
 if TYPE_CHECKING:
@@ -44,6 +44,15 @@ if TYPE_CHECKING:
     from puffervec.python_env import PythonEnv
 
 SLICE_NS = lib.PV_SLICE_NS
+_alive: weakref.WeakSet[VectorEnv] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for vec in list(_alive):
+        vec._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
 
 
 class VectorEnv(Aside, PufferNames):
@@ -77,7 +86,9 @@ class VectorEnv(Aside, PufferNames):
         self._optioned: set[int] = set()  # halves for which options of a reset may still stand in a mailbox
         self._invalid_actions = 0
         self._broken: WorkerError | None = None
+        self._finalizers: list[weakref.finalize[Any, Any]] = []  # what ends the workers of one that is dropped
         self._start()
+        _alive.add(self)
 
     # ---- construction -------------------------------------------------------------------------------------------------
 
@@ -126,6 +137,8 @@ class VectorEnv(Aside, PufferNames):
         self._fast_actions = action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self._single else {}
         self._state_dtype = row_dtype(spec.state_fields, spec.state_bytes)
         self._records = [[self._record_area(worker, h) for worker in self._workers[h]] for h in range(self.num_buffers)]
+        for worker in range(self.num_workers):
+            failures.error_slot(head, worker).env = lib.PV_ALL_ENVS
         self._mailboxes: list[Mailbox] = []
         self._info_readers: list[list[tuple[int, InfoReader]]] = [[] for _ in range(self.num_buffers)]  # as in _workers
 
@@ -162,6 +175,16 @@ class VectorEnv(Aside, PufferNames):
 
     def _check_workers(self, workers: Sequence[int]) -> None:
         """Raise if one of the workers has died."""
+
+    def _trace_of(self, worker: int) -> str:
+        """Return the Python stacks of a worker that hangs, "" if it cannot be asked."""
+        return ""
+
+    def _disown(self) -> None:
+        """In a forked child: leave everything to the parent."""
+        self._state = [FORKED] * self.num_buffers
+        for finalizer in self._finalizers:
+            finalizer.detach()
 
     # ---- spaces (one object each, so that sampling and seeding go on) ----------------------------------------------------
 
@@ -361,47 +384,6 @@ class VectorEnv(Aside, PufferNames):
 
     # ---- the slow side of the loop ------------------------------------------------------------------------------------
 
-    def _choose_seeds(self, seed: Any, mask: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return (seeds or None, reset masks or None): what each env is to do, in the terms of csrc/channel.h."""
-        if mask is None and not self._seeded:
-            own = int.from_bytes(os.urandom(7), "little") if isinstance(self.env, native.NativeEnv) else None
-            seed = first_seeds(seed, self.settings.seed, own, num_envs=self.num_envs)
-        seeds = None if seed is None else env_seeds(seed, self.num_envs)
-        seeded = np.full(self.num_envs, seeds is not None)
-        if seeds is not None and isinstance(seed, (list, tuple, np.ndarray)):
-            seeded = np.array([entry is not None for entry in seed])
-        if mask is None and (seeded.all() or not seeded.any()):
-            return (seeds if seeded.all() else None), None
-        which = np.where(seeded, lib.PV_RESET_SEEDED, lib.PV_RESET_KEEP).astype(np.uint8)
-        return seeds, which if mask is None else np.where(mask, which, 0).astype(np.uint8)
-
-    def _check_mask(self, mask: Any) -> np.ndarray:
-        """Return the envs to reset as (num_envs,) bool; they must not be under way."""
-        array = np.asarray(mask)
-        if array.dtype != np.bool_ or array.shape != (self.num_envs,):
-            raise ConfigError(
-                f"mask has dtype {array.dtype} and shape {array.shape}: give ({self.num_envs},) bool, one per env"
-            )
-        if not array.any():
-            raise ConfigError("mask has no True: name at least one env to reset, or send actions")
-        for half, views in enumerate(self.halves):
-            if array[views.env_ids].any():
-                self._require_rows(half, "reset with a mask")
-        return array
-
-    def _post_options(self, options: Mapping[str, Any] | None, halves: Sequence[int]) -> None:
-        """Put options where Python envs find them, or nothing where a worker that had no env to reset did not take the last."""
-        if not self._mailboxes or (options is None and self._optioned.isdisjoint(halves)):
-            return
-        self._post({(worker, half): options for half in halves for worker in self._workers[half]}, "options")
-        self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
-
-    def _take_task(self, options: Mapping[str, Any], mask: np.ndarray | None) -> None:
-        if set(options) - {"task"}:
-            raise ConfigError(f"options are {options!r}: {self.env.name} knows only 'task'")
-        elif options:
-            self.set_tasks(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask), options["task"])
-
     def _refuse_done(self, half: int) -> None:
         """Raise where an env of the half is done and nobody has reset it (no autoreset)."""
         over = np.ones(len(self.halves[half].env_ids), np.bool_)
@@ -438,8 +420,13 @@ class VectorEnv(Aside, PufferNames):
     def _require_open(self) -> None:
         if self._state[0] is CLOSED:
             raise ClosedError(f"this vector env of {self.env.name!r} is closed: make a new one")
+        if self._state[0] is FORKED:
+            raise ForkedError(
+                f"this vector env of {self.env.name!r} belongs to the process that this one was forked from, which shares its "
+                "memory: make one of your own in each process, or fork before making it"
+            )
         if self._broken is not None:
-            raise type(self._broken)(f"{self._broken} (the vector env cannot go on: close it and make a new one)")
+            raise self._broken.again()
 
     def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
@@ -468,18 +455,16 @@ class VectorEnv(Aside, PufferNames):
         try:
             self._check_workers(workers)
             if start_s is not None and waited > start_s:
-                raise WorkerTimeout(
-                    f"worker {waiting_for} was not ready after {start_s:g} s: an env's constructor hangs, or takes longer; "
-                    "give a larger timeout_s"
-                )
+                raise failures.hung_start(self._slab, waiting_for, start_s, self._trace_of(waiting_for))
             if start_s is None and waited > self.settings.timeout_s:
-                limit = f"{self.settings.timeout_s:g} s"
-                raise WorkerTimeout(f"worker {waiting_for} gave no answer in {limit}: an env hangs, or timeout_s is too short")
+                raise failures.hung(self._slab, waiting_for, self.settings.timeout_s, self._trace_of(waiting_for))
         except WorkerError as error:
             self._broken = error
             raise
         if soft_s is not None and waited >= soft_s:
-            raise WorkerTimeout(f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on")
+            at = failures.work(self._slab, waiting_for)
+            text = f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on"
+            raise WorkerTimeout(text, **at.of(waiting_for))
 
     def _record_area(self, worker: int, half: int) -> tuple[np.ndarray, np.ndarray]:
         """Return views on a lane's (count, dropped), uint32, and on its room for records."""
@@ -517,8 +502,11 @@ class VectorEnv(Aside, PufferNames):
     # ---- the end ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the workers. May be called in any state and any number of times; arrays that were returned stay readable."""
-        if self._state[0] is CLOSED:
+        """End the workers. May be called in any state and any number of times; arrays that were returned stay readable.
+
+        In a forked child it does nothing: the workers are the parent's.
+        """
+        if self._state[0] in (CLOSED, FORKED):
             return
         self._state = [CLOSED] * self.num_buffers
         self._stop()

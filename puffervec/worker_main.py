@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import mmap
 import multiprocessing
 import os
@@ -41,8 +40,9 @@ class WorkerTask:
     """All that a worker is told.
 
     memory: the slab (puffervec.shared_memory.SharedMemory). shared_library: where a C env type of another package is. core: the
-    core to run on, or None. Of Python envs: python, the pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ and
-    folder, the learner's environment variables and current folder.
+    core to run on, or None. trace: where to leave traces of crashes (puffervec.traces.TraceFile). Of Python envs: python, the
+    pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ and folder, the learner's environment variables and
+    current folder.
     """
 
     memory: Any
@@ -50,6 +50,7 @@ class WorkerTask:
     env_name: str
     data: SharedFile | None
     core: int | None
+    trace: Any
     shared_library: str | None = None
     python: bytes | None = None
     mailbox: Any = None
@@ -57,8 +58,9 @@ class WorkerTask:
     folder: str = "."
 
 
-def _protect() -> None:
-    """Leave Ctrl-C and SIGTERM to the learner, end with it, and keep traces of crashes."""
+def _protect(task: WorkerTask) -> None:
+    """Leave Ctrl-C and SIGTERM to the learner, end with it, go before it where memory runs out, and keep traces of crashes."""
+    from puffervec import oom
     from puffervec._ffi import lib
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -66,9 +68,8 @@ def _protect() -> None:
         # A group of its own: a Ctrl-C or SIGTERM for the learner's whole group must not take the workers from under it while it
         # saves. They end with the learner in any case.
         os.setpgid(0, 0)
-    faulthandler.enable()
-    if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    task.trace.enable()
+    oom.volunteer()
     parent = multiprocessing.parent_process()
     if parent is not None:
         lib.pv_watch_parent(parent.sentinel)
@@ -107,7 +108,7 @@ def main(task: WorkerTask) -> None:
     """Open the envs, serve commands until told to close. Runs without the GIL and without Python per step."""
     from puffervec._ffi import ffi, lib
 
-    _protect()
+    _protect(task)
     if task.core is not None:
         with contextlib.suppress(OSError):  # the core may have been taken away since
             os.sched_setaffinity(0, {task.core})

@@ -93,7 +93,7 @@ def test_an_error_of_one_half_is_raised_with_its_worker() -> None:
     fault = {"fault": FAULTS.index("error"), "fault_env": 3, "fault_step": 1}
     with make(fault, backend=ManyInOne) as vec:
         vec.async_reset(0)
-        with pytest.raises(WorkerError, match="worker 3, env 3: the probe was told to fail at step 1"):
+        with pytest.raises(WorkerError, match="worker 3, env 3, step 1: the probe was told to fail at step 1"):
             for _ in range(9):
                 vec.recv()
                 vec.send([0, 0])

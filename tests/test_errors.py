@@ -21,6 +21,7 @@ BASES = {
     "CallOrderError": RuntimeError,
     "ClosedError": RuntimeError,
     "WorkerError": RuntimeError,
+    "ForkedError": RuntimeError,
     "WorkerDied": errors.WorkerError,
     "WorkerTimeout": errors.WorkerError,
     "MissingExtraError": ImportError,
@@ -37,7 +38,7 @@ def test_each_error_is_a_puffervec_error_and_a_standard_one(name: str) -> None:
 
 def test_no_error_is_left_out() -> None:
     defined = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
-    assert defined == {*BASES, "PuffervecError"}
+    assert defined == {*BASES, "PuffervecError", "UnclosedWarning"}
 
 
 def test_the_lazy_names_are_there() -> None:

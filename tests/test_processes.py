@@ -16,8 +16,8 @@ import pytest
 
 import puffervec
 from puffervec import processes
-from puffervec.errors import ConfigError, WorkerDied
-from puffervec.processes import WorkerProcesses, describe_exit
+from puffervec.errors import ConfigError
+from puffervec.processes import WorkerProcesses
 from tests.helpers import action_table, run
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -44,33 +44,15 @@ class Numbered:
         self.index = index
 
 
-@pytest.mark.parametrize(
-    ("exitcode", "words"),
-    [
-        (0, "ended with exit status 0"),
-        (70, "ended with exit status 70"),
-        (-11, "SIGSEGV (memory fault in the env's C code)"),
-        (-6, "SIGABRT"),
-        (-7, "SIGBUS"),
-        (-9, "SIGKILL (killed from outside, or by the kernel for lack of memory"),
-        (-15, "was ended by SIGTERM"),
-        (-99, "was ended by signal 99"),
-    ],
-)
-def test_exit_codes_in_words(exitcode: int, words: str) -> None:
-    assert words in describe_exit(exitcode)
-
-
 def test_a_dead_worker_is_found_by_its_sentinel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "main", sleep)
     workers = WorkerProcesses([Numbered(0), Numbered(1)], "spawn")  # type: ignore[list-item]
     try:
-        workers.check([0, 1])
+        assert workers.dead([0, 1]) is None
         os.kill(workers.processes[1].pid, signal.SIGKILL)
         workers.processes[1].join()
-        workers.check([0])
-        with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
-            workers.check([0, 1])
+        assert workers.dead([0]) is None
+        assert workers.dead([0, 1]) == (1, -signal.SIGKILL)
     finally:
         workers.kill()
     assert workers.processes == []

@@ -103,6 +103,8 @@ def test_atomics_stand_in_the_channel_only() -> None:
         code = without_comments(path.read_text())
         if named(path) == "csrc/probe.c":  # a fault that spins for ever must not be optimized away
             code = code.replace("volatile int forever", "")
+        if named(path) == "csrc/env.h":  # a note for the learner, should the process die: no reader in a running program
+            code = code.replace("*(volatile uint32_t*)block->error_env", "")
         found += offences(path, code, atomics)
     assert found == []
 

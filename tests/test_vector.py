@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import puffervec
 from puffervec import vector
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
-from puffervec.errors import CallOrderError, ClosedError, ConfigError
+from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedWarning
 from puffervec.vector import VectorEnv
 from tests.helpers import Lazy, ManyInOne, action_table, actions_of, run, serial
 
@@ -254,8 +255,13 @@ def test_a_forgotten_vec_env_is_ended_by_the_collector(backend: str) -> None:
     vec = make(backend, num_envs=2)
     observations = vec.reset(5)[0]
     vec.send([0, 0])
-    del vec
-    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del vec
+        gc.collect()
+    assert [(entry.category, entry.filename) for entry in caught] == (
+        [(UnclosedWarning, __file__)] if backend == "multiprocessing" else []
+    )
     assert observations.shape == (2, 8)  # readable still; the fixture looks for what was left
 
 

@@ -191,6 +191,7 @@ static int start_bundle(drive_turn* turn) {
 static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (mask && !mask[env]) continue;
+        pv_block_at(block, env);
         drive_turn turn;
         drive_turn_open(block, env, &turn);
         if (seeds) {
@@ -281,6 +282,7 @@ static int step_env(pv_block* block, uint32_t env) {
 
 static int drive_step(pv_block* block) {
     for (uint32_t env = 0; env < block->env_count; env++) {
+        pv_block_at(block, env);
         int code = step_env(block, env);
         if (code) return code;
     }

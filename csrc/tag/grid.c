@@ -304,6 +304,7 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
     tag_state state = state_of(block);
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (mask && !mask[env]) continue;
+        pv_block_at(block, env);
         state.episode[env] = seeds ? 0 : state.episode[env] + 1;
         if (seeds) state.seed[env] = seeds[env];
         begin_episode(block, &state, env);
@@ -395,6 +396,7 @@ static int tag_step(pv_block* block) {
     tag_state state = state_of(block);
     move_all(block, &state);
     for (uint32_t env = 0; env < block->env_count; env++) {
+        pv_block_at(block, env);
         if (PV_UNLIKELY(state.over[env])) { // next-step autoreset
             state.episode[env]++;
             begin_episode(block, &state, env);

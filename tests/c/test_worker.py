@@ -149,7 +149,7 @@ def test_an_error_in_step_is_told_with_worker_env_and_text() -> None:
         vec.reset(seed=0)
         vec.step([0] * 4)
         vec.send([0] * 4)
-        with pytest.raises(WorkerError, match="^worker 1, env 3: the probe was told to fail at step 2$"):
+        with pytest.raises(WorkerError, match="^worker 1, env 3, step 2: the probe was told to fail at step 2$"):
             vec.recv()
         slot = ffi.cast("pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec._buffer), vec._slab.errors_offset))
         assert (slot[0].code, slot[1].code, slot[1].env) == (0, lib.PV_ERROR_ENV, 3)

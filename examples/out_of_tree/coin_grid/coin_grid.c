@@ -135,6 +135,7 @@ static void begin_episode(pv_block* block, uint32_t env) {
 static int coin_grid_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (mask && !mask[env]) continue;
+        pv_block_at(block, env);
         coin_grid* state = env_at(block, env);
         state->episode = seeds ? 0 : state->episode + 1;
         if (seeds) state->seed = seeds[env];
@@ -182,7 +183,10 @@ static void step_env(pv_block* block, uint32_t env) {
 }
 
 static int coin_grid_step(pv_block* block) {
-    for (uint32_t env = 0; env < block->env_count; env++) step_env(block, env);
+    for (uint32_t env = 0; env < block->env_count; env++) {
+        pv_block_at(block, env); // a crash names this env
+        step_env(block, env);
+    }
     return PV_OK;
 }
 

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The kernel's out-of-memory killer: workers offer themselves, so that the learner survives; it tells when that happened."""
+
+from __future__ import annotations
+
+import contextlib
+
+SCORE = 500  # added to a worker's score, of 1000: it goes before any process of the size of the learner
+
+
+def volunteer() -> None:
+    """In a worker: be killed before the learner where memory runs out. Raising one's own score needs no privilege."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
+        score = min(1000, int(file.read()) + SCORE)
+        file.seek(0)
+        file.write(str(score))
+
+
+def kills(root: str = "/sys/fs/cgroup", proc: str = "/proc") -> int:
+    """Return a number that grows whenever the out-of-memory killer ends a process, on this machine or in this cgroup.
+
+    Args:
+        root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
+    Source:
+        Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst (memory.oom_control); the
+        oom_kill line of /proc/vmstat.
+    """
+    from pathlib import Path  # not in workers, whose start it would slow down
+
+    from puffervec.cores import group_folders
+
+    files = [Path(proc) / "vmstat"]
+    files += [folder / "memory.events" for folder in group_folders(Path(root), Path(proc), "")]
+    files += [folder / "memory.oom_control" for folder in group_folders(Path(root), Path(proc), "memory")]
+    return sum(_count(str(path)) for path in files)
+
+
+def _count(path: str) -> int:
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+        for line in file:
+            name, _, value = line.partition(" ")
+            if name == "oom_kill" and value.strip().isdigit():
+                return int(value)
+    return 0
+
+
+def hint(kills_before: int) -> str:
+    """Return what to say of a worker that was ended by SIGKILL. kills_before: `kills()` when the workers started."""
+    if kills() > kills_before:
+        return (
+            "the kernel's out-of-memory killer has struck since the workers started: use fewer envs or workers, or give "
+            "the machine more memory"
+        )
+    return "killed from outside, or by the kernel for lack of memory: see dmesg"

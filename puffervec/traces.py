@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the interpreter of a worker writes when it crashes or is asked where it is (faulthandler): kept in an unnamed file in
+memory, one per worker, which the learner can still read when the worker is gone.
+
+The file is made in the learner and inherited by the worker; neither NumPy nor anything slow is imported here.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import time
+from multiprocessing import reduction
+from typing import Any
+
+MOST_BYTES = 64 * 1024
+ASK_TIMEOUT_S = 0.1
+_POLL_S = 0.003
+
+
+class TraceFile:
+    """Where one worker's traces go."""
+
+    def __init__(self) -> None:
+        self._fd = os.memfd_create("puffervec-trace", os.MFD_CLOEXEC)
+
+    def enable(self) -> None:
+        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory."""
+        faulthandler.enable(self._fd)
+        faulthandler.register(signal.SIGUSR1, self._fd, all_threads=True)
+
+    def read(self, begin: int = 0) -> str:
+        """Return what was written from byte `begin` on, at most 64 KiB."""
+        return os.pread(self._fd, MOST_BYTES, begin).decode(errors="replace").strip()
+
+    def ask(self, pid: int) -> str:
+        """Return the Python stacks of the worker with this process id, or why there are none."""
+        if _is_stopped(pid):
+            return "the process is stopped (SIGSTOP, or a debugger): it can only go on by SIGCONT"
+        begin = size = os.fstat(self._fd).st_size
+        os.kill(pid, signal.SIGUSR1)
+        give_up = time.monotonic() + ASK_TIMEOUT_S
+        while time.monotonic() < give_up:
+            time.sleep(_POLL_S)
+            before, size = size, os.fstat(self._fd).st_size
+            if size > begin and size == before:
+                break
+        return self.read(begin)
+
+    def __getstate__(self) -> Any:
+        return reduction.DupFd(self._fd)
+
+    def __setstate__(self, duplicate: Any) -> None:
+        self._fd = duplicate.detach()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            stat = file.read()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in ("T", "t")
