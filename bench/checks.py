@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the checks of a release build cost: steps per second as shipped (A) and with all of them cut out (B), alternately.
+
+    python bench/checks.py                       probe, tag_grid, drive and a Python env; the target is less than 2 %
+    python bench/checks.py --envs drive --repeats 15
+
+Cut out are the checks of actions, the notes of turn, step and env at work that name a dead worker's env, the look at the
+floating-point mode, and the order of calls. Both variants are copies of the sources, built in a temporary folder with the same
+flags; the working tree is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from puffervec.errors import ConfigError, PuffervecError
+
+TARGET = 0.02
+ENVS: dict[str, dict[str, Any]] = {
+    "probe": {"env": "probe", "num_envs": 256},
+    "tag_grid": {"env": "tag_grid", "num_envs": 4096},
+    "drive": {"env": "drive", "num_envs": 64},
+    "CartPole-v1": {"env": "CartPole-v1", "num_envs": 64},
+}
+# (file, text, text without the check); each text stands there exactly once.
+CUTS: tuple[tuple[str, str, str], ...] = (
+    ("csrc/action.c", "            bad += index >= size;  ", "            bad += 0 * size;       "),
+    ("csrc/action.c", "rows[i] = index < size ? (int32_t)index : 0;", "rows[i] = (int32_t)index;"),
+    ("csrc/action.c", "int valid = (uint64_t)value < spec->action_sizes[d];", "int valid = 1;"),
+    ("csrc/action.c", "if (!isfinite(value)) {", "if (0) {"),
+    ("csrc/action.c", "(float)(value < low ? low : value > high ? high : value);", "(float)value; (void)low; (void)high;"),
+    ("csrc/env.h", "*(volatile uint32_t*)block->error_env = block->first_env + env;", "(void)block; (void)env;"),
+    ("csrc/worker.c", "    status->begun = turn;", "   "),
+    ("csrc/worker.c", "    uint32_t float_mode = pv_float_mode_enter();\n", ""),
+    ("csrc/worker.c", "    pv_float_mode_leave(float_mode);\n", ""),
+    ("csrc/worker.c", "            status->steps++;\n", ""),
+    ("csrc/worker.c", "        slot->env = PV_ALL_ENVS; // no env is at work between turns\n", ""),
+    ("puffervec/python_cells.py", "            at[0] = first + env\n", ""),
+    (
+        "puffervec/vector.py",
+        "        if self._state[half] is not HELD:\n            self._refuse_send(half)\n"
+        '        if self.autoreset_mode == "disabled":\n            self._refuse_done(half)\n        self._step_half',
+        "        self._step_half",
+    ),
+    (
+        "puffervec/vector.py",
+        "        if self._state[half] is not PENDING:\n            return self._recv_ready(half)",
+        "        if 0:\n            return self._recv_ready(half)",
+    ),
+)
+
+
+def cut(folder: Path, cuts: Sequence[tuple[str, str, str]] = CUTS) -> None:
+    """Take the checks out of the sources in `folder`.
+
+    Raises:
+        ConfigError: a text is not there exactly once: the list above is out of date.
+    """
+    for name, old, new in cuts:
+        text = (folder / name).read_text()
+        if text.count(old) != 1:
+            raise ConfigError(f"{name} has {text.count(old)} times {old.strip()!r}: bring CUTS in bench/checks.py up to date")
+        (folder / name).write_text(text.replace(old, new))
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy what a build needs, without build products."""
+    ignore = shutil.ignore_patterns("*.so", "__pycache__", "_native.c", "*.o")
+    for name in ("csrc", "puffervec", "drive_env", "bench"):
+        shutil.copytree(common.ROOT / name, folder / name, ignore=ignore)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(common.ROOT / name, folder / name)
+
+
+def build(folder: Path) -> None:
+    """Build the C core in `folder`.
+
+    Raises:
+        ConfigError: it does not build.
+    """
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise ConfigError(f"the sources do not build: {done.stderr.strip()[-1000:]}")
+
+
+def measure(env: str, num_envs: int, seconds: float) -> float:
+    """Return env-steps per second of two worker processes, in this process's build."""
+    import numpy as np
+
+    import puffervec
+
+    with puffervec.make(env, num_envs=num_envs, num_workers=2) as vec:
+        vec.reset(0)
+        rng = np.random.default_rng(0)
+        space = vec.spec.groups[0]
+        shape = (vec.agents_per_batch,) if len(space.action_sizes) == 1 else (vec.agents_per_batch, len(space.action_sizes))
+        actions = rng.integers(0, min(space.action_sizes), shape)
+        turns, begin = 0, time.perf_counter() + 0.3
+        while time.perf_counter() < begin:
+            vec.step(actions)
+        while (now := time.perf_counter()) < begin + seconds:
+            vec.step(actions)
+            turns += 1
+        return turns * num_envs / (now - begin)
+
+
+def sample(folder: Path, settings: Mapping[str, Any], seconds: float) -> float:
+    """Return what `measure` finds in a fresh interpreter that imports the build in `folder`."""
+    words = [
+        sys.executable,
+        str(folder / "bench" / "checks.py"),
+        "--child",
+        settings["env"],
+        str(settings["num_envs"]),
+        str(seconds),
+    ]
+    done = subprocess.run(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True)
+    if done.returncode:
+        raise ConfigError(f"a run in {folder.name} failed: {done.stderr.strip()[-1000:]}")
+    return float(done.stdout)
+
+
+def run(options: argparse.Namespace, progress: common.Progress) -> tuple[dict[str, Any], float]:
+    """Build both variants, measure them and return results by env, and the highest foreign load."""
+    results: dict[str, Any] = {}
+    worst = 0.0
+    with tempfile.TemporaryDirectory(prefix="puffervec-checks-") as scratch:
+        places = {"shipped": Path(scratch, "shipped"), "cut": Path(scratch, "cut")}
+        for name, place in places.items():
+            progress(f"building: {name}")
+            copy_sources(place)
+            if name == "cut":
+                cut(place)
+            build(place)
+        for env in options.envs.split(","):
+            if env not in ENVS:
+                raise ConfigError(f"--envs has {env!r}: use some of {', '.join(ENVS)}")
+            one = functools.partial(sample, settings=ENVS[env], seconds=options.seconds)
+            variants = {name: functools.partial(one, place) for name, place in places.items()}
+            found = common.interleave(variants, options.repeats, progress, options.attempts)
+            shipped, without = found.results["shipped"], found.results["cut"]
+            worst = max(worst, found.foreign)
+            results[env] = {
+                "shipped": common.figure(shipped),
+                "cut": common.figure(without),
+                "ratio": common.ratio(shipped, without),
+            }
+    progress.clear()
+    return results, worst
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_flags(flags, "checks", 1.0)
+    flags.add_argument("--envs", default=",".join(ENVS), help="comma-separated, of the default: %(default)s")
+    flags.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = flags.parse_args(arguments)
+    if options.child:
+        print(measure(options.child[0], int(options.child[1]), float(options.child[2])))
+        return 0
+    progress = common.Progress()
+    try:
+        results, foreign = run(options, progress)
+    except (PuffervecError, OSError) as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    rows = [(env, str(r["shipped"]), str(r["cut"]), f"{100 * (1 - r['ratio'].median):+.1f}%") for env, r in results.items()]
+    common.print_table(
+        "what the checks cost, env-steps/s", ("env", "as shipped", "without checks", "cost"), rows,
+        [f"cost: median over pairs of runs; the target is below {100 * TARGET:.0f}%"],
+    )  # fmt: skip
+    common.finish("checks", options, common.machine(), foreign, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
