@@ -32,7 +32,7 @@ class Build:
         """Start the build; `python` waits for it."""
         root = source_folder()
         self.folder = folder
-        for name in ("csrc", "puffervec", "drive_env", "tests"):
+        for name in ("csrc", "puffervec", "drive_env", "tests", "examples"):
             if (root / name).is_dir():
                 shutil.copytree(root / name, folder / name, ignore=BUILD_PRODUCTS)
         for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):

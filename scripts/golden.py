@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The golden hashes of the C envs (tests/golden): writes them anew, with a reason, or checks them with many builds.
+
+    make golden REASON="cartpole: pole length as in Gymnasium 1.3"
+    make golden-check
+
+Writing keeps a log of reasons beside the hashes and prints which envs have changed. Checking compiles the core with both
+compilers at several levels and with the vector variants on and off, and runs each env in this process and with one to four
+workers: every combination must show the committed bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from drive_env.compile import CompileSettings, compile_scene  # noqa: E402
+from drive_env.generate import generate_scene  # noqa: E402
+from drive_env.sceneset import SceneSet, write_scene_set  # noqa: E402
+from puffervec.errors import SceneError  # noqa: E402
+from tests.builds import Build  # noqa: E402
+from tests.golden import cases, record  # noqa: E402
+
+SHORTEST_REASON = 10
+STEPS = record.CHECKPOINTS[-1]
+SCENE_SEED, SCENE_COUNT = 7, 2
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def ensure_scenes(path: Path, anew: bool = False) -> bool:
+    """Compile the scenes of the drive cases where the committed set cannot be read any more. Returns whether it was written."""
+    try:
+        SceneSet(path)
+        readable = True
+    except SceneError:
+        readable = False
+    if readable and not anew:
+        return False
+    settings = CompileSettings(cases.DRIVE_K, cases.DRIVE_RANGE_M)
+    scenes = [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
+    write_scene_set(path, [compile_scene(scene, settings) for scene in scenes], settings)
+    return True
+
+
+def record_all(steps: int = STEPS) -> dict[str, record.Shown]:
+    """Run every case with every seed in this process and return its hashes."""
+    runs = {}
+    for case in cases.CASES:
+        for seed in case.seeds:
+            with case.make() as vec:
+                runs[record.run_name(case, seed)] = record.run(vec, case, seed, steps)
+    return runs
+
+
+def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> list[str]:
+    """Write the hashes anew, with the reason in the log, and return the names of runs that have changed (new ones too).
+
+    Raises:
+        ValueError: no reason, or one that says nothing.
+    """
+    reason = " ".join(reason.split())
+    if len(reason) < SHORTEST_REASON:
+        raise ValueError(f'the reason is {reason!r}: say in a sentence why the bytes change: make golden REASON="..."')
+    before = record.load() if path == record.HASHES and path.exists() else {"log": [], "runs": {}}
+    runs = record_all(steps)
+    changed = [name for name, shown in runs.items() if before["runs"].get(name) != shown]
+    changed += [f"{name} (gone)" for name in before["runs"] if name not in runs]
+    if changed:
+        entry = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "reason": reason, "changed": changed}
+        record.write(path, [*before["log"], entry], runs)
+    return changed
+
+
+# ---- checking --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to compile the core. needs: a CPU flag without which the result cannot run."""
+
+    name: str
+    compiler: str = "gcc"
+    level: str = "-O2"
+    flags: str = ""
+    needs: str = ""
+    switches: dict[str, str] = field(default_factory=dict)
+
+    def missing(self) -> str:
+        """Return why it cannot be checked here, or ""."""
+        if shutil.which(self.compiler) is None:
+            return f"{self.compiler} is not installed"
+        if self.needs and self.needs not in Path("/proc/cpuinfo").read_text().split():
+            return f"this CPU has no {self.needs}"
+        return ""
+
+    def environment(self) -> dict[str, str]:
+        """Return what setup.py and the tests' own compilations read."""
+        flags = f"{self.level} {self.flags}".strip()
+        return {
+            "CC": self.compiler, "LDSHARED": f"{self.compiler} -shared", "PUFFERVEC_OPT": self.level, "CFLAGS": self.flags,
+            "PV_GOLDEN_CFLAGS": flags, **self.switches,
+        }  # fmt: skip
+
+
+KINDS = [
+    Kind("gcc -O0", level="-O0"),
+    Kind("gcc -O2, variants by CPU"),
+    Kind("gcc -O3, no variants", level="-O3", flags="-DPV_NO_CLONES"),
+    Kind("gcc -O2 -mavx2, no variants", flags="-mavx2 -DPV_NO_CLONES", needs="avx2"),
+    Kind("gcc -O3 -march=native", level="-O3", flags="-DPV_NO_CLONES", switches={"PUFFERVEC_NATIVE": "1"}),
+    Kind("gcc -O1, no futex", level="-O1", switches={"PUFFERVEC_NO_FUTEX": "1"}),
+    Kind("clang -O0", "clang", "-O0"),
+    Kind("clang -O2", "clang"),
+    Kind("clang -O3", "clang", "-O3"),
+]
+
+
+def check(kinds: Sequence[Kind], steps: int) -> bool:
+    """Build each kind, run its checks in its own copy, print what was found, and return whether all is well."""
+    fine = True
+    for kind in kinds:
+        if kind.missing():
+            print(f"{kind.name}: left out: {kind.missing()}", flush=True)
+            continue
+        with tempfile.TemporaryDirectory(prefix="puffervec-golden-") as folder:
+            build = Build(Path(folder) / "copy", **kind.environment())
+            build.wait()
+            build.environment.update(kind.environment())
+            for plan in (["--plan", "workers", "--five-seeds", "--steps", str(steps)], ["--plan", "all", "--steps", "400"]):
+                done = build.python("-m", "tests.golden.check", "--build", kind.name, *plan, timeout_s=3600)
+                print(done.stdout + done.stderr, end="", flush=True)
+                fine = fine and done.returncode == 0
+    return fine
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--reason", default="", help="why the bytes change; goes into the log beside the hashes")
+    flags.add_argument("--new-scenes", action="store_true", help="compile the scenes of the drive cases anew, too")
+    flags.add_argument("--check", action="store_true", help="compare all builds with the committed hashes instead")
+    flags.add_argument("--steps", type=int, default=STEPS, choices=record.CHECKPOINTS, help="of --check (default: %(default)s)")
+    flags.add_argument("--only", default="", help="of --check: only builds whose name contains this")
+    options = flags.parse_args(arguments)
+    if options.check:
+        return 0 if check([kind for kind in KINDS if options.only in kind.name], options.steps) else 1
+    try:
+        wrote = len(options.reason.split()) > 0 and ensure_scenes(cases.SCENES, options.new_scenes)
+        changed = regenerate(options.reason)
+    except ValueError as error:
+        print(f"nothing was written: {error}", file=sys.stderr)
+        return 2
+    print("\n".join([*(["the drive scenes were compiled anew"] if wrote else []), *changed]) or "nothing has changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the golden hashes cover: every C env with settings, seeds and an autoreset mode. Read by the tests and scripts/golden.py.
+
+Three envs come from outside the core (two examples, and drift.c beside this file): they are compiled with the compiler and flags
+of the build under test. The driving env runs on a committed set of two generated scenes, since compiling scenes is NumPy's
+arithmetic, which may round differently from CPU to CPU; the env's own does not.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import puffervec
+from puffervec.native import EnvData, NativeEnv
+from puffervec.vector import VectorEnv
+from tests.libraries import compile_library
+
+HERE = Path(__file__).resolve().parent
+SCENES = HERE / "drive.scenes"
+ENVS = 8  # two halves with up to four workers each
+DRIVE_K, DRIVE_RANGE_M = (8, 4, 8), 30.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """An env with everything that fixes its bytes. seeds: the first is checked in each run of the tests."""
+
+    name: str
+    env: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    autoreset: str = "next_step"
+    seeds: tuple[int, ...] = (1,)
+
+    def make(self, **settings: Any) -> VectorEnv:
+        """Make it; settings as for `puffervec.make`, in this process unless they say otherwise."""
+        given = {"backend": "serial", "num_envs": ENVS, "autoreset_mode": self.autoreset, **settings}
+        return puffervec.make(_env(self.env), env_kwargs=self.kwargs, **given)
+
+
+FIVE = (1, 2, 3, 4, 5)
+PROBE = {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}
+TAG = {"num_taggers": 3, "grid_length": 6, "episode_length": 25}
+DRIVE = {
+    "num_agents": 12, "max_steps": 60, "resample_steps": 200, "partners": 4, "lanes": 8, "lines": 4, "edges": 8, "range_m": 30.0,
+}  # fmt: skip
+
+CASES = [
+    Case("probe", "probe", PROBE),
+    Case("probe, two groups", "probe", {**PROBE, "mode": 1, "num_agents": 3}),
+    Case("probe, same step", "probe", PROBE, "same_step"),
+    Case("probe, no autoreset", "probe", {**PROBE, "leave": 0}, "disabled"),
+    Case("cartpole", "cartpole", {"max_episode_steps": 200}, seeds=FIVE),
+    Case("cartpole, same step", "cartpole", {"max_episode_steps": 40}, "same_step"),
+    Case("cartpole, no autoreset", "cartpole", {"max_episode_steps": 40}, "disabled"),
+    Case("tag_grid", "tag_grid", {**TAG, "random_starts": True, "use_full_observation": False}, seeds=FIVE),
+    Case("tag_grid, full observation", "tag_grid", TAG),
+    Case("drive", "drive", DRIVE, seeds=FIVE),
+    Case("drive, same step", "drive", DRIVE, "same_step"),
+    Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
+    Case("lantern", "lantern", {"size": 7}),
+    Case("drift", "drift", {"episode_length": 40}),
+]
+BY_NAME = {case.name: case for case in CASES}
+
+
+@dataclass(frozen=True)
+class DriftConfig:
+    """Settings of drift (drift.c)."""
+
+    episode_length: int = 40
+    """Steps until the episode is truncated."""
+
+
+@dataclass(frozen=True)
+class CoinGridConfig:
+    """Settings of examples/out_of_tree."""
+
+    size: int = 6
+    episode_length: int = 64
+    coin_reward: float = 1.0
+    pit_penalty: float = 1.0
+
+
+@dataclass(frozen=True)
+class LanternConfig:
+    """Settings of examples/ocean."""
+
+    size: int = 9
+    max_ticks: int = 32
+    step_cost: float = 0.01
+
+
+_EXAMPLES = HERE.parents[1] / "examples"
+_OUTSIDE: dict[str, tuple[Path, type[Any]]] = {
+    "drift": (HERE / "drift.c", DriftConfig),
+    "coin_grid": (_EXAMPLES / "out_of_tree/coin_grid/coin_grid.c", CoinGridConfig),
+    "lantern": (_EXAMPLES / "ocean/lantern/glue.c", LanternConfig),
+}
+
+
+@cache
+def _env(name: str) -> Any:
+    """Return what `puffervec.make` takes for an env."""
+    if name == "drive":
+        from drive_env.config import DriveConfig
+
+        return NativeEnv("drive", DriveConfig, lambda config: EnvData(data=SCENES))
+    if name not in _OUTSIDE:
+        return name
+    source, config = _OUTSIDE[name]
+    return NativeEnv(name, config, lambda config: EnvData(), shared_library=str(_compiled(source, name)))
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="puffervec-golden-")
+
+
+def _compiled(source: Path, name: str) -> Path:
+    flags = [f"-I{source.parent}", *os.environ.get("PV_GOLDEN_CFLAGS", "").split()]
+    return compile_library(source, Path(_folder().name) / f"{name}.so", *flags)
