@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from multiprocessing import reduction
 from typing import Any
 
+from puffervec import limits
+from puffervec.errors import ConfigError
+
 MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -59,9 +62,8 @@ class WorkerTask:
 
 
 def _protect(task: WorkerTask) -> None:
-    """Leave Ctrl-C and SIGTERM to the learner, end with it, go before it where memory runs out, and keep traces of crashes."""
+    """Leave Ctrl-C and SIGTERM to the learner, go before it where memory runs out, and keep traces of crashes."""
     from puffervec import oom
-    from puffervec._ffi import lib
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
@@ -70,9 +72,17 @@ def _protect(task: WorkerTask) -> None:
         os.setpgid(0, 0)
     task.trace.enable()
     oom.volunteer()
+
+
+def _watch_parent() -> None:
+    """Start the thread that ends this process with the learner; without it a worker might outlive its learner."""
+    from puffervec._ffi import lib
+
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        lib.pv_watch_parent(parent.sentinel)
+    code = lib.pv_watch_parent(parent.sentinel) if parent is not None else 0
+    if code:
+        error = OSError(code, os.strerror(code))
+        raise ConfigError(f"the worker cannot start a thread: {limits.in_words(error) or error}")
 
 
 def _env_type(task: WorkerTask, slab: Any) -> Any:
@@ -117,6 +127,7 @@ def main(task: WorkerTask) -> None:
     data = ffi.from_buffer("uint8_t[]", mapped) if mapped is not None else ffi.NULL
     worker = ffi.new("pv_worker*")
     try:
+        _watch_parent()
         env_type = _env_type(task, ffi.cast("pv_slab*", slab))
     except Exception as error:
         _refuse(task, ffi.cast("pv_slab*", slab), error)
