@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
+import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -166,6 +168,8 @@ class TrainConfig:
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
+        for section in ("train", "policy", "log"):
+            _check_whole(section, getattr(self, section))
         t, v, log = self.train, self.vec.resolved(self.python), self.log
         _at_least("vec.num_envs", v.num_envs, 1)
         if v.num_buffers not in (1, 2):
@@ -215,12 +219,21 @@ class TrainConfig:
         if size == 0:
             return 8
         if batch % size:
-            fits = max(d for d in range(1, min(size, batch) + 1) if batch % d == 0)
+            low = [d for d in range(1, math.isqrt(batch) + 1) if batch % d == 0]
+            fits = max(d for d in (*low, *(batch // d for d in low)) if d <= size)
             raise ConfigError(
                 f"train.minibatch_size is {size}: must divide rows x horizon = {rows} x {self.train.horizon} = {batch}"
                 f" (the next smaller one that does is {fits})"
             )
         return batch // size
+
+
+def _check_whole(section: str, settings: Any) -> None:
+    """Raise ConfigError where a setting that counts something is no whole number; a TOML file may hold anything."""
+    for setting in dataclasses.fields(settings):
+        value = getattr(settings, setting.name)
+        if setting.type == "int" and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+            raise ConfigError(f"{section}.{setting.name} is {value!r}: must be a whole number")
 
 
 def _at_least(key: str, value: float, least: float) -> None:

@@ -44,7 +44,7 @@ from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Updater
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.returns import InfoMeans, ReturnScale
-from puffervec.train.rollout import Rollout, Slot, Storage, Times
+from puffervec.train.rollout import Rollout, Slot, Storage, Times, refuse_large
 from puffervec.train.stats import EpisodeWindow
 from puffervec.vector import VectorEnv
 
@@ -96,6 +96,8 @@ class Trainer:
         self.counters = Counters()
         self.stop_requested = False
         spec = target.env_spec(config)
+        obs_dtype = torch.bfloat16 if self.bf16 else None
+        refuse_large(spec, config.vec.num_envs, config.train.horizon, self.device, obs_dtype)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)

@@ -23,7 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from puffervec.spec import GroupSpec
+from puffervec.errors import ConfigError
+from puffervec.memory import refuse_more
+from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionMap, ActionSpec, draw_noise, sample
 from puffervec.train.policy import Observation, State
@@ -93,6 +95,22 @@ class Storage:
         """Copy the last step to the first: a roll-out begins where the one before ended."""
         for tensor in self.tensors().values():
             tensor[0].copy_(tensor[-1])
+
+
+def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None) -> int:
+    """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of `Storage`."""
+    one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype)
+    return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
+
+
+def refuse_large(spec: EnvSpec, num_envs: int, horizon: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
+    """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
+    wanted = (horizon + 1) * sum(step_bytes(group, group.agents * num_envs, obs_dtype) for group in spec.groups)
+    what, advice = f"for roll-outs of {horizon:,} steps of {num_envs:,} envs", "use a shorter train.horizon, or fewer vec.num_envs"
+    if device.type == "cpu":
+        refuse_more(wanted, "train.horizon needs", what, advice)
+    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
+        raise ConfigError(f"train.horizon needs {wanted:,} bytes {what}; {free:,} are free on {device}: {advice}")
 
 
 def _storage_dtype(dtype: Any, wanted: torch.dtype | None) -> torch.dtype:
