@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from puffervec import envs as registry
-from puffervec import failures, oom
+from puffervec import failures, limits, oom
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator, creators
 from puffervec.errors import ConfigError, UnclosedWarning, WorkerTimeout
+from puffervec.memory import refuse_more
 from puffervec.native import NativeEnv, env_type
 from puffervec.processes import AUTO, WorkerProcesses
 from puffervec.settings import VectorSettings, check_settings
@@ -28,6 +29,7 @@ from puffervec.vector import VectorEnv
 from puffervec.worker_main import SharedFile, WorkerTask
 
 START_TIMEOUT_S = 120.0
+LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
 CLOSE_TIMEOUT_S = 1.0
 PYTHON_CLOSE_TIMEOUT_S = (
     1.8  # with the second between SIGTERM and SIGKILL below three; envs may have videos to finish, simulators to end
@@ -318,6 +320,8 @@ def make(
         strict=strict, copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=not kind.has_workers,
     )  # fmt: skip
     native_env = _native_env(env_creator_or_creators)
+    least = settings.num_envs * (LEAST_ENV if native_env is not None else LEAST_PYTHON_ENV)
+    refuse_more(least, f"{settings.num_envs:,} envs need at least", "", "use fewer envs")  # before lists and scenes are made
     if settings.start_method == AUTO:
         settings = dataclasses.replace(settings, start_method="forkserver" if native_env is None else "spawn")
     if native_env is not None:
@@ -325,7 +329,8 @@ def make(
             raise ConfigError(
                 f"env_args is {env_args!r}: settings of the C env {native_env.name!r} go into env_kwargs, by name"
             )
-        return kind(native_env, native_env.configure(env_kwargs), settings)
+        with limits.named(f"{native_env.name}, {settings.num_envs:,} envs"):
+            return kind(native_env, native_env.configure(env_kwargs), settings)
     return _make_python(kind, creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs), settings)
 
 
@@ -337,7 +342,8 @@ def _make_python(kind: type[VectorEnv], made: Sequence[Creator], settings: Vecto
         raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
     env = PythonEnv(made, settings.autoreset, settings.seed)
     try:
-        return kind(env, None, settings)
+        with limits.named(f"{settings.num_envs:,} envs"):
+            return kind(env, None, settings)
     except BaseException:
         env.close()
         raise

@@ -16,7 +16,8 @@ def affinity() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a file without blanks around it, "" where it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -25,7 +26,7 @@ def _read(path: Path) -> str:
 
 def group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
     """Return the cgroup folder of this process for a controller ("" is version 2) and its parents, innermost first."""
-    for line in _read(proc / "self/cgroup").splitlines():
+    for line in read_text(proc / "self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
             base = root / controller if controller else root
@@ -44,11 +45,11 @@ def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -
     """
     quotas = []
     for folder in group_folders(root, proc, ""):
-        fields = _read(folder / "cpu.max").split()
+        fields = read_text(folder / "cpu.max").split()
         if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit() and int(fields[1]) > 0:
             quotas.append(int(fields[0]) / int(fields[1]))
     for folder in group_folders(root, proc, "cpu"):
-        quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+        quota, period = read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit() and int(period) > 0:
             quotas.append(int(quota) / int(period))
     return min(quotas) if quotas else None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import multiprocessing
 import os
-from multiprocessing import reduction
+from multiprocessing import heap, reduction, sharedctypes
 from typing import Any
 
-from puffervec.errors import PuffervecError
+from puffervec import limits
+from puffervec.errors import ConfigError
 
 PAGE = 4096
 SHM_FOLDER = "/dev/shm"
@@ -24,10 +24,11 @@ class SharedMemory:
     """`size` zeroed bytes, page-aligned, that processes started by multiprocessing can map; without a name, so nothing leaks.
 
     Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by
-    a memfd, which that limit does not bound. Every page is touched here, so that a lack of memory shows now, not as a SIGBUS.
+    a memfd, which that limit does not bound. The room is reserved before a byte is touched, and then every page is touched
+    here: a lack of memory shows now, as an error, not as a SIGBUS here or in a worker.
 
     Raises:
-        PuffervecError: neither has room.
+        ConfigError: neither has room, or a limit of this process is too low.
     """
 
     def __init__(self, size: int) -> None:
@@ -35,12 +36,13 @@ class SharedMemory:
         self._array: Any = None
         self._fd = -1
         self._mapping: mmap.mmap | None = None
-        if _shm_free() >= size + 2 * PAGE:
-            self._array = multiprocessing.RawArray(ctypes.c_uint8, size + PAGE)  # zeroed, so touched
-        else:
-            self._fd = _reserved_memfd(size)
-            self._mapping = mmap.mmap(self._fd, size)
-            ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
+        with limits.named(f"{size:,} bytes of shared memory"):
+            if _shm_free() >= size + 2 * PAGE:
+                self._array = _reserved_array(size + PAGE)
+            if self._array is None:
+                self._fd = _reserved_memfd(size)
+                self._mapping = mmap.mmap(self._fd, size)
+                ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
 
     @property
     def backing(self) -> str:
@@ -82,13 +84,34 @@ def _shm_free() -> int:
     return status.f_bavail * status.f_frsize
 
 
+def _reserved_array(size: int) -> Any:
+    """Return a zeroed RawArray whose room is reserved, or None where /dev/shm has filled up since it was asked.
+
+    RawArray itself zeroes memory that nobody has promised: where another program takes the room in between, that is a SIGBUS.
+    So this does what RawArray does, with the reservation before the zeroing.
+    """
+    wrapper = heap.BufferWrapper(size)  # type: ignore[attr-defined]
+    (arena, _, _), _ = wrapper._state
+    if os.fstat(arena.fd).st_dev != os.stat(SHM_FOLDER).st_dev:
+        return None  # a file on disk
+    try:
+        os.posix_fallocate(arena.fd, 0, arena.size)
+    except OSError:
+        return None
+    array = sharedctypes.rebuild_ctype(ctypes.c_uint8 * size, wrapper, None)  # type: ignore[attr-defined]
+    ctypes.memset(ctypes.addressof(array), 0, size)
+    return array
+
+
 def _reserved_memfd(size: int) -> int:
     fd = os.memfd_create("puffervec", os.MFD_CLOEXEC)
     try:
         os.posix_fallocate(fd, 0, size)
     except OSError as error:
         os.close(fd)
-        raise PuffervecError(
+        if limits.in_words(error) is not None:
+            raise
+        raise ConfigError(
             f"shared memory: {size:,} bytes wanted, {_shm_free():,} free in {SHM_FOLDER}, and the kernel refused a memfd "
             f"({error}): use fewer envs, or give the machine more memory"
         ) from None

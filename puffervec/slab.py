@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from puffervec._ffi import ffi, lib
-from puffervec.errors import ConfigError
+from puffervec.memory import refuse_more
 from puffervec.shared_memory import PAGE
 from puffervec.spec import AUTORESET_MODES, EnvSpec, GroupSpec
 
@@ -54,22 +54,16 @@ def layout(c_spec: Any, request: Request) -> Any:
     """Return a `pv_slab*` head with all offsets (csrc/slab.c).
 
     Raises:
-        ConfigError: the sizes overflow or are larger than the memory of the machine.
+        ConfigError: the sizes overflow, or there is no room for them (puffervec/memory.py).
     """
     head = ffi.new("pv_slab*")
     size = lib.pv_slab_layout(c_spec, request.to_c(), head)
-    limit = memory_limit()
-    if size == 0 or size > limit:
-        wanted = f"{size:,} bytes" if size else "more bytes than can be counted"
-        raise ConfigError(f"{request.num_envs:,} envs need {wanted} of shared memory; {limit:,} are available: use fewer envs")
+    states = request.num_envs * c_spec.save_bytes  # about what the workers keep for themselves
+    refuse_more(
+        size + states if size else None, f"{request.num_envs:,} envs need", "of shared memory and env states",
+        "use fewer envs, or smaller observations",
+    )  # fmt: skip
     return head
-
-
-def memory_limit() -> int:
-    """Return the bytes of memory that are available on this machine."""
-    import psutil
-
-    return int(psutil.virtual_memory().available)
 
 
 def twin_bytes(spec: EnvSpec, request: Request) -> int:

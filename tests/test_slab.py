@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec import native, slab
+from puffervec import memory, native, slab
 from puffervec._ffi import ffi, lib
 from puffervec.envs.probe import ProbeConfig
 from puffervec.errors import ConfigError
@@ -240,10 +240,10 @@ def test_sizes_that_overflow_are_refused() -> None:
 
 
 def test_more_than_the_machine_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slab, "memory_limit", lambda: 1_000_000)
+    monkeypatch.setattr(memory, "available", lambda: memory.Room(1_000_000, "a limit"))
     with pytest.raises(ConfigError) as caught:
         serial("probe", {"obs_size": 1000}, num_envs=1000)
-    for word in ("1,000 envs", "of shared memory", "1,000,000 are available", "use fewer envs"):
+    for word in ("1,000 envs", "of shared memory", "1,000,000 are available (a limit)", "use fewer envs"):
         assert word in str(caught.value)
 
 

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Errors of the system that mean "a limit was reached", as errors that name the limit, its value and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import resource
+from collections.abc import Iterator
+
+from puffervec.errors import ConfigError
+
+# errno: (what there were too many of, the limit, the shell's way to raise it)
+_LIMITS = {
+    errno.EMFILE: ("open files", "RLIMIT_NOFILE", "ulimit -n"),
+    errno.EAGAIN: ("processes and threads of this user", "RLIMIT_NPROC", "ulimit -u"),
+    errno.EFBIG: ("bytes in a file", "RLIMIT_FSIZE", "ulimit -f"),
+    errno.ENOMEM: ("bytes of address space", "RLIMIT_AS", "ulimit -v"),
+}
+_ADVICE = "use fewer envs or workers, or raise it"
+
+
+def value_of(name: str) -> str:
+    """Return the soft limit of that name in words.
+
+    >>> value_of("RLIMIT_CORE").replace(",", "").isdigit() or value_of("RLIMIT_CORE")
+    True
+    """
+    soft, _ = resource.getrlimit(getattr(resource, name))
+    return "unlimited" if soft == resource.RLIM_INFINITY else f"{soft:,}"
+
+
+def in_words(error: BaseException) -> str | None:
+    """Return what an error of the system says about a limit, or None where it is about something else."""
+    code = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError):
+        code = errno.ENOMEM
+    if code == errno.ENFILE:
+        return "the system has no room for more open files: close other programs, or raise fs.file-max"
+    if code not in _LIMITS:
+        return None
+    what, name, command = _LIMITS[code]
+    value = value_of(name)
+    if value == "unlimited":  # then it was another one: the machine's own, or a cgroup's
+        return f"the system has no room for more {what} ({error}): {_ADVICE.replace('raise it', 'give it more')}"
+    return f"too many {what}: {name} is {value}: {_ADVICE} ({command})"
+
+
+@contextlib.contextmanager
+def named(doing: str) -> Iterator[None]:
+    """Turn errors that come of a limit into ConfigError; all others pass.
+
+    Args:
+        doing: what is being done, to begin the message with.
+    """
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        said = in_words(error)
+        if said is None:
+            raise
+        raise ConfigError(f"{doing}: {said}") from error
+    except EOFError as error:
+        if "unexpected EOF" not in str(error):  # what multiprocessing says where its fork server ends
+            raise
+        raise ConfigError(
+            f"{doing}: the fork server could not start a worker, see above; often it has too few open files "
+            f"(RLIMIT_NOFILE is {value_of('RLIMIT_NOFILE')}, ulimit -n) or processes (RLIMIT_NPROC is "
+            f"{value_of('RLIMIT_NPROC')}, ulimit -u): {_ADVICE}"
+        ) from error
