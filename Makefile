@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all check lint fmt type wheel bench gpu golden clean
+.PHONY: help venv build train test test-all check lint fmt type wheel bench gpu golden golden-check limits clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,17 @@ bench: $(STAMP) ## steps per second of all backends
 
 gpu: $(STAMP) ## everything that needs a GPU, in under 20 minutes; writes bench/results/
 	$(BIN)/python scripts/gpu.py
+
+golden: $(STAMP) ## write the golden hashes of the C envs anew: make golden REASON="why the bytes change"
+	@$(BIN)/python scripts/golden.py --reason "$(REASON)"
+
+golden-check: $(STAMP) ## compare all builds (gcc, clang, -O0 to -O3, variants) and 1-4 workers with the golden hashes
+	$(BIN)/python scripts/golden.py --check
+
+limits: $(STAMP) ## the core test suite with a /dev/shm of 1 MiB (needs the right to mount), and all tests of limits
+	$(BIN)/python -m pytest -q tests/limits
+	unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec $(BIN)/python -m pytest -q -p no:cacheprovider \
+		-m "not slow and not gpu" tests --ignore tests/bench --ignore tests/docs --ignore tests/train --ignore tests/examples'
 
 clean: ## remove build products and the virtual environment
 	rm -rf build dist $(VENV) *.egg-info puffervec/_native*.so puffervec/_native.c

@@ -61,7 +61,7 @@ def _of_machine(proc: Path) -> Room:
 
 
 def _of_groups(root: Path, proc: Path) -> Iterator[Room]:
-    """Yield what each cgroup leaves. Its page cache counts as used there, but gives way: what was not used lately is left out."""
+    """Yield what each cgroup leaves. Page cache counts as used there, but gives way: what was not used lately is left out."""
     for folder in group_folders(root, proc, ""):
         yield from _left(folder, "memory.max", "memory.current", "inactive_file")
     for folder in group_folders(root, proc, "memory"):

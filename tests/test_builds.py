@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Other builds of the core (csrc/build_ffi.py): the same bytes without optimization; the fallback without a futex works."""
+"""Other builds of the core (csrc/build_ffi.py): the golden bytes without optimization; the fallback without a futex works."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -13,23 +12,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-import puffervec
 from tests.builds import BUILD_PRODUCTS, Build, source_folder
-from tests.cases import CASES
-from tests.helpers import action_table, run
 
-STEPS = 300
-# Printed by a build of its own: what the cases show in one process.
-PRINT_DIGESTS = """
-import json, sys, puffervec
-assert puffervec.__file__.startswith(sys.argv[1]), puffervec.__file__
-from tests import test_builds
-print(json.dumps(test_builds.digests(json.loads(sys.argv[2]))))
-"""
+STEPS = 400
 # What runs again without a futex: waiting, waking, and all ends of a worker.
 WITHOUT_FUTEX = [
     "tests/c/test_channel.py",
@@ -57,27 +45,14 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Build
     yield made
 
 
-def digests(names: list[str]) -> dict[str, Any]:
-    """What the named cases show in this process, as JSON can carry it."""
-    found = {}
-    for case in CASES:
-        if case.name in names:
-            with puffervec.make(case.env, env_kwargs=case.kwargs, backend="serial", num_envs=4) as vec:
-                found[case.name] = run(vec, STEPS, action_table(vec, STEPS, invalid=0.01), seed=99)
-    return found
-
-
-def test_o0_o1_and_o3_show_the_same_bytes(builds: dict[str, Build]) -> None:
-    """Two builds of the present sources, and the build under test (-O3), which must not be older than these."""
-    names = [case.name for case in CASES if not case.needs()]
-    assert {"probe", "tag, full"} <= set(names)
-    shown = {}
-    for name, build in builds.items():
-        done = build.python("-c", PRINT_DIGESTS, str(build.folder), json.dumps(names))
-        assert done.returncode == 0, done.stderr
-        shown[name] = json.loads(done.stdout)
-    assert shown["-O0"] == shown["no futex"]
-    assert json.loads(json.dumps(digests(names))) == shown["-O0"], "the installed build is not of these sources: rebuild it"
+@pytest.mark.parametrize("name", ["-O0", "no futex"])
+def test_another_build_shows_the_committed_bytes(builds: dict[str, Build], name: str) -> None:
+    """The golden hashes of all C envs (tests/golden), which the build under test (-O3) shows too; see `make golden-check`."""
+    build = builds[name]
+    build.environment["PV_GOLDEN_CFLAGS"] = "-O0" if name == "-O0" else "-O1"
+    done = build.python("-m", "tests.golden.check", "--steps", str(STEPS), "--build", f"the build {name}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "combinations" in done.stdout
 
 
 def test_without_a_futex(builds: dict[str, Build]) -> None:

@@ -106,7 +106,10 @@ def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None) -> in
 def refuse_large(spec: EnvSpec, num_envs: int, horizon: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
     """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
     wanted = (horizon + 1) * sum(step_bytes(group, group.agents * num_envs, obs_dtype) for group in spec.groups)
-    what, advice = f"for roll-outs of {horizon:,} steps of {num_envs:,} envs", "use a shorter train.horizon, or fewer vec.num_envs"
+    what, advice = (
+        f"for roll-outs of {horizon:,} steps of {num_envs:,} envs",
+        "use a shorter train.horizon, or fewer vec.num_envs",
+    )
     if device.type == "cpu":
         refuse_more(wanted, "train.horizon needs", what, advice)
     elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):

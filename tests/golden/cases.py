@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the golden hashes cover: every C env with settings, seeds and an autoreset mode. Read by the tests and scripts/golden.py.
+"""What the golden hashes cover: every C env with settings, seeds and an autoreset mode. For the tests and scripts/golden.py.
 
-Three envs come from outside the core (two examples, and drift.c beside this file): they are compiled with the compiler and flags
-of the build under test. The driving env runs on a committed set of two generated scenes, since compiling scenes is NumPy's
-arithmetic, which may round differently from CPU to CPU; the env's own does not.
+Three envs come from outside the core (two examples, and drift.c beside this file): they are compiled with the compiler and
+flags of the build under test. The driving env runs on a committed set of two generated scenes, since compiling scenes is
+NumPy's arithmetic, which may round differently from CPU to CPU; the env's own does not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ FIVE = (1, 2, 3, 4, 5)
 PROBE = {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}
 TAG = {"num_taggers": 3, "grid_length": 6, "episode_length": 25}
 DRIVE = {
-    "num_agents": 12, "max_steps": 60, "resample_steps": 200, "partners": 4, "lanes": 8, "lines": 4, "edges": 8, "range_m": 30.0,
+    "num_agents": 12, "max_steps": 60, "resample_steps": 200, "range_m": 30.0,
+    "partners": 4, "lanes": 8, "lines": 4, "edges": 8,
 }  # fmt: skip
 
 CASES = [

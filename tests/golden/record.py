@@ -101,9 +101,9 @@ class Hashes:
         return {name: hashlib.sha256(data).hexdigest()[:16] for name, data in found.items()}
 
 
-def run(vec: VectorEnv, case: Case, seed: int, steps: int) -> Shown:
-    """Step `vec` from a seeded reset and return {array: [hash at each checkpoint up to `steps`]}."""
-    table, hashes = actions(vec, steps, seed), Hashes(vec)
+def run(vec: VectorEnv, case: Case, seed: int, steps: int, table: dict[str, np.ndarray] | None = None) -> Shown:
+    """Step `vec` from a seeded reset and return {array: [hash at each checkpoint up to `steps`]}. table: other actions."""
+    table, hashes = table or actions(vec, steps, seed), Hashes(vec)
     shown: Shown = {}
     vec.async_reset(seed)
     for _ in range(vec.num_buffers):
@@ -138,7 +138,7 @@ def _restart_done(vec: VectorEnv, case: Case, hashes: Hashes) -> None:
 
 
 def difference(name: str, expected: Shown, found: Shown, build: str, way: str) -> str | None:
-    """Return what differs first, in words, or None."""
+    """Return what differs first, in words, or None. Step 0 is the reset."""
     if set(expected) != set(found):
         return f"{name}: arrays {sorted(found)} were shown and {sorted(expected)} are on record ({build}; {way})"
     first: dict[int, list[str]] = {}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Limits of the system (puffervec/limits.py) end in one error that names the limit and its value, and leave nothing half-started."""
+"""Limits of the system (puffervec/limits.py) end in one error with the limit's name and value; nothing is half-started."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from puffervec import limits, shared_memory
 from puffervec.errors import ConfigError
 from puffervec.shared_memory import SharedMemory
 
-# Lowers a limit, makes a vec env, raises it again, prints the error and which children and descriptors are left (but for the small
-# arenas that multiprocessing's heap keeps for reuse).
+# Lowers a limit, makes a vec env, raises it again, prints the error and which children and descriptors are left (but for the
+# small arenas that multiprocessing's heap keeps for reuse).
 TRY = """
 import gc, os, resource
 import psutil, puffervec
@@ -81,7 +81,7 @@ def test_any_number_of_open_files(env: str, method: str, more: int) -> None:
     assert left.startswith("set() ") if method == "forkserver" else left == "set() 0"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the limit counts all processes of a user, so one of its own is needed")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the limit counts processes of a user, so it takes another user")
 @pytest.mark.parametrize("most", [3, pytest.param(8, marks=pytest.mark.slow)])
 def test_processes(most: int) -> None:
     """Four workers with a thread each, and the learner, are nine; 8 leaves no room for the last thread."""
@@ -101,7 +101,9 @@ def test_file_sizes() -> None:
 
 
 def test_address_space() -> None:
-    said, left = attempt("RLIMIT_AS", "psutil.Process().memory_info().vms + (64 << 20)", env_kwargs={"obs_size": 65536, "num_agents": 100})
+    said, left = attempt(
+        "RLIMIT_AS", "psutil.Process().memory_info().vms + (64 << 20)", env_kwargs={"obs_size": 65536, "num_agents": 100}
+    )
     assert said.startswith("ConfigError 4 envs need ") and "RLIMIT_AS" in said and "ulimit -v" in said
     assert left == "set() 0"
 
@@ -155,7 +157,12 @@ def test_a_real_file_system_that_fills_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("code", "name"),
-    [(errno.EMFILE, "RLIMIT_NOFILE"), (errno.EAGAIN, "RLIMIT_NPROC"), (errno.EFBIG, "RLIMIT_FSIZE"), (errno.ENOMEM, "RLIMIT_AS")],
+    [
+        (errno.EMFILE, "RLIMIT_NOFILE"),
+        (errno.EAGAIN, "RLIMIT_NPROC"),
+        (errno.EFBIG, "RLIMIT_FSIZE"),
+        (errno.ENOMEM, "RLIMIT_AS"),
+    ],
 )
 def test_each_limit_is_named_with_its_value(code: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1234, 5678))

@@ -27,7 +27,7 @@ ABSURD = [0, -1, 1.5, True, "8", 2**31, 2**40]
 
 
 def refused(call: Callable[[], Any]) -> str:
-    """Call, expect a ConfigError within the bounds and return its text. CPU time of this process, so other load is no matter."""
+    """Call, expect a ConfigError within the bounds and return its text. CPU time is this process's, whatever else runs."""
     process = psutil.Process()
     before, begin = process.memory_info().rss, time.process_time()
     with pytest.raises(ConfigError) as caught:
