@@ -90,7 +90,7 @@ def _reserved_array(size: int) -> Any:
     RawArray itself zeroes memory that nobody has promised: where another program takes the room in between, that is a SIGBUS.
     So this does what RawArray does, with the reservation before the zeroing.
     """
-    wrapper = heap.BufferWrapper(size)  # type: ignore[attr-defined]
+    wrapper: Any = heap.BufferWrapper(size)
     (arena, _, _), _ = wrapper._state
     if os.fstat(arena.fd).st_dev != os.stat(SHM_FOLDER).st_dev:
         return None  # a file on disk

@@ -33,8 +33,8 @@ def held():
     return len([link for link in links if "/pym-" not in link])
 def children():
     return {{child.pid for child in psutil.Process().children(recursive=True)}}
-with puffervec.make("probe", num_workers=1, start_method={method!r}) as vec:
-    pass
+puffervec.make("probe", num_workers=1, start_method={method!r}).close()
+gc.collect()
 {before}
 before, limit = (held(), children()), resource.{limit}
 soft, hard = resource.getrlimit(limit)
