@@ -42,7 +42,7 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     wanted = "floats" if group.action_kind == "continuous" else "integers"
     try:
         array = np.asarray(given)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # the last: a tensor that has a gradient
         raise ActionError(f"actions of {group.name!r} are no array ({error}): give {wanted} of shape {expected}") from None
     if group.action_kind == "continuous" and array.dtype.kind in "iu":
         array = array.astype(np.float32)
@@ -64,7 +64,7 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     wanted = f"give {'floats' if dtype.kind == 'f' else 'integers'} of shape {shape}"
     try:
         array = np.asarray(given)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise ActionError(f"actions are no array ({error}): {wanted}") from None
     if group.action_kind == "discrete" and array.shape == (rows.rows, 1):
         array = array[:, 0]
