@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""More workers than cores: one, two, four and eight workers on one core, and two, four and eight on all, without a policy.
+
+    python bench/limits.py                        drive and tag_grid
+    python bench/limits.py --envs drive --repeats 9
+
+What counts is the share of the speed of two workers on the same cores: at least 85 % with four on one core (as under
+`taskset -c 0`) and with eight on two. The samples of one repeat are compared with each other. The last figure is the CPU share
+of the busiest worker while nothing is asked of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.common import Figure
+from bench.latency import SETTLE_S, cpu_time_ns
+from bench.workloads import Workload, draw_actions, half_actions, preset
+from puffervec.cores import affinity
+from puffervec.vector import VectorEnv
+
+TARGET, IDLE_TARGET = 0.85, 2.0
+REFERENCE = 2  # workers
+IDLE_S = 0.5
+WARM_UP = 0.25  # of a sample's length
+ENVS = {"drive": 8, "tag_grid": 4096}  # and how many of them
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """So many workers on so many cores."""
+
+    env: str
+    cores: int
+    workers: int
+
+    @property
+    def target(self) -> float | None:
+        """What the share of the reference's speed should be at least; None: shown for comparison."""
+        return TARGET if self.workers > max(REFERENCE, self.cores) else None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One start: rows per second, and the busiest worker's CPU share while idle, in percent of a core."""
+
+    rows_per_s: float
+    idle_percent: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. share: of the speed of two workers on the same cores. met: share and idle are."""
+
+    env: str
+    cores: int
+    workers: int
+    rows_per_s: Figure
+    share: Figure
+    idle_percent: Figure
+    target: float | None
+    met: bool | None
+
+
+@contextlib.contextmanager
+def on_cores(count: int) -> Iterator[None]:
+    """Keep this process, and what it starts, on its first `count` cores, as taskset would."""
+    before = affinity()
+    os.sched_setaffinity(0, set(before[:count]))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, set(before))
+
+
+def rows_per_s(vec: VectorEnv, batches: Sequence[Any], seconds: float) -> float:
+    """Step for about `seconds` and return the rows of all agents per second."""
+    send, recv, clock = vec.send, vec.recv, time.perf_counter
+    turns, begin = 0, clock()
+    while (now := clock()) - begin < seconds or not turns:
+        send(batches[turns % len(batches)])
+        recv()
+        turns += 1
+    return turns * vec.num_agents / (now - begin)
+
+
+def idle_percent(vec: Any, seconds: float) -> float:
+    """Return the CPU share of the busiest worker while nothing is sent."""
+    pids = [process.pid for process in vec.processes]
+    time.sleep(SETTLE_S)  # a worker climbs its wait ladder within this time
+    before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
+    time.sleep(seconds)
+    after, end = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
+    return max(100 * (b - a) / (end - begin) for a, b in zip(before, after, strict=True))
+
+
+def sample(crowd: Crowd, workload: Workload, seconds: float) -> Sample:
+    """Start the workers afresh and measure."""
+    with on_cores(crowd.cores), workload.make("multiprocessing", num_workers=crowd.workers) as vec:
+        batches = half_actions(vec, draw_actions(vec.spec, workload.num_envs))[0]
+        vec.recv()
+        rows_per_s(vec, batches, WARM_UP * seconds)
+        return Sample(rows_per_s(vec, batches, seconds), idle_percent(vec, min(IDLE_S, seconds)))
+
+
+def crowds(envs: Sequence[str]) -> list[Crowd]:
+    """Return what is measured: up to eight workers on one core, and on two where there are two."""
+    found = [Crowd(env, 1, workers) for env in envs for workers in (1, 2, 4, 8)]
+    if len(affinity()) > 1:
+        found += [Crowd(env, 2, workers) for env in envs for workers in (2, 4, 8)]
+    return found
+
+
+def run(envs: Sequence[str], options: argparse.Namespace, progress: common.Progress) -> tuple[list[Row], float]:
+    """Measure all in turns. Returns the table and the share of foreign load."""
+    workloads = {env: preset(env, ENVS[env]) for env in envs}
+    wanted = crowds(envs)
+
+    def variant(crowd: Crowd) -> Any:
+        return lambda: sample(crowd, workloads[crowd.env], options.seconds)
+
+    named = {f"{crowd.env}, {crowd.workers} workers on {crowd.cores} core(s)": crowd for crowd in wanted}
+    runs = common.interleave({n: variant(c) for n, c in named.items()}, options.repeats, progress, options.attempts)
+    samples: dict[Crowd, list[Sample]] = {crowd: runs.results[name] for name, crowd in named.items()}
+    return [row(crowd, samples) for crowd in wanted], runs.foreign
+
+
+def row(crowd: Crowd, samples: dict[Crowd, list[Sample]]) -> Row:
+    """Return a crowd's line."""
+    speeds = {c: [one.rows_per_s for one in found] for c, found in samples.items()}
+    share = common.ratio(speeds[crowd], speeds[Crowd(crowd.env, crowd.cores, REFERENCE)])
+    idle = common.figure(one.idle_percent for one in samples[crowd])
+    met = None if crowd.target is None else share.median >= crowd.target and idle.median < IDLE_TARGET
+    return Row(*asdict(crowd).values(), common.figure(speeds[crowd]), share, idle, crowd.target, met)
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print the table."""
+    word = {True: "yes", False: "NO", None: "-"}
+    lines = [
+        (
+            row.env,
+            f"{row.workers} on {row.cores}",
+            f"{row.rows_per_s}",
+            f"{100 * row.share.median:.0f}% ±{100 * row.share.spread:.0f}",
+            "-" if row.target is None else f">= {100 * row.target:.0f}%",
+            f"{row.idle_percent.median:.2f}%",
+            word[row.met],
+        )
+        for row in rows
+    ]
+    columns = ("env", "workers on cores", "rows/s", "of two workers", "target", "idle worker", "met")
+    common.print_table("more workers than cores: median ± half the distance of the quartiles", columns, lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--envs", default=",".join(ENVS), help="of drive and tag_grid (default: %(default)s)")
+    common.add_flags(flags, "limits", 1.0)
+    options = flags.parse_args(arguments)
+    envs = options.envs.split(",")
+    unknown = [env for env in envs if env not in ENVS]
+    if unknown:
+        flags.error(f"--envs has {unknown[0]!r}: use {', '.join(ENVS)}")
+    facts, progress = common.machine(), common.Progress()
+    rows, foreign = run(envs, options, progress)
+    progress.clear()
+    show(rows)
+    common.finish("limits", options, facts, foreign, [asdict(row) for row in rows])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
