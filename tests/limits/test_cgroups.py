@@ -58,6 +58,7 @@ def python(code: str, *folders: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", JOIN + code, *folders], capture_output=True, text=True, timeout=200)
 
 
+@pytest.mark.slow
 def test_half_a_core(group: Join) -> None:
     """A worker may be stopped for 50 ms of every 100 ms: that is no time-out, and one worker is the default."""
     folder = group({"cpu.max": "50000 100000", "cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "50000"})

@@ -141,7 +141,8 @@ with puffervec.make("probe", env_kwargs={"obs_size": 1024}, num_envs=512, num_wo
 """
 
 
-def test_a_real_file_system_that_fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_a_real_file_system_that_fills_up() -> None:
     """Where we may mount: 8 MiB that another program fills after the look at its free space."""
     mount = "mount -t tmpfs -o size=8m tmpfs /dev/shm"
     probe = subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True, text=True)
