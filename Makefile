@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all check lint fmt type wheel bench gpu golden golden-check limits clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,21 @@ test: $(STAMP) ## the test suite, without the slow tests
 
 test-all: $(STAMP) ## the test suite with the slow tests
 	$(BIN)/python -m pytest -q -m "not gpu"
+
+# TESTS and what else pytest takes may be given: make asan TESTS="tests/c -x"
+debug: $(STAMP) ## the test suite on a build with assertions and guard zones around rows
+	PUFFERVEC_DEBUG=1 $(BIN)/python setup.py -q build_ext --inplace
+	PUFFERVEC_BUILD=debug $(BIN)/python -m pytest -q -m "not slow and not gpu" $(TESTS)
+
+asan: $(STAMP) ## the test suite under AddressSanitizer and UndefinedBehaviorSanitizer; an hour or so
+	$(BIN)/python scripts/sanitize.py $(TESTS)
+
+# The analyzer does not see that a sort fills its output with a permutation; valgrind looks for uninitialised values.
+analyze: $(STAMP) ## gcc's static analyzer over the C code
+	@for file in $(filter %.c,$(C_FILES)); do \
+		gcc -std=c11 -D_GNU_SOURCE -Icsrc -DPV_DEBUG -O1 -Wall -Wextra -Wno-psabi -fanalyzer -Werror \
+			-Wno-analyzer-use-of-uninitialized-value -c -o /dev/null $$file || exit 1; \
+	done
 
 lint: $(STAMP) ## ruff over the Python code
 	$(BIN)/ruff check .

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The extension module and the public headers; everything else stands in pyproject.toml."""
+"""The extension module and the public headers; everything else stands in pyproject.toml. Switches: csrc/build_ffi.py."""
 
 import os
+import runpy
 import shutil
 from pathlib import Path
 
@@ -27,10 +28,17 @@ class BuildWithHeaders(build_py):
         include.mkdir(parents=True, exist_ok=True)
         for header in PUBLIC_HEADERS:
             shutil.copy2(ROOT / "csrc" / header, include / header)
+        check = runpy.run_path(str(ROOT / "csrc" / "build_ffi.py"))["source_check"]()
+        (include / "sources.crc32").write_text(f"{check:#010x}\n")  # compared at import by puffervec/_ffi.py
 
+
+options = {"bdist_wheel": {"py_limited_api": "cp311"}}
+variant = "sanitize" if os.environ.get("PUFFERVEC_SANITIZE") else "debug" if os.environ.get("PUFFERVEC_DEBUG") else ""
+if variant:  # its own object files
+    options["build"] = {"build_temp": f"build/temp.{variant}"}
 
 setup(
     cffi_modules=["csrc/build_ffi.py:ffibuilder"],
     cmdclass={"build_py": BuildWithHeaders},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options=options,
 )

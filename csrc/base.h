@@ -33,6 +33,7 @@
 #define PV_ERROR_ENV 4      // the env reported a failure in reset or step
 #define PV_ERROR_ABI 5      // env type built against other headers
 #define PV_ERROR_STATE 6    // saved state that does not fit
+#define PV_ERROR_BOUNDS 7   // C code of an env wrote outside of its rows (debug builds)
 
 // Data types of fields. The order is mirrored by puffervec/spec.py and compared at import.
 #define PV_F32 0

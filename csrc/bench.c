@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "bench.h"
 
+#include "guard.h"
+
 #include <string.h>
 
 double pv_bench_steps(pv_worker* worker, const int32_t* actions, uint32_t batches, uint32_t steps) {
@@ -11,9 +13,10 @@ double pv_bench_steps(pv_worker* worker, const int32_t* actions, uint32_t batche
             pv_block* block = &worker->blocks[half];
             if (!block->env_count) continue;
             uint64_t values = block->rows[0].count * worker->slab->spec.groups[0].action_dims;
+            pv_guard_enter(worker, half, 0);
             memcpy((void*)(uintptr_t)block->rows[0].indices, actions + (step % batches) * values, values * sizeof(int32_t));
             *block->record_count = 0;
-            if (worker->type->step(block)) return -1.0;
+            if (pv_guard_leave(worker, half, worker->type->step(block))) return -1.0;
         }
     }
     return (double)(pv_now_ns() - begin_ns) * 1e-9;

@@ -6,14 +6,19 @@ The declarations that Python sees are cut from the C headers themselves: everyth
 is a line in HEADERS, a C file is found by itself. Switches, read from the environment:
 
     PUFFERVEC_NO_FUTEX=1        build the fallback for systems without a futex
-    PUFFERVEC_DEBUG=1           assertions on, -O1 -g
     PUFFERVEC_NATIVE=1          -march=native: not portable, results may differ from other builds
     PUFFERVEC_OPT=-O0           optimization level (default -O3)
-    PUFFERVEC_SANITIZE=address,undefined
+
+Two switches make a module of their own beside the normal one, which stays as it is; PUFFERVEC_BUILD=debug or =sanitize makes
+puffervec import it (puffervec/_ffi.py):
+
+    PUFFERVEC_DEBUG=1           assertions, guard zones around rows (csrc/guard.h), libc's own checks, -O1 -g
+    PUFFERVEC_SANITIZE=address,undefined    the same under these sanitizers; `make asan` has the environment it needs
 """
 
 import os
 import re
+import zlib
 from pathlib import Path
 
 from cffi import FFI
@@ -31,6 +36,7 @@ HEADERS = [
     "channel.h",
     "action.h",
     "worker.h",
+    "guard.h",
     "advantage.h",
     "set_encoder.h",
     "bench.h",
@@ -68,6 +74,19 @@ def sources() -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in CSRC.rglob("*.c"))
 
 
+def source_check(folder: Path = CSRC) -> int:
+    """Return a checksum of all C sources; its twin at import is in puffervec/_ffi.py."""
+    check = 0
+    for path in sorted([*folder.rglob("*.c"), *folder.rglob("*.h")]):
+        check = zlib.crc32(path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), check))
+    return check
+
+
+def variant() -> str:
+    """Return what the module's name ends with: nothing for the normal build."""
+    return "_sanitize" if os.environ.get("PUFFERVEC_SANITIZE") else "_debug" if os.environ.get("PUFFERVEC_DEBUG") else ""
+
+
 def compile_arguments() -> list[str]:
     """Return the compiler's flags for the chosen build."""
     flags = ["-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
@@ -75,9 +94,16 @@ def compile_arguments() -> list[str]:
     flags.append("-Wno-psabi")  # gcc notes that 64-byte vectors are passed differently since gcc 4.6
     sanitizers = os.environ.get("PUFFERVEC_SANITIZE", "")
     if sanitizers:
-        flags += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
+        flags += [
+            f"-fsanitize={sanitizers}",
+            "-fno-sanitize-recover=undefined",
+            "-fno-omit-frame-pointer",
+            "-DPV_DEBUG",
+            "-g",
+            "-O1",
+        ]
     elif os.environ.get("PUFFERVEC_DEBUG"):
-        flags += ["-DPV_DEBUG", "-g", "-O1"]
+        flags += ["-DPV_DEBUG", "-g", "-O1", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong"]
     else:
         flags += [os.environ.get("PUFFERVEC_OPT", "-O3"), "-UNDEBUG"]
     if os.environ.get("PUFFERVEC_NO_FUTEX"):
@@ -94,10 +120,11 @@ def make_ffi() -> FFI:
     for header in headers:
         ffi.cdef(declarations(header))
     ffi.cdef(PYTHON_ENV)
+    ffi.cdef("#define PV_SOURCE_CHECK ...")
     sanitizers = os.environ.get("PUFFERVEC_SANITIZE", "")
     ffi.set_source(
-        "puffervec._native",
-        "\n".join(f'#include "{header}"' for header in headers),
+        f"puffervec._native{variant()}",
+        "\n".join([f"#define PV_SOURCE_CHECK {source_check():#x}u", *(f'#include "{header}"' for header in headers)]),
         sources=sources(),
         include_dirs=["csrc"],
         depends=sorted(str(path.relative_to(ROOT)) for path in CSRC.rglob("*.h")),

@@ -219,6 +219,18 @@ static void sleep_forever(void) {
     for (;;) pause();
 }
 
+static int eat_memory(pv_block* block, uint32_t env) {
+    char* memory = NULL;
+    for (size_t bytes = 0;; bytes += 64u << 20) {
+        char* more = realloc(memory, bytes + (64u << 20));
+        if (!more) break;
+        memory = more;
+        memset(memory + bytes, 1, 64u << 20);
+    }
+    free(memory);
+    return pv_block_error(block, env, "out of memory");
+}
+
 static int fault(pv_block* block, uint32_t env) {
     const pv_rows* rows = &block->rows[0];
     switch (config_of(block->context)->fault) {
@@ -230,12 +242,7 @@ static int fault(pv_block* block, uint32_t env) {
         case FAULT_SPIN: for (volatile int forever = 1; forever;) {} break;
         case FAULT_NAN: ((float*)(void*)rows->observations)[0] = NAN; break;
         case FAULT_OOB: rows->rewards[rows->count] = 1.0f; break; // one float behind this block's rows
-        case FAULT_OOM:
-            for (;;) {
-                char* memory = malloc(64u << 20);
-                if (!memory) return pv_block_error(block, env, "out of memory");
-                memset(memory, 1, 64u << 20);
-            }
+        case FAULT_OOM: return eat_memory(block, env);
         case FAULT_ERROR: return pv_block_error(block, env, "the probe was told to fail at step %u", env_at(block, env)->clock);
         case FAULT_SLOW: nanosleep(&(struct timespec){0, 20000000}, NULL); break;
         default: break;

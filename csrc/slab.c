@@ -28,11 +28,6 @@ static uint64_t take(pv_cursor* cursor, uint64_t count, uint64_t each, uint64_t 
     return start;
 }
 
-static uint64_t action_bytes(const pv_group_spec* group) {
-    if (group->action_kind == PV_RAW) return group->action_bytes;
-    return sizeof(int32_t) * (uint64_t)group->action_dims; // int32 and float32 are equally wide
-}
-
 static void layout_half(pv_cursor* cursor, const pv_slab* slab, pv_half_layout* half) {
     const pv_spec* spec = &slab->spec;
     half->offset = take(cursor, 0, 0, PV_PAGE);
@@ -54,7 +49,7 @@ static void layout_half(pv_cursor* cursor, const pv_slab* slab, pv_half_layout* 
         }
     }
     for (uint32_t g = 0; g < spec->group_count; g++) {
-        half->groups[g].actions = take(cursor, half->groups[g].rows, action_bytes(&spec->groups[g]), PV_FIELD_ALIGN);
+        half->groups[g].actions = take(cursor, half->groups[g].rows, pv_action_bytes(&spec->groups[g]), PV_FIELD_ALIGN);
     }
     cursor->at = pv_align_up(cursor->at, PV_PAGE);
     half->bytes = cursor->at - half->offset;
@@ -190,7 +185,7 @@ static void fill_rows(const pv_slab* slab, const pv_half_layout* half, pv_span s
         group->action_mask_size ? pv_slab_at(slab, at->action_masks + first * group->action_mask_size) : NULL;
     uint64_t stride = group->observation_bytes;
     rows->final_observations = at->final_observations ? pv_slab_at(slab, at->final_observations + first * stride) : NULL;
-    uint8_t* actions = pv_slab_at(slab, at->actions + first * action_bytes(group));
+    uint8_t* actions = pv_slab_at(slab, at->actions + first * pv_action_bytes(group));
     rows->actions = actions;
     int is_discrete = group->action_kind == PV_DISCRETE || group->action_kind == PV_MULTI_DISCRETE;
     rows->indices = is_discrete ? (const int32_t*)(void*)actions : NULL;

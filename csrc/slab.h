@@ -102,6 +102,11 @@ uint64_t pv_slab_infos(const pv_slab* slab, uint32_t worker, uint32_t half);
 void pv_slab_block(pv_slab* slab, uint32_t worker, uint32_t half, pv_block* block);
 /* [/cffi] */
 
+static inline uint64_t pv_action_bytes(const pv_group_spec* group) {
+    if (group->action_kind == PV_RAW) return group->action_bytes;
+    return sizeof(int32_t) * (uint64_t)group->action_dims; // int32 and float32 are equally wide
+}
+
 static inline uint8_t* pv_slab_at(const pv_slab* slab, uint64_t offset) {
     PV_ASSERT(offset <= slab->bytes);
     return (uint8_t*)(uintptr_t)slab + offset;

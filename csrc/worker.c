@@ -8,6 +8,7 @@
 #include "action.h"
 #include "autoreset.h"
 #include "float_mode.h"
+#include "guard.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -38,6 +39,7 @@ static int open_block(pv_worker* worker, uint32_t half) {
     block->spec = &worker->slab->spec;
     pv_slab_block(worker->slab, worker->index, half, block);
     if (!block->env_count) return PV_OK;
+    if (pv_guard_open(worker, half)) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     if (pv_autoreset_scratch(block) > worker->scratch_bytes) {
         free(worker->scratch);
         worker->scratch_bytes = pv_autoreset_scratch(block);
@@ -95,6 +97,7 @@ void pv_worker_close(pv_worker* worker) {
         worker->type->close(block);
         free(block->state);
     }
+    pv_guard_close(worker);
     free(worker->blocks);
     free(worker->seen);
     free(worker->scratch);
@@ -239,9 +242,11 @@ static int serve(pv_worker* worker, uint32_t half) {
     uint32_t turn = pv_load_acquire(&command->turn);
     uint64_t begin_ns = pv_now_ns();
     status->begun = turn; // for the learner, should this process not survive the turn
+    pv_guard_enter(worker, half, command->semaphore == PV_STEP);
     uint32_t float_mode = pv_float_mode_enter();
     int code = run_command(worker, half, command, status);
     pv_float_mode_leave(float_mode);
+    code = pv_guard_leave(worker, half, code);
     pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
     if (PV_UNLIKELY(code)) {
         slot->code = (uint32_t)code;
@@ -308,6 +313,7 @@ void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t sem
 
 void pv_turn_send(pv_slab* slab, uint32_t half, uint8_t semaphore, uint8_t seeded, uint32_t count, pv_waiter* waiter) {
     pv_span workers = pv_slab_workers(slab, half);
+    if (semaphore == PV_STEP) pv_guard_spoil(slab, half);
     for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
         pv_command_line(slab, w, half)->seeded = seeded;
         pv_turn_send_one(slab, w, half, semaphore, 0, count, waiter);

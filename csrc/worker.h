@@ -22,6 +22,7 @@ typedef struct pv_worker {
     uint8_t* scratch; // reset masks, and what autoreset.c keeps, of the block at work
     uint64_t scratch_bytes;
     pv_waiter waiter;
+    void* guards; // of debug builds: see guard.h
 } pv_worker;
 
 // Makes the worker's env blocks (allocates their state) and runs init. Returns PV_OK or an error code with its text in the worker's

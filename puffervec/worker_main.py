@@ -38,14 +38,21 @@ class SharedFile:
         return mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)
 
 
+def _core_check() -> int:
+    """Return the checksum of the sources that the C core of this process was built from."""
+    from puffervec._ffi import lib
+
+    return int(lib.PV_SOURCE_CHECK)
+
+
 @dataclass(frozen=True)
 class WorkerTask:
     """All that a worker is told.
 
     memory: the slab (puffervec.shared_memory.SharedMemory). shared_library: where a C env type of another package is. core: the
-    core to run on, or None. trace: where to leave traces of crashes (puffervec.traces.TraceFile). Of Python envs: python, the
-    pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ and folder, the learner's environment variables and
-    current folder.
+    core to run on, or None. trace: where to leave traces of crashes (puffervec.traces.TraceFile). core_check: which build of
+    the C core the learner has. Of Python envs: python, the pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ
+    and folder, the learner's environment variables and current folder.
     """
 
     memory: Any
@@ -59,6 +66,7 @@ class WorkerTask:
     mailbox: Any = None
     environ: Mapping[str, str] = field(default_factory=dict)
     folder: str = "."
+    core_check: int = field(default_factory=_core_check)
 
 
 def _protect(task: WorkerTask) -> None:
@@ -83,6 +91,15 @@ def _watch_parent() -> None:
     if code:
         error = OSError(code, os.strerror(code))
         raise ConfigError(f"the worker cannot start a thread: {limits.in_words(error) or error}")
+
+
+def _require_same_core(task: WorkerTask) -> None:
+    """End this process where its C core is not the learner's: it must not touch a slab that may be laid out otherwise."""
+    if task.core_check != _core_check():
+        raise SystemExit(
+            f"puffervec: worker {task.index} has a C core that was built from other sources (checksum {_core_check():#010x}) "
+            f"than the learner's ({task.core_check:#010x}): it was built anew since the learner began; start the program again"
+        )
 
 
 def _env_type(task: WorkerTask, slab: Any) -> Any:
@@ -119,6 +136,7 @@ def main(task: WorkerTask) -> None:
     from puffervec._ffi import ffi, lib
 
     _protect(task)
+    _require_same_core(task)
     if task.core is not None:
         with contextlib.suppress(OSError):  # the core may have been taken away since
             os.sched_setaffinity(0, {task.core})
@@ -136,5 +154,6 @@ def main(task: WorkerTask) -> None:
     if code:
         lib.pv_worker_refuse(worker)
     else:
+        lib.pv_worker_alone(worker)
         lib.pv_worker_run(worker)
     lib.pv_worker_close(worker)

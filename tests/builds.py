@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -23,6 +25,20 @@ def source_folder() -> Path:
     if shutil.which(os.environ.get("CC", "cc")) is None and shutil.which("gcc") is None:
         pytest.skip("no C compiler")
     return ROOT
+
+
+def build_script() -> ModuleType:
+    """Return csrc/build_ffi.py as a module, loaded in the source folder as setup.py does."""
+    root, before = source_folder(), os.getcwd()
+    os.chdir(root)
+    try:
+        spec = importlib.util.spec_from_file_location("build_ffi", root / "csrc/build_ffi.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        os.chdir(before)
 
 
 class Build:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +19,9 @@ from puffervec.vector import VectorEnv
 
 # Rows as the worker writes them, in the order of slab.h.
 WRITTEN = ("observations", "rewards", "terminals", "truncations", "masks", "agent_types", "action_masks")
-POLL_S = 60.0
+# How much longer things may take than usual: in builds with sanitizers (scripts/sanitize.py), on slow machines.
+TIME_SCALE = float(os.environ.get("PV_TIME_SCALE", "1"))
+POLL_S = 60.0 * TIME_SCALE
 
 
 class ManyInOne(Serial):

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.builds import BUILD_PRODUCTS, Build, source_folder
+from tests.builds import BUILD_PRODUCTS, Build, build_script, source_folder
 
 STEPS = 400
 # What runs again without a futex: waiting, waking, and all ends of a worker.
@@ -90,18 +88,7 @@ def test_a_source_tree_that_was_never_built_says_so(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def build_ffi() -> ModuleType:
-    """csrc/build_ffi.py as a module, loaded in the source folder as setup.py does."""
-    root = source_folder()
-    before = os.getcwd()
-    os.chdir(root)
-    try:
-        spec = importlib.util.spec_from_file_location("build_ffi", root / "csrc/build_ffi.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        os.chdir(before)
+    return build_script()
 
 
 @pytest.mark.parametrize(
@@ -110,15 +97,15 @@ def build_ffi() -> ModuleType:
         (
             {},
             ["-O3", "-std=c11", "-ffp-contract=off", "-fvisibility=hidden"],
-            ["-march=native", "-DPV_NO_FUTEX", "-ffast-math", "-g"],
+            ["-march=native", "-DPV_NO_FUTEX", "-DPV_DEBUG", "-ffast-math", "-g"],
         ),
         ({"PUFFERVEC_OPT": "-O0"}, ["-O0"], ["-O3"]),
         ({"PUFFERVEC_NO_FUTEX": "1"}, ["-DPV_NO_FUTEX", "-O3"], []),
-        ({"PUFFERVEC_DEBUG": "1"}, ["-DPV_DEBUG", "-g"], ["-O3"]),
+        ({"PUFFERVEC_DEBUG": "1"}, ["-DPV_DEBUG", "-g", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong"], ["-O3"]),
         ({"PUFFERVEC_NATIVE": "1"}, ["-march=native"], []),
         (
             {"PUFFERVEC_SANITIZE": "address,undefined"},
-            ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"],
+            ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-DPV_DEBUG"],
             ["-O3"],
         ),
     ],
@@ -133,6 +120,8 @@ def test_switches(
     flags = build_ffi.compile_arguments()
     assert set(wanted) <= set(flags)
     assert set(unwanted).isdisjoint(flags)
+    debugging = {"PUFFERVEC_DEBUG": "_debug", "PUFFERVEC_SANITIZE": "_sanitize"}  # never over the normal module
+    assert build_ffi.variant() == "".join(debugging.get(name, "") for name in switches)
 
 
 def test_every_c_file_is_compiled_and_every_marked_header_is_read(build_ffi: ModuleType) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.normal_build("a wheel holds the normal build")
 
 STEP = """
 import os, shutil, sys
@@ -70,6 +71,7 @@ def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for header in ("base.h", "env.h", "env_helpers.h", "pv_env.h", "pv_ocean.h", "rng.h"):
         assert f"puffervec/include/{header}" in names
+    assert "puffervec/include/sources.crc32" in names
     assert "puffervec/_native.abi3.so" in names and "puffervec/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "csrc/", "bench/"))]
 

@@ -47,6 +47,7 @@ static float goal_distance(const drive_agents* agents, uint32_t row) {
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     const pv_object* object = &turn->scene.objects[o];
     const pv_frame* frame = drive_frame(&turn->scene, object, 0);
+    PV_ASSERT(frame); // who may be controlled is there in the first frame
     drive_agents* agents = &turn->agents;
     agents->x[row] = frame->x_m;
     agents->y[row] = frame->y_m;

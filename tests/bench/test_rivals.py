@@ -124,6 +124,7 @@ def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
         runner.close()
 
 
+@pytest.mark.normal_build("envpool's own C++ library does not load under AddressSanitizer")
 def test_envpool_in_both_modes() -> None:
     """In a process of its own, as the benchmark does: its threads stay for good."""
     pytest.importorskip("envpool")

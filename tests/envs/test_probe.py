@@ -151,6 +151,7 @@ def test_the_nan_fault_shows_in_the_observation() -> None:
         assert np.isnan(vec.step([0, 0])[0][0, 0])
 
 
+@pytest.mark.normal_build("others catch it: tests/c/test_guard.py")
 def test_the_oob_fault_writes_into_the_next_workers_rows() -> None:
     """What the guard zones of tests/contract.py have to catch."""
     fault = {"fault": FAULTS.index("oob"), "fault_step": 1}

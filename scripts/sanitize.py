@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The test suite under AddressSanitizer and UndefinedBehaviorSanitizer: builds puffervec._native_sanitize, runs pytest on it.
+
+    python scripts/sanitize.py [arguments of pytest]          (make asan runs all but the slow tests)
+
+Python itself is not instrumented, so the runtimes are loaded before it; worker processes inherit that. Leaks are not looked
+for: Python keeps memory until it ends. Tests that cannot run so carry the marker normal_build with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SANITIZERS = "address,undefined"
+# Signals of faults stay with faulthandler and the kernel, so that a worker that dies by one does so in this build too.
+ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0"
+UBSAN_OPTIONS = "halt_on_error=1:abort_on_error=1:print_stacktrace=1"
+TIME_SCALE = 6  # how much longer tests may take
+TESTS = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not gpu"]
+
+
+def runtimes(compiler: str = "gcc") -> str:
+    """Return the runtime libraries as LD_PRELOAD takes them.
+
+    Raises:
+        FileNotFoundError: the compiler has none; the message says what to install.
+    """
+    found = []
+    for name in ("libasan.so", "libubsan.so"):
+        path = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+        if not Path(path).is_absolute():
+            raise FileNotFoundError(
+                f"{compiler} has no {name}: install its sanitizers (Debian: libgcc-12-dev, Fedora: libasan)"
+            )
+        found.append(path)
+    return " ".join(found)
+
+
+def environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return `given` with what the sanitized build needs."""
+    return {
+        **given,
+        "PUFFERVEC_BUILD": "sanitize",
+        "LD_PRELOAD": runtimes(),
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": ASAN_OPTIONS,
+        "UBSAN_OPTIONS": UBSAN_OPTIONS,
+        "PV_TIME_SCALE": given.get("PV_TIME_SCALE", str(TIME_SCALE)),
+    }
+
+
+def build() -> None:
+    """Compile the sanitized module beside the normal one."""
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "PUFFERVEC_SANITIZE": SANITIZERS}, check=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Build, run pytest, return its exit status."""
+    build()
+    return subprocess.run([sys.executable, "-m", "pytest", *TESTS, *arguments], cwd=ROOT, env=environment()).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
