@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,19 @@ type: $(STAMP) ## mypy --strict over the packages
 	$(BIN)/mypy
 
 check: lint type test ## what CI runs
+
+tsan: $(STAMP) ## the channel and the workers as threads under ThreadSanitizer, 10^7 turns; COUNT=... for fewer
+	$(BIN)/python -m tests.c.stress tsan --count $(or $(COUNT),10000000)
+
+stress: $(STAMP) ## the channel over processes that are stopped at random, then 10^8 litmus tests of each shape
+	$(BIN)/python -m tests.c.stress processes --count $(or $(COUNT),1000000)
+	$(BIN)/python -m tests.c.stress litmus --count $(or $(COUNT),100000000)
+
+valgrind: $(STAMP) ## all envs and the channel as C programs under memcheck (apt-get install valgrind)
+	$(BIN)/python -m tests.c.memcheck
+
+model: $(STAMP) ## search all states of the channel's protocol, large setups too, and find its sabotages
+	$(BIN)/python -m tests.model.channel_model
 
 wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	$(PIP) wheel --no-build-isolation --no-deps -w dist .

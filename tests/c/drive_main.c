@@ -88,5 +88,8 @@ int main(int argc, char** argv) {
         }
     }
     type->close(&block);
+    void* const owned[] = {block.state, block.records, block.rows[0].observations, block.rows[0].rewards, block.rows[0].terminals,
+                           block.rows[0].truncations, block.rows[0].masks, block.rows[0].agent_types, data, config, actions};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     return fclose(out) ? 1 : 0;
 }

@@ -9,48 +9,68 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.channel_model import Protocol, one_bell, two_ends
+from tests.model import channel_model
+from tests.model.channel_model import LARGE, SABOTAGES, Protocol, Setup, machine
+from tests.model.machine import Faults
 
 SOURCE = Path(__file__).resolve().parents[2] / "csrc/channel.c"
 HEADER = SOURCE.with_suffix(".h")
+SMALL = [
+    (Setup(turns=2), Faults(crashes=1, spurious=1, interrupts=1)),
+    (Setup(halves=2), Faults(crashes=1, spurious=1, interrupts=1)),
+    (Setup(workers=2, workers_sleep=False), Faults(crashes=1, spurious=1, interrupts=1)),
+    (Setup(2, 2, 1, shared=False, any_order=True, workers_sleep=False), Faults(crashes=1, interrupts=1)),
+]
 
 
-@pytest.mark.parametrize(("halves", "turns"), [(1, 1), (1, 3), (2, 1), (2, 2)])
-def test_nothing_gets_stuck_and_every_turn_runs_once(halves: int, turns: int) -> None:
-    result = two_ends(halves, turns, Protocol()).search()
-    assert result.states > 100 * halves * turns
-    assert (result.stuck, result.wrong) == (0, 0)
+@pytest.mark.parametrize(("setup", "faults"), SMALL, ids=[channel_model.describe(*case) for case in SMALL])
+def test_every_run_ends_and_no_row_is_touched_out_of_turn(setup: Setup, faults: Faults) -> None:
+    result = machine(setup, faults).search()
+    assert result.states > 10_000
+    assert (result.stuck, result.wrong) == (0, 0), "\n".join(result.trace)
 
 
-@pytest.mark.parametrize("missing", ["recheck", "turn_seq_cst", "sleeping_seq_cst", "bump", "flag_first"])
-def test_the_search_finds_what_each_part_is_for(missing: str) -> None:
-    result = two_ends(1, 2, Protocol(**{missing: False})).search()
-    assert result.stuck > 0
+@pytest.mark.slow
+@pytest.mark.parametrize(("setup", "faults"), LARGE, ids=[channel_model.describe(*case) for case in LARGE])
+def test_every_run_of_the_large_setups_ends(setup: Setup, faults: Faults) -> None:
+    result = machine(setup, faults).search()
+    assert result.states > 100_000
+    assert (result.stuck, result.wrong) == (0, 0), "\n".join(result.trace)
+
+
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_the_search_finds_what_each_part_is_for(name: str) -> None:
+    """And finds nothing in the same setup with the whole protocol."""
+    setup, faults, protocol = SABOTAGES[name]
+    result = machine(setup, faults, protocol).search(first_problem=True)
+    assert result.stuck + result.wrong > 0
+    assert len(result.trace) > 1
+
+
+@pytest.mark.parametrize("case", sorted({(case[0], case[1].crashes) for case in SABOTAGES.values()}, key=str), ids=str)
+def test_the_setups_of_the_sabotages_have_no_problem_themselves(case: tuple[Setup, int]) -> None:
+    setup, crashes = case
+    result = machine(setup, Faults(crashes=crashes)).search()
+    assert (result.stuck, result.wrong) == (0, 0), "\n".join(result.trace)
+
+
+def test_what_overtakes_is_found_by_its_data_and_what_waits_by_its_wait() -> None:
+    """Each kind of problem is told from the other."""
+    late = machine(Setup(turns=2), Faults(), Protocol(turn_last=False)).search()
+    lost = machine(Setup(turns=2), Faults(), Protocol(recheck=False)).search()
+    assert late.wrong and not lost.wrong and lost.stuck
 
 
 def test_a_bell_that_one_rings_needs_no_atomic_increment() -> None:
-    result = two_ends(1, 3, Protocol(atomic=False)).search()
+    result = machine(Setup(turns=3), Faults(), Protocol(atomic=False)).search()
     assert (result.stuck, result.wrong) == (0, 0)
 
 
-# ---- any order: several senders, one sleeper, one bell -----------------------------------------------------
-
-
-@pytest.mark.parametrize("turns", [(1, 1), (1, 2), (2, 2), pytest.param((1, 1, 1), marks=pytest.mark.slow)], ids=str)
-def test_the_shared_bell_wakes_whoever_rings(turns: tuple[int, ...]) -> None:
-    result = one_bell(turns, Protocol()).search()
-    assert result.states > 100 * sum(turns)
-    assert (result.stuck, result.wrong) == (0, 0)
-
-
-def test_a_plain_store_to_the_shared_bell_loses_a_wake_up() -> None:
-    """A slow sender puts back an old count: it takes one with a turn and another with two."""
-    assert one_bell((1, 2), Protocol(atomic=False)).search().stuck > 0
-
-
-@pytest.mark.parametrize("missing", ["recheck", "turn_seq_cst", "sleeping_seq_cst", "bump", "flag_first"])
-def test_each_part_is_needed_with_the_shared_bell_too(missing: str) -> None:
-    assert one_bell((1, 2), Protocol(**{missing: False})).search().stuck > 0
+def test_a_trace_is_the_way_to_the_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    assert channel_model.main(["--trace", "no wake"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("store asked00")
+    assert "asleep" in lines[-1]
 
 
 # ---- the source --------------------------------------------------------------------------------------------
