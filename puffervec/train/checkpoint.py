@@ -3,43 +3,58 @@
 """Checkpoint format 1: a folder of safetensors and JSON files. Nothing in it can run code.
 
     checkpoints/000001234567/        named by agent-steps
-        manifest.json                format_version, env id, spec hash, config, counters, policies, sha256 of every other file
+        manifest.json                format_version, env id, spec hash, config, counters, policies, sha256 of every other file;
+                                     sequence: the how many-th checkpoint of its folder it is, the highest is the newest
         <policy>.safetensors         the weights alone, as torch names them
         optimizer.safetensors        <policy>/<parameter index>/<name>
         random.safetensors           states of the random generators
         envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
                                      stopped inside a roll-out: resuming then starts new episodes
 
-A checkpoint is written into a hidden folder beside its place, every file and the folder fsynced, then renamed: what is on disk
-under the final name is whole. The newest one that verifies is taken; older ones beyond `keep` are removed after the rename.
+A checkpoint is written into a hidden folder beside its place, every file and the folder synced, then renamed: what is on disk
+under the final name is whole. Older ones beyond `keep` are removed when the rename is on the disk. The newest one that verifies
+is taken. Reading allocates no more than a few times the size of the files, which is compared with the free memory before.
 Runs in the learner.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import shutil
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import safetensors
+import psutil
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
-from puffervec.errors import CheckpointError
+from puffervec.errors import CheckpointError, PuffervecError
+from puffervec.train import durable
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-_MANIFEST_LIMIT = 16 * 2**20  # bytes; a manifest is a few kilobytes
+MANIFEST_LIMIT = 2**20  # bytes; a manifest is a few kilobytes
+HEAD_LIMIT = 2**26  # bytes of a safetensors head, some hundred thousand tensors
+_NUMBER_LIMIT = 2**53
+_COPIES = 2  # While a file is turned into tensors, its bytes are in memory twice.
+_CHUNK = 2**20
 _HIDDEN = ".partial-"
 _NAME = re.compile(r"(\d+)(?:-(\d+))?")
+_KINDS = {"env": str, "config": dict, "counters": dict, "policies": dict, "spec_hash": str, "files": dict}
+
+
+class SaveError(PuffervecError, OSError):
+    """A checkpoint could not be written; those before it are untouched. The message says why and what to do."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,135 +65,231 @@ class Checkpoint:
     tensors: dict[str, dict[str, Tensor]]
 
 
-def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write a checkpoint under `parent` and remove all but the newest `keep`; return its folder.
+# ---------------------------------------------------------------------------------------------------- writing
 
-    Raises: OSError where the disk refuses; whatever was there before is still there and whole.
+
+def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write a checkpoint under `parent` and remove all but the `keep` saved last; return its folder.
+
+    Raises: SaveError where the disk refuses; whatever was there before is still there and whole.
     """
-    parent.mkdir(parents=True, exist_ok=True)
-    final = _free_name(parent, checkpoint.manifest["counters"]["agent_steps"])
-    partial = parent / f"{_HIDDEN}{os.getpid()}"
-    for rest in parent.glob(f"{_HIDDEN}*"):  # Of a run that was killed; the run's lock keeps others out.
-        shutil.rmtree(rest, ignore_errors=True)
-    partial.mkdir()
+    files = {f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()}
+    wanted = sum(map(len, files.values())) + MANIFEST_LIMIT
     try:
-        hashes = {}
-        for stem, tensors in checkpoint.tensors.items():
-            data = dump_tensors({name: tensor.contiguous().cpu() for name, tensor in tensors.items()})
-            hashes[f"{stem}.safetensors"] = hashlib.sha256(data).hexdigest()
-            _write_file(partial / f"{stem}.safetensors", data)
-        manifest = {"format_version": FORMAT_VERSION, **checkpoint.manifest, "files": hashes}
-        _write_file(partial / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-        _sync_folder(partial)
-        os.rename(partial, final)
-        _sync_folder(parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    for path in _folders(parent)[:-keep]:
-        shutil.rmtree(path, ignore_errors=True)
+        durable.make_folder(parent)
+        before = _saved(parent)
+        final = _write(parent, checkpoint.manifest, files, 1 + max((sequence for sequence, _ in before), default=0))
+    except OSError as error:
+        raise SaveError(f"cannot save a checkpoint: {durable.reason(error, parent, wanted)}; {_kept(parent)}") from error
+    for _, path in before[: max(0, len(before) + 1 - keep)]:
+        durable.remove(path)
     return final
 
 
-def _free_name(parent: Path, agent_steps: int) -> Path:
-    """A name that no checkpoint has yet: the same step saved again gets a number, so that nothing whole is ever moved away."""
-    names = (f"{agent_steps:012d}" + (f"-{n}" if n else "") for n in itertools.count())
-    return next(parent / name for name in names if not (parent / name).exists())
+def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
+    # Clones, because the format has no word for weights that two layers share.
+    data: bytes = dump_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
+    if _head_bytes(data) > HEAD_LIMIT:
+        raise SaveError(f"{len(tensors)} tensors have a head of more than {HEAD_LIMIT} bytes: use fewer envs or tensors")
+    return data
 
 
-def _write_file(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _head_bytes(data: bytes) -> int:
+    """Return the length of the JSON head that a safetensors file claims in its first 8 bytes."""
+    return int.from_bytes(data[:8], "little")
 
 
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def _write(parent: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int) -> Path:
+    """Write the files out of sight, then let them appear. Nothing of it is left where an error is raised before that."""
+    durable.sweep(parent, _HIDDEN, durable.REMOVED)  # Of a run that was killed; the run's lock keeps others out.
+    final = _free_name(parent, f"{manifest['counters']['agent_steps']:012d}")
+    partial = _free_name(parent, f"{_HIDDEN}{os.getpid()}")
+    os.mkdir(partial)
     try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        for name, data in files.items():
+            durable.write_file(partial / name, data)
+        hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        whole = {"format_version": FORMAT_VERSION, "sequence": sequence, **manifest, "files": hashes}
+        durable.write_file(partial / MANIFEST, (json.dumps(whole, indent=2) + "\n").encode())
+        durable.sync_folder(partial)
+        os.rename(partial, final)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    durable.sync_folder(parent)
+    return final
 
 
-def _folders(parent: Path) -> list[Path]:
-    """Checkpoint folders under `parent`, oldest first."""
-    named = ((_NAME.fullmatch(path.name), path) for path in parent.glob("[0-9]*") if path.is_dir())
-    return [path for _, path in sorted(((int(m[1]), int(m[2] or 0)), path) for m, path in named if m)]
+def _free_name(parent: Path, name: str) -> Path:
+    """A name that nothing has yet: the same step saved again gets a number, so that nothing whole is ever moved away."""
+    names = (f"{name}-{n}" if n else name for n in itertools.count())
+    return next(parent / name for name in names if not os.path.lexists(parent / name))
 
 
-def newest(parent: Path) -> Path | None:
-    """Return the newest checkpoint under `parent` that verifies, or None."""
-    for path in reversed(_folders(parent)):
+def _kept(parent: Path) -> str:
+    """Say which checkpoint is still there."""
+    with contextlib.suppress(OSError):
+        if found := _saved(parent):
+            return f"the checkpoint {found[-1][1]} is kept"
+    return "there is no earlier one"
+
+
+# ---------------------------------------------------------------------------------------------------- finding
+
+
+def _saved(parent: Path) -> list[tuple[int, Path]]:
+    """Checkpoint folders under `parent` with their sequence, in the order of saving; -1 and first: no readable manifest.
+
+    The order is not that of the steps: a run may go on from an older checkpoint than its last.
+    """
+    found = []
+    for path in parent.glob("[0-9]*"):
+        named = _NAME.fullmatch(path.name)
+        if named and path.is_dir() and not path.is_symlink():
+            found.append((_sequence(path), int(named[1]), int(named[2] or 0), path))
+    return [(sequence, path) for sequence, _, _, path in sorted(found)]
+
+
+def _sequence(path: Path) -> int:
+    try:
+        sequence: int = read_manifest(path)["sequence"]
+        return sequence
+    except CheckpointError:
+        return -1
+
+
+def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | None:
+    """Return the checkpoint under `parent` that was saved last of those that verify, or None.
+
+    Args: note: told of each one that is passed over because it is damaged, with its name.
+    """
+    found, damaged = None, []
+    for sequence, path in reversed(_saved(parent)):
+        if found is not None and sequence >= 0:
+            continue
         try:
             read_manifest(path, verify=True)
-            return path
-        except CheckpointError:
-            continue
-    return None
+            found = path
+        except CheckpointError as error:
+            if path.is_dir():  # Otherwise the run that writes here has just removed it.
+                damaged.append(f"passed over the checkpoint {path}: {error}")
+    for text in damaged if note else ():
+        assert note is not None
+        note(text)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- reading
 
 
 def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
-    """Return the manifest of a checkpoint folder.
+    """Return the manifest of a checkpoint folder; `sequence` is 0 where it has none.
 
     Args: verify: also compare the hash of every file.
     Raises: CheckpointError naming the file and what is wrong with it.
     """
     file = path / MANIFEST
+    with _open(file) as (stream, size):
+        if size > MANIFEST_LIMIT:
+            raise CheckpointError(f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is no checkpoint")
+        data = stream.read(MANIFEST_LIMIT)
     try:
-        if file.stat().st_size > _MANIFEST_LIMIT:
-            raise CheckpointError(f"{file} is larger than {_MANIFEST_LIMIT} bytes: this is no checkpoint")
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise error if isinstance(error, CheckpointError) else CheckpointError(f"cannot read {file}: {error}") from error
-    if not isinstance(manifest, dict) or manifest.get("format_version") != FORMAT_VERSION:
-        version = manifest.get("format_version") if isinstance(manifest, dict) else None
+        manifest = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"cannot read {file}: {error}") from error
+    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if version != FORMAT_VERSION:
         raise CheckpointError(f"{file} has format_version {version!r}: this version reads {FORMAT_VERSION}")
-    missing = [k for k in ("env", "config", "counters", "policies", "spec_hash", "files") if k not in manifest]
+    manifest.setdefault("sequence", 0)
+    _check_manifest(file, manifest)
+    if verify:
+        for name, digest in manifest["files"].items():
+            with _open(path / name) as (stream, _):
+                _compare(path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest)
+    return dict(manifest)
+
+
+def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose entries are not of the kinds that readers rely on, or that names files elsewhere."""
+    missing = [key for key in _KINDS if key not in manifest]
     if missing:
         raise CheckpointError(f"{file} lacks {', '.join(missing)}")
-    if verify:
-        for name, digest in _checked_names(file, manifest).items():
-            if hashlib.sha256(_read(path / name)).hexdigest() != digest:
-                raise CheckpointError(f"{path / name} is damaged: its hash differs from the manifest's")
-    return manifest
-
-
-def _checked_names(file: Path, manifest: dict[str, Any]) -> Mapping[str, str]:
-    """The manifest's file table, refused where a name leads out of the folder."""
-    files = manifest["files"]
-    if not isinstance(files, dict):
-        raise CheckpointError(f"{file}: files is no table")
-    for name in files:
-        if Path(name).name != name or not name.endswith(".safetensors"):
+    for key, kind in _KINDS.items():
+        if not isinstance(manifest[key], kind):
+            raise CheckpointError(f"{file}: {key} is {_short(manifest[key])}: must be {'text' if kind is str else 'a table'}")
+    for key, value in {"sequence": manifest["sequence"], **manifest["counters"]}.items():
+        kinds = (int, float) if key.endswith("_s") else int
+        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _NUMBER_LIMIT or math.isnan(value):
+            raise CheckpointError(f"{file}: {key} is {_short(value)}: must be a number from 0 to 2**53")
+    for name, policy in manifest["policies"].items():
+        if not isinstance(policy, dict) or not all(isinstance(policy.get(key), str) for key in ("class", "group")):
+            raise CheckpointError(f"{file}: the policy {name!r} has no class and group")
+    for name, digest in manifest["files"].items():
+        if os.path.basename(name) != name or not name.endswith(".safetensors") or not name.isprintable():
             raise CheckpointError(f"{file} names {name!r}: only safetensors files in the same folder are read")
-    return files
+        if not isinstance(digest, str):
+            raise CheckpointError(f"{file}: the hash of {name} is {_short(digest)}: must be text")
 
 
-def _read(path: Path) -> bytes:
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _compare(path: Path, found: str, expected: str) -> None:
+    if found != expected:
+        raise CheckpointError(f"{path} is damaged: its hash differs from the manifest's")
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Any:
+    """Open a plain file, which is never a link, a pipe or a device; yields it and its size. Raises: CheckpointError."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        stream: BinaryIO
+        with os.fdopen(fd, "rb") as stream:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise CheckpointError(f"cannot read {path}: it is no plain file")
+            yield stream, found.st_size
+    except (OSError, ValueError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        words = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(f"cannot read {path}: {'it is a link' if path.is_symlink() else words}") from error
 
 
 def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
     """Return a checkpoint with its tensors on the CPU.
 
     Args: only: file stems to load; None: all.
-    Raises: CheckpointError where a file is missing, damaged or not what the manifest says.
+    Raises: CheckpointError where a file is missing, damaged, larger than the free memory or not what the manifest says.
     """
     manifest = read_manifest(path)
     tensors = {}
-    for name, digest in _checked_names(path / MANIFEST, manifest).items():
+    for name, digest in manifest["files"].items():
         stem = name.removesuffix(".safetensors")
-        if only is not None and stem not in only:
-            continue
-        data = _read(path / name)
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise CheckpointError(f"{path / name} is damaged: its hash differs from the manifest's")
-        try:
-            tensors[stem] = load_tensors(data)
-        except (safetensors.SafetensorError, ValueError, KeyError) as error:
-            raise CheckpointError(f"cannot read {path / name}: {error}") from error
+        if only is None or stem in only:
+            tensors[stem] = _decoded(path / name, digest)
     return Checkpoint(manifest, tensors)
+
+
+def _decoded(path: Path, digest: str) -> dict[str, Tensor]:
+    """Return the tensors of a file. The library checks shapes, offsets and overlaps against the file's real size."""
+    with _open(path) as (stream, size):
+        head = _head_bytes(stream.read(8))
+        if size < 8 or head > min(size - 8, HEAD_LIMIT):
+            raise CheckpointError(f"{path} is damaged: {size} bytes with a head of {head}, of at most {HEAD_LIMIT}")
+        free = psutil.virtual_memory().available
+        if size * _COPIES > free:
+            raise CheckpointError(
+                f"{path} has {size} bytes, and {free} bytes of memory are available: twice its size is needed"
+            )
+        stream.seek(0)
+        data = stream.read(size)
+    _compare(path, hashlib.sha256(data).hexdigest(), digest)
+    try:
+        tensors: dict[str, Tensor] = load_tensors(data)
+    except Exception as error:  # Whatever a file made to do harm can make the library raise.
+        raise CheckpointError(f"cannot read {path}: {error}") from error
+    return tensors

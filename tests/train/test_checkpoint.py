@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,7 @@ from safetensors.torch import load_file
 
 from puffervec.errors import CheckpointError
 from puffervec.train import checkpoint as ckpt
-
-
-def some(steps: int, value: float = 1.0) -> ckpt.Checkpoint:
-    manifest: dict[str, Any] = {
-        "env": "probe",
-        "config": {},
-        "counters": {"agent_steps": steps},
-        "policies": {"default": {}},
-        "spec_hash": "x",
-    }
-    tensors = {"default": {"w": torch.full((2, 3), value)}, "random": {"actions": torch.arange(4, dtype=torch.uint8)}}
-    return ckpt.Checkpoint(manifest, tensors)
-
-
-def value_of(path: Path | None) -> float:
-    assert path is not None
-    return float(ckpt.read(path).tensors["default"]["w"][0, 0])
+from tests.train.saved import some, value_of
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -74,42 +60,6 @@ def test_a_damaged_one_is_passed_over(tmp_path: Path, name: str, damage: str) ->
         ckpt.read(last)
 
 
-class Failing:
-    """Lets the n-th call of some os functions fail, once or for ever."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, nth: int, for_ever: bool) -> None:
-        self.calls, self.nth, self.for_ever = 0, nth, for_ever
-        for name in ("fsync", "rename", "open"):
-            patch.setattr(ckpt.os, name, self.wrap(getattr(os, name)))
-
-    def wrap(self, real: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self.calls += 1
-            if self.calls == self.nth or (self.for_ever and self.calls > self.nth):
-                raise OSError(28, "No space left on device")
-            return real(*args, **kwargs)
-
-        return call
-
-
-@pytest.mark.parametrize("for_ever", [False, True])
-def test_any_failing_call_leaves_an_old_or_a_new_one(tmp_path: Path, for_ever: bool) -> None:
-    ckpt.write(tmp_path, some(1, 1.0), keep=1)
-    survived = 0
-    for nth in range(1, 40):
-        with pytest.MonkeyPatch.context() as patch:
-            Failing(patch, nth, for_ever)
-            try:
-                ckpt.write(tmp_path, some(1 + nth, 2.0), keep=1)
-                survived += 1
-            except OSError:
-                pass
-        assert ckpt.newest(tmp_path) is not None
-    ckpt.write(tmp_path, some(100), keep=1)
-    assert [p.name for p in tmp_path.iterdir()] == ["000000000100"]  # What could not be removed then is removed now.
-    assert 0 < survived < 39  # some calls did fail
-
-
 def test_files_elsewhere_are_not_read(tmp_path: Path) -> None:
     path = ckpt.write(tmp_path / "a", some(1), keep=1)
     secret = tmp_path / "secret.safetensors"
@@ -136,8 +86,6 @@ def test_a_pickle_is_not_run(tmp_path: Path) -> None:
     (path / "default.safetensors").write_bytes(pickle.dumps(Canary(canary)))
     with pytest.raises(CheckpointError):
         ckpt.read(path)
-    import hashlib
-
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["files"]["default.safetensors"] = hashlib.sha256((path / "default.safetensors").read_bytes()).hexdigest()
     (path / "manifest.json").write_text(json.dumps(manifest))
@@ -163,3 +111,160 @@ def test_strange_neighbours_are_ignored(tmp_path: Path) -> None:
     assert (tmp_path / "9x").is_dir()
     newest = ckpt.newest(tmp_path)
     assert newest is not None and newest.name == "000000000004"
+
+
+def test_the_one_saved_last_counts_whatever_its_step(tmp_path: Path) -> None:
+    """A run that goes on from an older checkpoint than its last saves smaller steps: they are kept, and are the newest."""
+    for steps in (100, 200):
+        ckpt.write(tmp_path, some(steps, float(steps)), keep=2)
+    (tmp_path / "000000000200" / "default.safetensors").write_bytes(b"")
+    ckpt.write(tmp_path, some(150, 150.0), keep=2)
+    assert value_of(ckpt.newest(tmp_path)) == 150.0
+    ckpt.write(tmp_path, some(160, 160.0), keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["000000000160"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "random.safetensors"])
+def test_what_is_passed_over_is_named(tmp_path: Path, name: str) -> None:
+    good = ckpt.write(tmp_path, some(1), keep=5)
+    bad = ckpt.write(tmp_path, some(2), keep=5)
+    (bad / name).write_bytes(b"")
+    notes: list[str] = []
+    assert ckpt.newest(tmp_path, notes.append) == good
+    (note,) = notes
+    assert note.startswith(f"passed over the checkpoint {bad}: ") and name in note
+    notes.clear()
+    ckpt.write(tmp_path, some(3), keep=2)  # Where one must go, it is the damaged one that cannot even be read.
+    assert good.is_dir() is (name == "manifest.json")
+
+
+def test_weights_that_layers_share_are_saved(tmp_path: Path) -> None:
+    shared = torch.ones(3)
+    made = ckpt.Checkpoint(some(1).manifest, {"default": {"a": shared, "b": shared, "c": shared[1:]}})
+    found = ckpt.read(ckpt.write(tmp_path, made, keep=1)).tensors["default"]
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 2}
+
+
+# ---- made to do harm ---------------------------------------------------------------------------------------
+
+
+def with_manifest(path: Path, **changes: Any) -> Path:
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**manifest, **changes}))
+    return path
+
+
+@pytest.mark.parametrize("name", ["default.safetensors", "manifest.json"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_only_plain_files_are_read(tmp_path: Path, name: str, kind: str) -> None:
+    """A link may lead anywhere; a pipe would block for ever."""
+    path = ckpt.write(tmp_path / "runs", some(1), keep=1)
+    (path / name).rename(tmp_path / "moved")
+    if kind == "link":
+        (path / name).symlink_to(tmp_path / "moved")
+    else:
+        os.mkfifo(path / name) if kind == "pipe" else (path / name).mkdir()
+    with pytest.raises(CheckpointError, match=f"cannot read .*{name}: (it is a link|it is no plain file|Is a directory)"):
+        ckpt.read(path)
+    assert ckpt.newest(path.parent) is None
+
+
+def test_linked_folders_are_no_checkpoints(tmp_path: Path) -> None:
+    elsewhere = ckpt.write(tmp_path / "elsewhere", some(9), keep=1)
+    own = ckpt.write(tmp_path / "own", some(1), keep=1)
+    (tmp_path / "own" / "000000000010").symlink_to(elsewhere)
+    assert ckpt.newest(tmp_path / "own") == own
+    ckpt.write(tmp_path / "own", some(2), keep=1)
+    assert elsewhere.is_dir()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"counters": {"agent_steps": 10**400}},
+        {"counters": {"agent_steps": -1}},
+        {"counters": {"agent_steps": 1.5}},
+        {"counters": {"agent_steps": True}},
+        {"counters": {"elapsed_s": float("nan")}},
+        {"counters": {"elapsed_s": float("inf")}},
+        {"counters": []},
+        {"sequence": 2**60},
+        {"sequence": "1"},
+        {"config": "drive"},
+        {"env": None},
+        {"policies": {"default": {"class": "MLPPolicy"}}},
+        {"policies": {"default": 1}},
+        {"files": {"default.safetensors": 1}},
+        {"files": {"a\0.safetensors": "0"}},
+        {"files": {"\ud800.safetensors": "0"}},
+        {"files": {"..": "0"}},
+        {"files": ["default.safetensors"]},
+    ],
+)
+def test_manifests_of_other_kinds_are_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = with_manifest(ckpt.write(tmp_path, some(1), keep=1), **changes)
+    with pytest.raises(CheckpointError, match="manifest.json") as caught:
+        ckpt.read(path)
+    assert len(str(caught.value)) < 300 and str(caught.value).isprintable()
+
+
+def test_a_manifest_has_a_size_limit(tmp_path: Path) -> None:
+    path = ckpt.write(tmp_path, some(1), keep=1)
+    with (path / "manifest.json").open("r+b") as file:
+        file.truncate(2**40)  # takes no room on the disk
+    with pytest.raises(CheckpointError, match="1099511627776 bytes, more than 1048576"):
+        ckpt.read(path)
+
+
+def crafted(tmp_path: Path, data: bytes, size: int | None = None) -> Path:
+    """A checkpoint whose weights are `data`, grown to `size` with a hole, and whose manifest has the right hash."""
+    path = ckpt.write(tmp_path, some(1), keep=1)
+    with (path / "default.safetensors").open("wb") as file:
+        file.write(data)
+        file.truncate(len(data) if size is None else size)
+    return with_manifest(path, files={"default.safetensors": hashlib.sha256(data).hexdigest()})
+
+
+def head(text: str | bytes, length: int | None = None) -> bytes:
+    raw = text.encode() if isinstance(text, str) else text
+    return (len(raw) if length is None else length).to_bytes(8, "little") + raw
+
+
+def entry(shape: str, begin: int, end: int) -> str:
+    return f'{{"dtype":"F32","shape":{shape},"data_offsets":[{begin},{end}]}}'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"1234567",
+        head("{}", 2**63),
+        head("{}", 3),
+        head("[" * 100_000),
+        head('{"a":' * 100_000),
+        head('{"w":' + entry("[1]", 0, 4) + "}"),  # no data behind it
+        head('{"w":' + entry("[4]", 0, 4) + "}") + bytes(4),  # a shape of more
+        head('{"w":' + entry("[4294967296,4294967296]", 0, 4) + "}") + bytes(4),
+        head('{"w":' + entry("[0,9223372036854775807,9]", 0, 0) + "}"),
+        head('{"w":' + entry("[-1]", 0, 4) + "}") + bytes(4),
+        head('{"w":' + entry("[1]", 4, 0) + "}") + bytes(4),
+        head('{"a":' + entry("[2]", 0, 8) + ',"b":' + entry("[2]", 4, 12) + "}") + bytes(12),  # overlap
+        head('{"a":' + entry("[1]", 0, 4) + ',"b":' + entry("[1]", 8, 12) + "}") + bytes(12),  # a hole
+        head('{"w":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}') + bytes(4),
+        head(b"\xff\xff"),
+    ],
+)
+def test_heads_that_lie_are_refused(tmp_path: Path, data: bytes) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CheckpointError, match="default.safetensors"):
+        ckpt.read(crafted(tmp_path, data))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # KiB
+
+
+def test_sizes_beyond_memory_are_refused_before_they_are_taken(tmp_path: Path) -> None:
+    path = crafted(tmp_path, head("{}"), size=2**42)
+    with pytest.raises(CheckpointError, match="4398046511104 bytes, and .* of memory are available"):
+        ckpt.read(path)
+    with pytest.raises(CheckpointError, match=f"with a head of {2**41}"):
+        ckpt.read(crafted(tmp_path, head("{}", 2**41), size=2**42))

@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Small checkpoints whose weights are one number, for tests of how they are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from puffervec.train import checkpoint as ckpt
+
+
+def some(steps: int, value: float = 1.0, size: int = 3) -> ckpt.Checkpoint:
+    """A checkpoint with `value` in each of its 2 x size weights."""
+    manifest: dict[str, Any] = {
+        "env": "probe",
+        "config": {},
+        "counters": {"agent_steps": steps},
+        "policies": {"default": {"class": "MLPPolicy", "group": "agents"}},
+        "spec_hash": "x",
+    }
+    tensors = {"default": {"w": torch.full((2, size), value)}, "random": {"actions": torch.arange(4, dtype=torch.uint8)}}
+    return ckpt.Checkpoint(manifest, tensors)
+
+
+def value_of(path: Path | None) -> float:
+    """The weight of a checkpoint, which must be there, whole and the same everywhere."""
+    assert path is not None
+    weights = ckpt.read(path).tensors["default"]["w"]
+    assert bool((weights == weights[0, 0]).all())
+    return float(weights[0, 0])
