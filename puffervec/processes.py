@@ -12,18 +12,19 @@ import contextlib
 import multiprocessing
 import multiprocessing.process
 import os
+import signal
 import sys
 import threading
 import time
 import types
 from collections.abc import Iterator, Sequence
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.worker_main import MATH_THREADS, WorkerTask, main
+from puffervec.worker_main import HELD_AT_START, MATH_THREADS, WorkerTask, main
 
 START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
@@ -69,6 +70,18 @@ def _context(start_method: str) -> BaseContext:
     return multiprocessing.get_context(start_method)
 
 
+@contextlib.contextmanager
+def _stop_signals_held() -> Iterator[None]:
+    """Start processes with Ctrl-C and SIGTERM held back, which they inherit: until a worker has its own handling
+    (worker_main.py) they would end it, with a traceback, when the learner's whole group is meant. A fork server that is started
+    here holds them back for good; it ends with the learner."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_AT_START)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class WorkerProcesses:
     """The worker processes of one vector env."""
 
@@ -90,11 +103,13 @@ class WorkerProcesses:
         context = _context(start_method)
         if start_method == "forkserver" and preload:
             multiprocessing.set_forkserver_preload(list(preload))
+        if start_method != "fork":
+            resource_tracker.ensure_running()  # Here, because it lets go of the signals that are held below.
         self.processes: list[BaseProcess] = []
         try:
             for task in tasks:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
-                with _hidden_main(), one_math_thread():
+                with _hidden_main(), one_math_thread(), _stop_signals_held():
                     process.start()
                 self.processes.append(process)
         except BaseException:

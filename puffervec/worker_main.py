@@ -20,6 +20,8 @@ from puffervec.errors import ConfigError
 
 MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
+HELD_AT_START = (signal.SIGINT, signal.SIGTERM)  # By the learner, until `_protect`.
+
 
 class SharedFile:
     """A read-only file that the learner has open; workers get the descriptor, so a renamed or deleted path is no matter."""
@@ -78,6 +80,7 @@ def _protect(task: WorkerTask) -> None:
         # A group of its own: a Ctrl-C or SIGTERM for the learner's whole group must not take the workers from under it while it
         # saves. They end with the learner in any case.
         os.setpgid(0, 0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     task.trace.enable()
     oom.volunteer()
 
