@@ -3,7 +3,8 @@
 """`puffer-train [VERB] TARGET [flags]`: a thin caller of the trainer and the evaluation.
 
 Arguments are checked before torch is imported, and everything is checked before a worker starts. Exit codes: 0 done, 1 the run
-failed, 2 bad input (one line on standard error), 130 and 143 stopped by Ctrl-C and SIGTERM after saving.
+failed, 2 bad input (one line on standard error), 130 and 143 stopped by Ctrl-C and SIGTERM: in training after saving a
+checkpoint, else at once.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.train import flags
@@ -48,24 +50,84 @@ EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
-    verbs: dict[str, Callable[[list[str]], int]] = {"train": run_train, "eval": run_eval}
+    verbs: dict[str, Callable[[list[str], StopSignals], int]] = {"train": run_train, "eval": run_eval}
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE)
         return 0
     run = verbs[args.pop(0)] if args[0] in verbs else run_train
-    try:
-        return run(args)
-    except BAD_INPUT as error:
-        print(f"puffer-train: {' '.join(str(error).split())}", file=sys.stderr)
-        return EXIT_BAD_INPUT
-    except PuffervecError as error:
-        print(f"puffer-train: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    except BrokenPipeError:  # The reader of our output is gone.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+    with StopSignals() as signals:
+        try:
+            return run(args, signals)
+        except BAD_INPUT as error:
+            print(f"puffer-train: {' '.join(str(error).split())}", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        except PuffervecError as error:
+            print(f"puffer-train: {error}", file=sys.stderr)
+            return EXIT_FAILED
+        except KeyboardInterrupt:
+            return 128 + (signals.received or signal.SIGINT)
+        except BrokenPipeError:  # The reader of our output is gone.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_FAILED
+
+
+class StopSignals:
+    """What Ctrl-C and SIGTERM do within the block, by the phase of the command.
+
+    Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what was begun is undone. Training:
+    stop it, which saves. A second signal ends the process at once in all phases; workers end by themselves when it is gone.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0  # The number of the first signal.
+        self.starting = False
+        self.trainer: Trainer | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Set back what was there before, unless a signal came: then the process is about to end, without a traceback."""
+        for number, handler in self._before.items() if not self.received else ():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received or (self.trainer is None and not self.starting):
+            os._exit(128 + number)
+        self.received = number
+        if self.trainer is None:
+            raise KeyboardInterrupt
+        self.trainer.request_stop()
+        with contextlib.suppress(OSError):
+            os.write(2, b"\nstopping: saving a checkpoint (once more to quit at once)\n")
+
+    def start(self, make: Callable[[], Trainer]) -> Trainer:
+        """Make a trainer. Raises: KeyboardInterrupt where a signal came meanwhile."""
+        self.starting = True
+        try:
+            trainer = make()
+        except Exception:
+            if self.received:  # What the interrupted code made of it.
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            self.starting = False
+        if self.received:  # It was lost in a callback.
+            trainer.close()
+            raise KeyboardInterrupt
+        return trainer
+
+    @contextlib.contextmanager
+    def training(self, trainer: Trainer) -> Iterator[None]:
+        """Within the block the first signal stops the trainer."""
+        self.trainer = trainer
+        try:
+            yield
+        finally:
+            self.trainer = None
 
 
 def take_target(args: list[str]) -> str | None:
@@ -88,7 +150,9 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         from puffervec.train import checkpoint as ckpt
         from puffervec.train.rundir import config_from_tables, find_checkpoint
 
-        checkpoint = find_checkpoint(resume, _runs_folder(args))
+        checkpoint = find_checkpoint(
+            resume, _runs_folder(args), lambda text: print(f"puffer-train: note: {text}", file=sys.stderr)
+        )
         config = config_from_tables(ckpt.read_manifest(checkpoint)["config"])
         if target is not None and target != config.target:
             raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
@@ -111,7 +175,7 @@ def _runs_folder(args: Sequence[str]) -> Path:
     return LogSection().folder if value is None else Path(value)
 
 
-def run_train(args: list[str]) -> int:
+def run_train(args: list[str], signals: StopSignals) -> int:
     """`puffer-train [train] ENV`."""
     if "-h" in args or "--help" in args:
         target = take_target(args)
@@ -121,39 +185,15 @@ def run_train(args: list[str]) -> int:
     from puffervec.train.loop import Trainer
     from puffervec.train.report import print_scenes, print_summary
 
-    with Trainer(config, checkpoint=checkpoint) as trainer:
+    with signals.start(lambda: Trainer(config, checkpoint=checkpoint)) as trainer, signals.training(trainer):
         print_scenes(config)
         print(trainer.describe())
         print(f"run folder: {trainer.folder}", flush=True)
-        with stop_on_signals(trainer) as received:
-            metrics = trainer.train()
+        metrics = trainer.train()
         if trainer.dashboard is not None:
             trainer.dashboard.close()
-    print_summary(config, trainer.folder, metrics, final_eval=config.train.final_eval and not received)
-    return 128 + received[0] if received else 0
-
-
-@contextlib.contextmanager
-def stop_on_signals(trainer: Trainer) -> Iterator[list[int]]:
-    """Let the first Ctrl-C or SIGTERM stop the trainer, which then saves; a second one ends the process at once.
-
-    Yields: a list that receives the signal's number. The handlers that were there before are set back.
-    """
-    received: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if received:
-            os._exit(128 + number)  # Workers end by themselves when their parent is gone.
-        received.append(number)
-        trainer.request_stop()
-        os.write(2, b"\nstopping: saving a checkpoint (once more to quit at once)\n")
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    print_summary(config, trainer.folder, metrics, final_eval=config.train.final_eval and not signals.received)
+    return 128 + signals.received if signals.received else 0
 
 
 # ---------------------------------------------------------------------------------------------------- eval
@@ -172,7 +212,7 @@ usage: puffer-train eval RUN|CHECKPOINT|latest [flags]
 """
 
 
-def run_eval(args: list[str]) -> int:
+def run_eval(args: list[str], signals: StopSignals) -> int:
     """`puffer-train eval RUN|ENV`."""
     if not args or "-h" in args or "--help" in args:
         print(EVAL_USAGE)

@@ -38,6 +38,9 @@ def sync_folder(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # A file system that has no such call for folders, as some over a network.
+            raise
     finally:
         os.close(fd)
 

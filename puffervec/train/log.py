@@ -19,51 +19,101 @@ Runs in the learner. A write that fails is counted and dropped: a full disk does
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
+import os
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from puffervec.train import durable
+
 SCHEMA_VERSION = 1
 METRICS_FILE = "metrics.jsonl"
+_LONGEST_LINE = 2**20
 
 
 class JsonLog:
-    """Appends metrics to a file; a resumed run goes on in the same file."""
+    """Appends metrics to a file; a resumed run goes on in the same file. A file that is deleted meanwhile is made again."""
 
     def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
         """Open `path` for appending and write the head line where the file is new.
 
         Raises: OSError where the file cannot be opened.
         """
-        self.dropped = 0
-        new = not path.exists() or path.stat().st_size == 0
-        self._file = path.open("a", encoding="utf-8")
-        if new:
-            self._line({"schema_version": SCHEMA_VERSION, **head})
+        self.path, self.dropped, self.reason = path, 0, ""
+        self._head = _as_line({"schema_version": SCHEMA_VERSION, **head})
+        self._file = _Appended(path)
+        with contextlib.suppress(OSError):  # Then it comes with the first line that can be written.
+            self._append(b"")
 
-    def write(self, metrics: Mapping[str, float]) -> None:
-        """Append one line; numbers that are not finite become null, since JSON has no word for them."""
-        self._line({k: v if math.isfinite(v) else None for k, v in metrics.items()})
+    def write(self, metrics: Mapping[str, float]) -> bool:
+        """Append one line; numbers that are not finite become null, since JSON has no word for them.
 
-    def _line(self, values: Mapping[str, Any]) -> None:
+        Returns: False where the line was dropped; `reason` says why.
+        """
         try:
-            self._file.write(json.dumps(values) + "\n")
-            self._file.flush()
-        except OSError:
+            self._append(_as_line({k: v if math.isfinite(v) else None for k, v in metrics.items()}))
+            return True
+        except OSError as error:
             self.dropped += 1
+            self.reason = durable.reason(error, self.path.parent, 2**20)
+            return False
+
+    def _append(self, line: bytes) -> None:
+        if self._file.deleted:
+            self._file.close()
+            self._file = _Appended(self.path)
+        self._file.append(line if self._file.size else self._head + line)
 
     def close(self) -> None:
         """Close the file."""
-        try:
-            self._file.close()
-        except OSError:
-            self.dropped += 1
+        self._file.close()
+
+
+class _Appended:
+    """A file that grows by whole lines: what a crash or a full disk left of a line is cut off."""
+
+    def __init__(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd, self._finalizer = fd, weakref.finalize(self, os.close, fd)
+        if self.size:
+            self._cut_torn_line()
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    @property
+    def deleted(self) -> bool:
+        return not self._finalizer.alive or os.fstat(self._fd).st_nlink == 0
+
+    def _cut_torn_line(self) -> None:
+        end = self.size
+        tail = os.pread(self._fd, _LONGEST_LINE, max(0, end - _LONGEST_LINE))
+        if not tail.endswith(b"\n"):
+            os.ftruncate(self._fd, end - len(tail) + tail.rfind(b"\n") + 1)
+
+    def append(self, data: bytes) -> None:
+        before = self.size
+        written = os.write(self._fd, data)
+        if written < len(data):
+            os.ftruncate(self._fd, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def close(self) -> None:
+        self._finalizer()
+
+
+def _as_line(values: Mapping[str, Any]) -> bytes:
+    return (json.dumps(values) + "\n").encode()
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the metric lines of a file, without its head; a last line cut short by a crash is left out.
+    """Yield the metric lines of a file, without its head; lines cut short by a crash or a full disk are left out.
 
     Raises: ValueError for a file of another schema version.
     """
@@ -72,5 +122,6 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
         if head.get("schema_version") != SCHEMA_VERSION:
             raise ValueError(f"{path} has schema_version {head.get('schema_version')}: {SCHEMA_VERSION} is known")
         for line in file:
-            if line.endswith("\n"):
-                yield json.loads(line)
+            with contextlib.suppress(ValueError):
+                if isinstance(values := json.loads(line), dict):
+                    yield values

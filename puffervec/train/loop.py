@@ -110,7 +110,7 @@ class Trainer:
                 self._restore(restored)
         except BaseException as error:
             self.close()
-            if checkpoint is None and folder is None and isinstance(error, PuffervecError):
+            if checkpoint is None and folder is None and isinstance(error, (PuffervecError, KeyboardInterrupt)):
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
 
@@ -123,13 +123,17 @@ class Trainer:
         config = self.config
         self.folder = folder or rundir.new_run_folder(config.log, config.target, config.train.seed)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.lock = rundir.RunLock(self.folder)
-            rundir.write_config(self.folder, config)
+            self._lock_folder()
             self.log = JsonLog(self.folder / METRICS_FILE, {"env": config.target, "config": config.tables()})
         except OSError as error:
             self.close()
             raise ConfigError(f"cannot write to the run folder {self.folder}: {error.strerror}") from error
+
+    def _lock_folder(self) -> None:
+        """Make the run folder if it is missing, lock it and leave the config there. Raises: OSError, ConfigError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = rundir.RunLock(self.folder)
+        rundir.write_config(self.folder, self.config)
 
     def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None) -> None:
         """Start the workers, build policies, storages and optimizers."""
@@ -170,6 +174,8 @@ class Trainer:
         self._estimate_due = self.device.type == "cpu" and not self.bf16 and config.target in STEPS_TO_SCORE
         self._mark = _Mark.now(self)
         self._last_save_s = time.monotonic()
+        self._saved_updates = -1  # Updates that the checkpoint saved last has.
+        self._losing_lines = False
 
     # ------------------------------------------------------------------------------------------------ the three acts
 
@@ -214,9 +220,9 @@ class Trainer:
         losses: dict[str, float] = {}
         valid = 0
         first = self.counters.updates == 0
-        if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
-            self._observe()
         with one_torch_thread():
+            if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
+                self._observe()
             for name, updater in self.updaters.items():
                 result = updater.update(self.learning_rate(), lambda: self.stop_requested)
                 prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
@@ -236,7 +242,8 @@ class Trainer:
     def train(self) -> dict[str, float]:
         """Run until the budget is used up or a stop is requested; save and return the last metrics.
 
-        Raises: Diverged; WorkerError and its kin where an env fails. The last good checkpoint stays in both cases.
+        Raises: Diverged; WorkerError and its kin where an env fails; checkpoint.SaveError where the disk refuses the last
+            checkpoint. The last good one stays in all cases.
         """
         metrics: dict[str, float] = {}
         while not self.stop_requested and not self.finished():
@@ -246,20 +253,24 @@ class Trainer:
             metrics = self._report(losses)
             if time.monotonic() - self._last_save_s >= self.config.log.checkpoint_interval_s and not self.stop_requested:
                 self._try_save()
-        try:
+        if self._saved_updates != self.counters.updates:
             self.save()
-        except OSError as error:
-            raise PuffervecError(f"cannot save to {self.folder}: {error.strerror}; older checkpoints are untouched") from error
+        assert self.log is not None
+        if self.log.dropped:
+            self._note(f"{self.log.dropped} lines of metrics were dropped: {self.log.path} lacks them")
         return metrics
 
     def _try_save(self) -> None:
         """Save, or say that it did not work: a full disk must not end a run that can still learn."""
         try:
             self.save()
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             self._last_save_s = time.monotonic()
-            assert self.dashboard is not None
-            self.dashboard.note(f"cannot save to {self.folder}: {error.strerror}; trying again later")
+            self._note(f"{error}; the run goes on and tries again in {self.config.log.checkpoint_interval_s:g} s")
+
+    def _note(self, text: str) -> None:
+        assert self.dashboard is not None
+        self.dashboard.note(text)
 
     # ------------------------------------------------------------------------------------------------ progress
 
@@ -323,7 +334,7 @@ class Trainer:
             **{f"time/{key}": value for key, value in shares.items()},
         }
         assert self.log is not None and self.dashboard is not None
-        self.log.write(metrics)
+        self._write_line(metrics)
         self.dashboard.show(metrics, self.progress())
         if self._estimate_due and self.counters.elapsed_s > ESTIMATE_AFTER_S:
             self._estimate_due = False
@@ -331,16 +342,30 @@ class Trainer:
             self.dashboard.note(estimate(self.config.target, STEPS_TO_SCORE[self.config.target], speed))
         return metrics
 
+    def _write_line(self, metrics: Mapping[str, float]) -> None:
+        """Log a line, or say once that it cannot be done: a lost log must not end a run that can still learn."""
+        assert self.log is not None
+        lost = not self.log.write(metrics)
+        if lost and not self._losing_lines:
+            self._note(f"cannot write metrics to {self.log.path}: {self.log.reason}; the run goes on without them")
+        if not lost and self._losing_lines:
+            self._note(f"metrics are written again; {self.log.dropped} lines were dropped")
+        self._losing_lines = lost
+
     def _dump(self, bad: list[str], losses: dict[str, float]) -> str:
         """Leave the roll-out's statistics in the run folder; return the message."""
-        stats = {
-            f"{slot.name}.{name}": {
-                "finite": float(tensor.float().isfinite().float().mean()),
-                "min": float(tensor.float().nan_to_num().min()),
-                "max": float(tensor.float().nan_to_num().max()),
-            }
+        arrays = {
+            f"{slot.name}.{name}": tensor.float()
             for slot in self.slots.values()
             for name, tensor in slot.storage.tensors().items()
+        }
+        stats = {
+            name: {
+                "finite": float(tensor.isfinite().float().mean()),
+                "min": float(tensor.nan_to_num().min()),
+                "max": float(tensor.nan_to_num().max()),
+            }
+            for name, tensor in arrays.items()
         }
         path = self.folder / "diverged.json"
         values = {"losses": {k: repr(v) for k, v in losses.items()}, "counters": vars(self.counters), "rollout": stats}
@@ -348,7 +373,7 @@ class Trainer:
             path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         return (
             f"{', '.join(bad)} is not a finite number after {self.counters.agent_steps} agent-steps: the last checkpoint is"
-            f" kept; statistics of the roll-out are in {path}; try a smaller train.lr or --train.precision fp32"
+            f" kept; statistics of the roll-out are in {path}; {_advice(arrays)}"
         )
 
     # ------------------------------------------------------------------------------------------------ files
@@ -357,7 +382,14 @@ class Trainer:
         """Write a checkpoint and return its folder.
 
         Whole roll-outs make resuming exact: env states and the last step are saved too. Inside a roll-out they are left out.
+        Raises: Diverged where a weight is not finite; checkpoint.SaveError where the disk refuses. Nothing is lost by either.
         """
+        bad = [
+            f"{n}.{key}" for n, p in self.policies.items() for key, w in p.named_parameters() if not bool(w.isfinite().all())
+        ]
+        if bad:
+            raise Diverged(self._dump(bad[:3], {}))
+        self._refind_folder()
         counters = dataclasses.replace(self.counters, elapsed_s=self._elapsed())
         manifest = {
             "env": self.config.target,
@@ -366,14 +398,26 @@ class Trainer:
             "counters": vars(counters),
             "policies": {n: {"class": type(p).__name__, "group": self.slots[n].group.name} for n, p in self.policies.items()},
             "versions": {"puffervec": puffervec.__version__, "torch": torch.__version__},
+            "numerics": state.numerics(self),
         }
         path = ckpt.write(
             self.folder / rundir.CHECKPOINTS,
             ckpt.Checkpoint(manifest, state.tensors_of(self)),
             self.config.log.keep_checkpoints,
         )
-        self._last_save_s = time.monotonic()
+        self._last_save_s, self._saved_updates = time.monotonic(), self.counters.updates
         return path
+
+    def _refind_folder(self) -> None:
+        """Where the run folder was deleted under the run, make and lock it again: what was learned must not be lost with it."""
+        assert self.lock is not None
+        if self.lock.lost:
+            self.lock.close()
+            try:
+                self._lock_folder()
+            except OSError as error:
+                raise ckpt.SaveError(f"cannot save: the run folder {self.folder} is gone: {error.strerror}") from error
+            self._note(f"the run folder {self.folder} was deleted: it was made again, without what was in it")
 
     def _read_checkpoint(self, path: Path) -> ckpt.Checkpoint:
         found = ckpt.read(path)
@@ -387,10 +431,12 @@ class Trainer:
         known = {field.name for field in dataclasses.fields(Counters)}
         self.counters = Counters(**{k: v for k, v in found.manifest["counters"].items() if k in known})
         state.restore(self, found)
-        self._mark = _Mark.now(self)
-        if "envs" not in found.tensors and self.dashboard is not None:
+        self._mark, self._saved_updates = _Mark.now(self), self.counters.updates
+        if "envs" not in found.tensors:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
-            self.dashboard.note(f"goes on with new episodes: env states were not saved ({why})")
+            self._note(f"goes on with new episodes: env states were not saved ({why})")
+        if changed := state.differences(self, found.manifest.get("numerics")):
+            self._note(f"goes on, but the last bits of numbers may differ from a run that was never stopped: {changed}")
 
     def close(self) -> None:
         """Stop the workers and close the files; may be called twice."""
@@ -422,6 +468,15 @@ class _Mark:
         counters = trainer.counters
         times = dataclasses.replace(trainer.rollout.times)
         return cls(time.monotonic(), counters.agent_steps, counters.env_steps, times, trainer._update_s)
+
+
+def _advice(arrays: Mapping[str, torch.Tensor]) -> str:
+    """Say where numbers that are not finite come from: the env, or else the policy. arrays: (T+1, rows, ...) by name."""
+    for name, tensor in arrays.items():
+        if name.partition(".")[2].startswith(("obs", "rewards")) and not bool(tensor.isfinite().all()):
+            step, row = (~tensor.isfinite()).nonzero()[0, :2].tolist()
+            return f"{name} came from the env so, first in row {row} of step {step}: look there"
+    return "try a smaller train.lr or --train.precision fp32"
 
 
 def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:

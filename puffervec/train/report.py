@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from puffervec.train import evaluate as ev
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import TIME_PARTS, clock
 from puffervec.train.device import choose_device
-from puffervec.train.rundir import CHECKPOINTS, find_checkpoint
+from puffervec.train.rundir import CHECKPOINTS, read_newest
 from puffervec.train.target import env_spec, native_env
 
 
@@ -79,6 +80,11 @@ def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...
         print("  " + "  ".join(cells).rstrip())
 
 
+def note(text: str) -> None:
+    """Say something beside the results: on standard error."""
+    print(f"puffer-train: note: {text}", file=sys.stderr)
+
+
 def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
     """Evaluate a run, a checkpoint or a baseline, print the table and return the exit code.
 
@@ -92,8 +98,7 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
         if config.python:
             env_spec(config)  # Refuses what cannot be made.
     else:
-        path = find_checkpoint(request.target, Path("runs"))
-        config, policies = ev.load_policies(path, device)
+        path, (config, policies) = read_newest(request.target, Path("runs"), lambda p: ev.load_policies(p, device), note)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
     if ev.evaluation_hook(config.target) is not None:

@@ -9,17 +9,23 @@ Runs in the learner, before any worker starts, so that a folder that cannot be w
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import fcntl
 import json
 import os
 import re
 import socket
+import weakref
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from puffervec.errors import CheckpointError, ConfigError
+from puffervec.train import durable
 from puffervec.train.config import LogSection, TrainConfig
+
+Result = TypeVar("Result")
 
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.json"
@@ -37,6 +43,8 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
     for attempt in range(2, 100):
         try:
             path.mkdir(parents=True)
+            for named in (path.parent, path):  # On the disk before anything that is saved in it.
+                durable.make_folder(named)
             return path
         except FileExistsError:
             if log.name or not path.is_dir():
@@ -49,39 +57,72 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
 
 class RunLock:
     """Holds a run folder for this process until closed; the kernel lets go of it when the process ends, however that
-    happens."""
+    happens. Children do not hold it: programs they run do not get the descriptor, and forks close it."""
 
     def __init__(self, folder: Path) -> None:
         """Take the lock.
 
         Raises: ConfigError where another trainer holds it or the folder cannot be written.
         """
-        path = folder / _LOCK_FILE
+        self.folder = folder
+        self._path = folder / _LOCK_FILE
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise ConfigError(f"cannot write to the run folder {folder}: {error.strerror}") from error
+        self._finalizer = weakref.finalize(self, os.close, self._fd)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._sign()
+        except BlockingIOError:
             owner = os.read(self._fd, 1000).decode("utf-8", "replace").strip() or "an unknown process"
-            os.close(self._fd)
-            raise ConfigError(f"another trainer is using {folder}: {owner}") from None
+            self.close()
+            raise ConfigError(
+                f"another trainer is using {folder}: {owner}; wait for it, stop it, or use another folder"
+            ) from None
+        except OSError as error:
+            self.close()
+            raise ConfigError(f"cannot lock {self._path}: {error.strerror}; log.folder must be on a disk that can") from error
+        _held.add(self)
+
+    def _sign(self) -> None:
         note = {"pid": os.getpid(), "host": socket.gethostname(), "started": f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"}
         os.ftruncate(self._fd, 0)
         os.write(self._fd, ", ".join(f"{k} {v}" for k, v in note.items()).encode())
 
+    @property
+    def lost(self) -> bool:
+        """True where the lock's file is no longer the one that was locked: the run folder was deleted or replaced."""
+        try:
+            there, mine = os.stat(self._path), os.fstat(self._fd)
+        except OSError:
+            return True
+        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+
     def close(self) -> None:
         """Let go of the folder."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._finalizer()
+
+
+_held: weakref.WeakSet[RunLock] = weakref.WeakSet()
+
+
+def _let_go_in_fork() -> None:
+    """A forked child shares the lock while it has the descriptor: it could keep a new trainer out after its parent's end."""
+    for lock in list(_held):
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_let_go_in_fork)
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:
-    """Leave the resolved config in the run folder."""
+    """Leave the resolved config in the run folder; one that is there is replaced as a whole. Raises: OSError."""
     text = json.dumps({"target": config.target, **config.tables()}, indent=2)
-    (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+    fresh = folder / f".{CONFIG_FILE}"
+    fresh.unlink(missing_ok=True)
+    durable.write_file(fresh, (text + "\n").encode())
+    os.replace(fresh, folder / CONFIG_FILE)
 
 
 def config_from_tables(values: dict[str, Any]) -> TrainConfig:
@@ -93,9 +134,10 @@ def config_from_tables(values: dict[str, Any]) -> TrainConfig:
     return TrainConfig.bare(str(tables.pop("target"))).merged(tables)
 
 
-def find_checkpoint(where: str | Path, runs: Path) -> Path:
+def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:
     """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for the newest run in `runs`.
 
+    Args: note: told of each damaged checkpoint that is passed over.
     Raises: CheckpointError where there is none; the message says what was looked at.
     """
     from puffervec.train.checkpoint import MANIFEST, newest
@@ -103,22 +145,43 @@ def find_checkpoint(where: str | Path, runs: Path) -> Path:
     if str(where) == "latest":
         folders = sorted((p for p in runs.glob("*") if (p / CHECKPOINTS).is_dir()), key=_last_change, reverse=True)
         for folder in folders:
-            found = newest(folder / CHECKPOINTS)
+            found = newest(folder / CHECKPOINTS, note)
             if found is not None:
                 return found
         raise CheckpointError(f"no run in {runs} has a whole checkpoint")
     path = Path(where)
     if (path / MANIFEST).is_file():
         return path
-    found = newest(path / CHECKPOINTS)
+    found = newest(path / CHECKPOINTS, note)
     if found is None:
         state = "has no whole checkpoint" if path.is_dir() else "is no folder"
         raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
     return found
 
 
+def read_newest(
+    where: str | Path, runs: Path, read: Callable[[Path], Result], note: Callable[[str], None] | None = None
+) -> tuple[Path, Result]:
+    """Return what `find_checkpoint` finds and what `read` makes of it.
+
+    Also while the run is under way: a checkpoint that its trainer replaces by a newer one meanwhile is looked for again.
+    Raises: CheckpointError.
+    """
+    while True:
+        path = find_checkpoint(where, runs, note)
+        try:
+            return path, read(path)
+        except CheckpointError:
+            if path.is_dir() or path == Path(where):
+                raise
+
+
 def _last_change(run: Path) -> float:
-    return max((p.stat().st_mtime for p in (run / CHECKPOINTS).iterdir()), default=run.stat().st_mtime)
+    times = [run.stat().st_mtime]
+    for path in (run / CHECKPOINTS).iterdir():
+        with contextlib.suppress(FileNotFoundError):  # Removed by its trainer just now.
+            times.append(path.stat().st_mtime)
+    return max(times)
 
 
 def run_folder_of(checkpoint: Path) -> Path:

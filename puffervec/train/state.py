@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """A trainer's state as named tensors and back: weights, optimizers, random generators, envs and the last step of the roll-out.
 
-With all of it a resumed run is byte for byte the run that was never stopped (on a CPU, for the same number of torch threads).
-The states of Python envs cannot be saved: such a run goes on with new episodes.
+With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same kind with the same torch:
+`numerics` is what the sums depend on. The number of threads is in it for the reader; results do not depend on it (device.py).
+The states of Python envs cannot be saved: such a run goes on with new episodes. So does one whose last step holds numbers that
+are not finite, which would only come back.
 Runs in the learner.
 """
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
 
 Tensors = dict[str, Tensor]
+_DECISIVE = ("torch", "device", "bf16", "cpu")
 
 
 def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
@@ -32,13 +35,41 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
         for index, values in updater.optimizer.state_dict()["state"].items()
         for key, value in values.items()
     }
-    files["random"] = {"actions": trainer.action_generator.get_state(), "shuffle": trainer.shuffle_generator.get_state()}
+    files["random"] = {
+        "actions": trainer.action_generator.get_state(),
+        "shuffle": trainer.shuffle_generator.get_state(),
+        "torch": torch.get_rng_state(),  # Of layers that draw, as dropout does; nothing else here draws from it.
+    }
+    if trainer.device.type == "cuda":
+        files["random"]["cuda"] = torch.cuda.get_rng_state(trainer.device)
     if trainer.return_scale is not None:
         scale = trainer.return_scale
         files["returns"] = {"scale": torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)}
     if trainer.rollout.full and trainer.vec.spec.save_bytes:
-        files["envs"] = _envs_of(trainer)
+        envs = _envs_of(trainer)
+        if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
+            files["envs"] = envs
     return files
+
+
+def numerics(trainer: Trainer) -> dict[str, Any]:
+    """Return what the bytes of a run depend on beside its config and checkpoint, for the manifest."""
+    return {
+        "torch": torch.__version__,
+        "device": trainer.device.type,
+        "bf16": trainer.bf16,
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": trainer.team.count,
+        "torch_threads": torch.get_num_threads(),
+    }
+
+
+def differences(trainer: Trainer, before: Any) -> str:
+    """Return in words why a run that goes on may differ in its last bits from one never stopped; "" where it does not."""
+    if not isinstance(before, dict):
+        return ""
+    now = numerics(trainer)
+    return ", ".join(f"{key} {before[key]} -> {now[key]}" for key in _DECISIVE if key in before and before[key] != now[key])
 
 
 def _envs_of(trainer: Trainer) -> Tensors:
@@ -64,8 +95,7 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
         for name, policy in trainer.policies.items():
             policy.load_state_dict(found.tensors[name])
             _restore_optimizer(trainer.updaters[name].optimizer, name, found.tensors["optimizer"])
-        trainer.action_generator.set_state(found.tensors["random"]["actions"])
-        trainer.shuffle_generator.set_state(found.tensors["random"]["shuffle"])
+        _restore_random(trainer, found.tensors["random"])
         if trainer.return_scale is not None:
             mean_square, rollouts = found.tensors["returns"]["scale"].tolist()
             trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
@@ -73,8 +103,25 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
             _restore_envs(trainer, found.tensors["envs"])
         else:  # A Python env, or stopped inside a roll-out: new episodes, other than those of the start.
             trainer.rollout.begin(trainer.config.train.seed + trainer.counters.agent_steps)
-    except (KeyError, RuntimeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
+
+
+def _restore_random(trainer: Trainer, tensors: Tensors) -> None:
+    trainer.action_generator.set_state(tensors["actions"])
+    trainer.shuffle_generator.set_state(tensors["shuffle"])
+    if "torch" in tensors:
+        torch.set_rng_state(tensors["torch"])
+    if "cuda" in tensors and trainer.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["cuda"], trainer.device)
+
+
+def _fitting(tensors: Tensors, name: str, like: Tensor) -> Tensor:
+    """Return a tensor of the checkpoint that has the shape of `like`. Raises: KeyError, ValueError."""
+    found = tensors[name]
+    if found.shape != like.shape:
+        raise ValueError(f"{name} has the shape {tuple(found.shape)}, not {tuple(like.shape)}")
+    return found
 
 
 def _restore_optimizer(optimizer: torch.optim.Optimizer, name: str, tensors: Tensors) -> None:
@@ -83,6 +130,11 @@ def _restore_optimizer(optimizer: torch.optim.Optimizer, name: str, tensors: Ten
         owner, index, entry = key.rsplit("/", 2)
         if owner == name:
             state.setdefault(int(index), {})[entry] = value
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for position, entries in state.items():
+        for kind in entries:
+            if kind != "step":  # The fused kernel trusts the shapes.
+                _fitting(entries, kind, parameters[position])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -93,14 +145,13 @@ def _restore_envs(trainer: Trainer, tensors: Tensors) -> None:
         trainer.vec.recv()  # The rows of the last step: they are in the storage already.
     for name, slot in trainer.slots.items():
         for key, value in slot.storage.tensors().items():
-            value[-1].copy_(tensors[f"last/{name}/{key}"])
+            value[-1].copy_(_fitting(tensors, f"last/{name}/{key}", value[-1]))
         for index, half in enumerate(trainer.rollout.halves):
-            half.reset[name].copy_(tensors[f"reset/{name}/{index}"])
-            half.states[name] = tuple(
-                tensors[f"state/{name}/{index}/{i}"].to(trainer.device) for i in range(len(half.states[name]))
-            )
-            slot.storage.first_states[index] = tuple(
-                tensors[f"first/{name}/{index}/{i}"].to(trainer.device) for i in range(len(half.states[name]))
+            half.reset[name].copy_(_fitting(tensors, f"reset/{name}/{index}", half.reset[name]))
+            now = half.states[name]
+            half.states[name], slot.storage.first_states[index] = (
+                tuple(_fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(trainer.device) for i, part in enumerate(now))
+                for kind in ("state", "first")
             )
     trainer.rollout.full = True
 
