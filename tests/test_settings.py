@@ -151,9 +151,7 @@ def test_env_seeds() -> None:
     assert settings.env_seeds([2**63 - 1], 1).dtype == np.uint64
 
 
-@pytest.mark.parametrize(
-    "seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], np.zeros((2, 2), int)], ids=str
-)
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], np.zeros((2, 2), int)], ids=str)
 def test_unusable_seeds_leave_the_vec_env_as_it_is(seed: Any) -> None:
     with puffervec.make("probe", backend="serial", num_envs=2) as vec:
         vec.reset(seed=4)

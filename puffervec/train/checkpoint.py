@@ -45,9 +45,9 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**20  # bytes; a manifest is a few kilobytes
 HEAD_LIMIT = 2**26  # bytes of a safetensors head, some hundred thousand tensors
+_MANIFEST_ROOM = 2**16
 _NUMBER_LIMIT = 2**53
 _COPIES = 2  # While a file is turned into tensors, its bytes are in memory twice.
-_CHUNK = 2**20
 _HIDDEN = ".partial-"
 _NAME = re.compile(r"(\d+)(?:-(\d+))?")
 _KINDS = {"env": str, "config": dict, "counters": dict, "policies": dict, "spec_hash": str, "files": dict}
@@ -74,7 +74,7 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
     Raises: SaveError where the disk refuses; whatever was there before is still there and whole.
     """
     files = {f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()}
-    wanted = sum(map(len, files.values())) + MANIFEST_LIMIT
+    wanted = sum(map(len, files.values())) + _MANIFEST_ROOM
     try:
         durable.make_folder(parent)
         before = _saved(parent)

@@ -101,8 +101,15 @@ class Trainer:
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
-        self._make_folder(folder if checkpoint is None else rundir.run_folder_of(checkpoint))
+        self.lock: rundir.RunLock | None = None
+        self.log: JsonLog | None = None
+        self.vec: Any = None
+        self.team: Any = None
+        self.dashboard: Dashboard | None = None
+        given = folder if checkpoint is None else rundir.run_folder_of(checkpoint)
+        self.folder = given or rundir.new_run_folder(config.log, config.target, config.train.seed)
         try:
+            self._open_files()
             self._start(policies, dashboard)
             if restored is None:
                 self.rollout.begin(config.train.seed)
@@ -110,23 +117,15 @@ class Trainer:
                 self._restore(restored)
         except BaseException as error:
             self.close()
-            if checkpoint is None and folder is None and isinstance(error, (PuffervecError, KeyboardInterrupt)):
+            if given is None and isinstance(error, (PuffervecError, KeyboardInterrupt)):
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
 
-    def _make_folder(self, folder: Path | None) -> None:
-        self.lock: rundir.RunLock | None = None
-        self.log: JsonLog | None = None
-        self.vec: Any = None
-        self.team: Any = None
-        self.dashboard: Dashboard | None = None
-        config = self.config
-        self.folder = folder or rundir.new_run_folder(config.log, config.target, config.train.seed)
+    def _open_files(self) -> None:
         try:
             self._lock_folder()
-            self.log = JsonLog(self.folder / METRICS_FILE, {"env": config.target, "config": config.tables()})
+            self.log = JsonLog(self.folder / METRICS_FILE, {"env": self.config.target, "config": self.config.tables()})
         except OSError as error:
-            self.close()
             raise ConfigError(f"cannot write to the run folder {self.folder}: {error.strerror}") from error
 
     def _lock_folder(self) -> None:

@@ -101,6 +101,9 @@ class RunLock:
 
     def close(self) -> None:
         """Let go of the folder."""
+        if self._finalizer.alive:
+            with contextlib.suppress(OSError):  # Also for a child that was forked just now.
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
         self._finalizer()
 
 
@@ -110,7 +113,7 @@ _held: weakref.WeakSet[RunLock] = weakref.WeakSet()
 def _let_go_in_fork() -> None:
     """A forked child shares the lock while it has the descriptor: it could keep a new trainer out after its parent's end."""
     for lock in list(_held):
-        lock.close()
+        lock._finalizer()  # Closed, not unlocked: that would be for the parent too.
 
 
 os.register_at_fork(after_in_child=_let_go_in_fork)

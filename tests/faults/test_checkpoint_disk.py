@@ -84,7 +84,7 @@ def test_a_limit_on_file_sizes_is_named(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        with pytest.raises(SaveError, match=r"raise the file-size limit \(ulimit -f\) to 2 MiB"):
+        with pytest.raises(SaveError, match=r"raise the file-size limit \(ulimit -f\) to 1 MiB"):
             ckpt.write(tmp_path, some(2, 2.0, size=10_000), keep=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
