@@ -163,20 +163,30 @@ def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | No
 
     Args: note: told of each one that is passed over because it is damaged, with its name.
     """
+    while True:
+        listed = _saved(parent)
+        found, damaged = _first_whole(listed)
+        if found is not None or listed == _saved(parent):  # Else the run that writes here has replaced them meanwhile.
+            break
+    for text in damaged if note else ():
+        assert note is not None
+        note(text)
+    return found
+
+
+def _first_whole(listed: list[tuple[int, Path]]) -> tuple[Path | None, list[str]]:
+    """The newest that verifies, and what is wrong with those that should have been it."""
     found, damaged = None, []
-    for sequence, path in reversed(_saved(parent)):
+    for sequence, path in reversed(listed):
         if found is not None and sequence >= 0:
             continue
         try:
             read_manifest(path, verify=True)
             found = path
         except CheckpointError as error:
-            if path.is_dir():  # Otherwise the run that writes here has just removed it.
+            if path.is_dir():  # Otherwise it was removed just now.
                 damaged.append(f"passed over the checkpoint {path}: {error}")
-    for text in damaged if note else ():
-        assert note is not None
-        note(text)
-    return found
+    return found, damaged
 
 
 # ---------------------------------------------------------------------------------------------------- reading

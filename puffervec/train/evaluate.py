@@ -123,13 +123,27 @@ def load_policies(path: Path, device: torch.device) -> tuple[TrainConfig, dict[s
     groups = {group.name: group for group in env_spec(config).groups}
     policies = {}
     for name in names:
-        policy = build_policy(groups[manifest["policies"][name]["group"]], config.policy).to(device)
+        group = groups.get(manifest["policies"][name]["group"])
+        if group is None:
+            raise CheckpointError(
+                f"{path}: the env has no rows {manifest['policies'][name]['group']!r} for the policy {name!r}"
+            )
+        _check_sizes(path, group, config, actor_weights(found, name))
+        policy = build_policy(group, config.policy).to(device)
         try:
             policy.load_state_dict(actor_weights(found, name))
         except RuntimeError as error:
             raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
         policies[name] = policy.eval()
     return config, policies
+
+
+def _check_sizes(path: Path, group: GroupSpec, config: TrainConfig, weights: dict[str, torch.Tensor]) -> None:
+    """Refuse a config whose policy is not of the size of the weights, before any memory is taken for it."""
+    with torch.device("meta"):
+        planned = build_policy(group, config.policy).state_dict()
+    if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
+        raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
 
 
 def _own_evaluation(target: str) -> str | None:

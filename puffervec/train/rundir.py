@@ -16,6 +16,7 @@ import json
 import os
 import re
 import socket
+import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -131,10 +132,17 @@ def write_config(folder: Path, config: TrainConfig) -> None:
 def config_from_tables(values: dict[str, Any]) -> TrainConfig:
     """Return the config kept in a manifest or config file.
 
-    Raises: ConfigError for an unknown env, table or key.
+    Raises: ConfigError for an unknown env, table or key, and for an env that cannot be one.
     """
     tables = dict(values)
-    return TrainConfig.bare(str(tables.pop("target"))).merged(tables)
+    target = tables.pop("target", None)
+    if not isinstance(target, str):
+        raise ConfigError(f"the run's config names no env: target is {target!r}")
+    module = target.partition(":")[0].partition(".")[0]
+    if ":" in target and module in sys.stdlib_module_names:
+        # What makes an env is called with settings from the same file: os:system must not be.
+        raise ConfigError(f"the run's env is {target!r}: {module} belongs to Python itself and makes no envs")
+    return TrainConfig.bare(target).merged(tables)
 
 
 def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:

@@ -31,11 +31,16 @@ def test_policy_round_trip(small: Small) -> None:
             torch.testing.assert_close(value, weights[name][key], rtol=0, atol=0)
 
 
-def test_policy_of_other_settings_is_refused(small: Small) -> None:
+@pytest.mark.parametrize("width", ["9", "10000000,\n        10000000"], ids=["other", "more than any memory"])
+def test_policy_of_other_settings_is_refused(small: Small, width: str) -> None:
     with Trainer(small()) as trainer:
         path = trainer.save()
     manifest = path / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"hidden": [\n        8\n      ]', '"hidden": [\n        9\n      ]'))
+    manifest.write_text(
+        manifest.read_text().replace(
+            '"hidden": [\n        8\n      ]', '"hidden": [\n        WIDTH\n      ]'.replace("WIDTH", width)
+        )
+    )
     with pytest.raises(CheckpointError, match="do not fit"):
         ev.load_policies(path, CPU)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,32 @@ def test_other_versions_are_refused(tmp_path: Path) -> None:
     path.write_text('{"schema_version": 99}\n')
     with pytest.raises(ValueError, match="99"):
         list(read_metrics(path))
+
+
+def test_a_resumed_run_goes_on_after_a_cut_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    for text, expected in (('{"schema_version": 1}\n{"a": 1.0}\n{"a": 2', [1.0, 3.0]), ('{"schema_ver', [3.0])):
+        path.write_text(text)
+        log = JsonLog(path, {})
+        assert log.write({"a": 3.0})
+        log.close()
+        assert [line["a"] for line in read_metrics(path)] == expected
+        assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_a_line_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A file-size limit in the middle of a line, for real; afterwards the file goes on, with its head."""
+    path = tmp_path / "m.jsonl"
+    log = JsonLog(path, {})
+    log.write({"a": 1.0})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, hard))
+    try:
+        assert not log.write({"a": 2.0})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert log.dropped == 1 and log.write({"a": 3.0})
+    path.unlink()
+    assert log.write({"a": 4.0})
+    log.close()
+    assert list(read_metrics(path)) == [{"a": 4.0}]

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,9 @@ import pytest
 
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer, rundir
+from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import LogSection
+from tests.train.saved import some, value_of
 
 Small = Callable[..., TrainConfig]
 
@@ -93,3 +97,59 @@ def test_names_of_envs_that_are_no_file_names(tmp_path: Path) -> None:
 def test_runs_of_functions_without_a_name_go_on_in_python() -> None:
     with pytest.raises(ConfigError, match=r"TrainConfig\.of"):
         rundir.config_from_tables({"target": "__main__:make", "env": {}})
+
+
+def test_a_config_cannot_make_python_run_things(tmp_path: Path) -> None:
+    """The env of a run is called with its settings: a run folder from elsewhere must not name what is no env."""
+    canary = tmp_path / "canary"
+    for target, env in (
+        ("os:system", {"command": f"touch {canary}"}),
+        ("pathlib:Path.touch", {}),
+        ("os.path:exists", {}),
+        (7, {}),
+    ):
+        with pytest.raises(ConfigError, match="env"):
+            rundir.config_from_tables({"target": target, "env": env})
+    assert not canary.exists()
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
+    """An evaluation beside the run: what it wanted to read is gone, so it looks again."""
+    folder = tmp_path / "run" / "checkpoints"
+    ckpt.write(folder, some(1, 1.0), keep=1)
+    looked: list[Path] = []
+
+    def read(path: Path) -> float:
+        if not looked:
+            ckpt.write(folder, some(2, 2.0), keep=1)
+        looked.append(path)
+        return value_of(path)
+
+    path, value = rundir.read_newest(tmp_path / "run", tmp_path, read)
+    assert value == 2.0 and len(looked) == 2 and path.name == "000000000002"
+    (path / "default.safetensors").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="no whole checkpoint"):
+        rundir.read_newest(tmp_path / "run", tmp_path, read)
+
+
+def test_readers_beside_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that saves all the time and keeps one: each look of a reader finds one that loads, and never an older one."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)  # Faster than any disk, so that they meet more often.
+    folder = tmp_path / "run" / "checkpoints"
+    ckpt.write(folder, some(1, 1.0), keep=1)
+    done = threading.Event()
+
+    def save() -> None:
+        for step in range(2, 60):
+            ckpt.write(folder, some(step, float(step)), keep=1)
+        done.set()
+
+    writer = threading.Thread(target=save)
+    writer.start()
+    last = 0.0
+    while not done.is_set():
+        _, value = rundir.read_newest(tmp_path / "run", tmp_path, value_of)
+        assert value >= last
+        last = value
+    writer.join()
+    assert rundir.read_newest(tmp_path / "run", tmp_path, value_of)[1] == 59.0

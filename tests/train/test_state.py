@@ -35,6 +35,13 @@ def test_missing_parts_are_named(small: Small) -> None:
             left = {name: tensors for name, tensors in files.items() if name != gone}
             with pytest.raises(CheckpointError, match=gone):
                 state.restore(trainer, ckpt.Checkpoint({}, left))
+        for stem, part, named in (("optimizer", "default/0/exp_avg", "exp_avg"), ("envs", "last/default/obs", "obs")):
+            other = files | {stem: files[stem] | {part: torch.zeros(1)}}  # Shapes that would be spread, or trusted by a kernel.
+            with pytest.raises(CheckpointError, match=rf"does not fit the run: .*{named} has the shape \(1,\), not "):
+                state.restore(trainer, ckpt.Checkpoint({}, other))
+        odd = files | {"optimizer": {"default/99/exp_avg": torch.zeros(1)}}
+        with pytest.raises(CheckpointError, match="does not fit"):
+            state.restore(trainer, ckpt.Checkpoint({}, odd))
         wrong = files | {"default": {key: torch.zeros(1) for key in files["default"]}}
         with pytest.raises(CheckpointError, match="does not fit"):
             state.restore(trainer, ckpt.Checkpoint({}, wrong))
