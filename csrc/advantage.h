@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Generalized advantage estimation over a roll-out with finished, truncated and absent rows. Runs in the learner; owns no memory.
+// Advantages over a roll-out with finished, truncated and absent rows: generalized advantage estimation and, where the policy has
+// changed since the roll-out, V-trace. Runs in the learner; owns no memory.
 #pragma once
 
 #include "base.h"
@@ -18,4 +19,11 @@
 void pv_advantage(const float* rewards, const float* values, const uint8_t* terminals, const uint8_t* truncations,
                   const uint8_t* masks, uint32_t horizon, uint32_t rows, float gamma, float gae_lambda, float* advantages,
                   uint8_t* valid);
+// The same with ratios (horizon, rows): the probability of each action under today's policy over that under the one that drew it.
+//   advantage_k = min(rho_clip, ratio_k) * delta_k + gamma * lambda * min(c_clip, ratio_k) * advantage_{k+1}
+// values are today's. values[k] + advantage_k is the V-trace target; with all ratios 1 and both clips at least 1 this is the
+// above. Espeholt et al., "IMPALA", 2018, section 4.1, with lambda as in its remark 2.
+void pv_vtrace(const float* rewards, const float* values, const uint8_t* terminals, const uint8_t* truncations,
+               const uint8_t* masks, const float* ratios, uint32_t horizon, uint32_t rows, float gamma, float gae_lambda,
+               float rho_clip, float c_clip, float* advantages, uint8_t* valid);
 /* [/cffi] */

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from puffervec.train.advantage import advantage
+from puffervec.train.advantage import Discount, Steps, advantage
 from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
@@ -115,13 +115,12 @@ class Updater:
         s, section = self.storage, self.section
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        advantages, valid = advantage(
-            s.rewards, s.values, s.terminals, s.truncations, s.masks, section.gamma, section.gae_lambda
-        )
+        steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks)
+        advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda))
         flat = self._flat(advantages)
         chosen = valid.view(-1).nonzero().squeeze(-1)
         sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
-        samples, steps, finished = 0, 0, True
+        samples, taken, finished = 0, 0, True
         for _ in range(section.update_epochs):
             shuffled = chosen[torch.randperm(len(chosen), generator=self.generator).to(chosen.device)]
             epoch_kl = torch.zeros((), device=s.device)
@@ -134,12 +133,12 @@ class Updater:
                 part = self._gradient_step(flat, index)
                 sums += part
                 epoch_kl += part[3]
-                samples, steps = samples + len(index), steps + 1
+                samples, taken = samples + len(index), taken + 1
             if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, len(chosen))):
                 break
         means = (sums[:-1] / max(1, samples)).tolist()
         losses = dict(zip(LOSS_NAMES, means, strict=True))
-        losses["grad_norm"] = float(sums[-1]) / max(1, steps)
+        losses["grad_norm"] = float(sums[-1]) / max(1, taken)
         losses["explained_variance"] = _explained_variance(flat, chosen)
         return UpdateResult(losses, len(chosen), finished)
 
