@@ -83,6 +83,7 @@ class PolicySection:
 
     kind: Literal["auto", "mlp", "object_set"] = "auto"  # auto: object_set where the fields are sets of objects, else mlp.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
+    memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
     object_width: int = 64  # object_set: features that each kind of object is pooled into.
     normalize: bool = True  # Python envs: scale Box observations, by their bounds or by what the run has seen.

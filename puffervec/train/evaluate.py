@@ -25,7 +25,8 @@ from puffervec.spec import GroupSpec
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import TrainConfig
 from puffervec.train.distributions import WIDEST_RANGE, ActionMap, ActionSpec, draw_noise, greedy, sample
-from puffervec.train.policy import State, build_policy
+from puffervec.train.memory import State
+from puffervec.train.policy import build_policy
 from puffervec.train.returns import EpisodeTracker, as_records
 from puffervec.train.rows import TORCH_DTYPES, flat_rows
 from puffervec.train.rundir import config_from_tables

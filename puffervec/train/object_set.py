@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from puffervec.spec import GroupSpec
 from puffervec.train.config import PolicySection
-from puffervec.train.distributions import ActionSpec, Heads, masked
-from puffervec.train.policy import ActorCritic, Observation, State, linear, mlp
+from puffervec.train.policy import NetworkPolicy, Observation, linear, mlp
 from puffervec.train.set_encoder import encode_set
 
 
@@ -29,7 +28,7 @@ def has_object_sets(group: GroupSpec) -> bool:
     return any(len(field.shape) == 2 for field in group.fields)
 
 
-class ObjectSetPolicy(nn.Module):
+class ObjectSetPolicy(NetworkPolicy):
     """Shared per-object encoders, max-pooled; see the head of this file."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
@@ -48,16 +47,10 @@ class ObjectSetPolicy(nn.Module):
             else:
                 self.encoders[name] = mlp((math.prod(shape), width))
         self.trunk = mlp((width * len(self.flat_fields), *section.hidden))
-        self.output = ActorCritic(section.hidden[-1], ActionSpec.of(group))
+        self.finish(section.hidden[-1], group, section)
 
-    def initial_state(self, rows: int) -> State:
-        """No memory."""
-        return ()
-
-    def forward(
-        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
-    ) -> tuple[Heads, Tensor, State]:
-        """See the head of policy.py."""
+    def features(self, obs: Observation) -> Tensor:
+        """The trunk's output."""
         pooled = []
         for name, column, shape in self.flat_fields:
             if isinstance(obs, dict):
@@ -65,8 +58,8 @@ class ObjectSetPolicy(nn.Module):
             else:
                 part = obs[..., column : column + math.prod(shape)].view(*obs.shape[:-1], *(shape or (1,)))
             pooled.append(self.encoders[name](part if len(shape) == 2 else part.to(torch.get_default_dtype())))
-        heads, value = self.output(self.trunk(torch.cat(pooled, dim=-1)))
-        return masked(heads, action_mask), value, state
+        out: Tensor = self.trunk(torch.cat(pooled, dim=-1))
+        return out
 
 
 class ObjectEncoder(nn.Module):

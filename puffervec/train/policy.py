@@ -27,11 +27,11 @@ from puffervec.spec import GroupSpec
 from puffervec.train.config import PolicySection
 from puffervec.train.distributions import ActionSpec, Heads, masked
 from puffervec.train.encoder import RowEncoder
+from puffervec.train.memory import LSTM, MinGRU, State, build_memory
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
 Observation = Tensor | dict[str, Tensor]
-State = tuple[Tensor, ...]
 
 
 @runtime_checkable
@@ -63,7 +63,40 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
     return ObjectSetPolicy(group, section) if kind == "object_set" else MLPPolicy(group, section)
 
 
-class MLPPolicy(nn.Module):
+class NetworkPolicy(nn.Module):
+    """What the policies of this package share: features of an observation, memory if any, heads and value.
+
+    A subclass makes its layers, calls `finish`, and says in `features` how observations become (..., width) numbers.
+    """
+
+    memory: MinGRU | LSTM | None
+    output: ActorCritic
+
+    def finish(self, width: int, group: GroupSpec, section: PolicySection) -> None:
+        """Make what comes behind the features. Args: width: their number."""
+        self.memory = build_memory(section.memory, width)
+        self.output = ActorCritic(width, ActionSpec.of(group))
+
+    def features(self, obs: Observation) -> Tensor:
+        """Return (..., width)."""
+        raise NotImplementedError
+
+    def initial_state(self, rows: int) -> State:
+        """The memory's; without one, nothing."""
+        return () if self.memory is None else self.memory.initial_state(rows)
+
+    def forward(
+        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
+    ) -> tuple[Heads, Tensor, State]:
+        """See the head of this file."""
+        x = self.features(obs)
+        if self.memory is not None:
+            x, state = self.memory(x, state, reset)
+        heads, value = self.output(x)
+        return masked(heads, action_mask), value, state
+
+
+class MLPPolicy(NetworkPolicy):
     """Fully connected layers over all observation fields side by side."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
@@ -76,24 +109,18 @@ class MLPPolicy(nn.Module):
             self.encoder = RowEncoder(group.observation_plan, section.normalize)
             features = self.encoder.features
         self.trunk = mlp((features, *section.hidden))
-        self.output = ActorCritic(section.hidden[-1], ActionSpec.of(group))
+        self.finish(section.hidden[-1], group, section)
 
-    def initial_state(self, rows: int) -> State:
-        """No memory."""
-        return ()
-
-    def forward(
-        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
-    ) -> tuple[Heads, Tensor, State]:
-        """See the head of this file."""
+    def features(self, obs: Observation) -> Tensor:
+        """The trunk's output."""
         if self.encoder is not None:
             assert isinstance(obs, Tensor)
             obs = self.encoder(obs)
         if isinstance(obs, dict):
             parts = [obs[name].float().flatten(obs[name].dim() - len(shape)) for name, shape in self.fields]
             obs = torch.cat(parts, dim=-1)
-        heads, value = self.output(self.trunk(obs.to(torch.get_default_dtype())))
-        return masked(heads, action_mask), value, state
+        out: Tensor = self.trunk(obs.to(torch.get_default_dtype()))
+        return out
 
 
 class ActorCritic(nn.Module):

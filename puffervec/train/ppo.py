@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: MIT
 """The PPO update (Schulman et al. 2017, arXiv:1707.06347): clipped policy loss, value loss, entropy bonus, fused Adam.
 
-    roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the valid samples, minibatches, gradient steps
+    roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
 
-Only valid transitions are used: filler rows, rows of cars that are gone and the step after a done are never gathered. A
-minibatch is worked off in microbatches that stay in the caches of a CPU. Losses are summed on the device and read once per
-update. Runs in the learner.
+Only valid transitions count: filler rows, rows of cars that are gone and the step after a done teach nothing. A minibatch is
+worked off in microbatches that stay in the caches of a CPU. Losses are summed on the device and read once per update. Runs in
+the learner.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,23 +22,11 @@ from puffervec.train.advantage import Discount, Steps, advantage
 from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
-from puffervec.train.policy import Observation
+from puffervec.train.policy import Policy
 from puffervec.train.rollout import Storage
+from puffervec.train.samples import Batch, Samples, samples_of
 
 LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
-
-
-@dataclasses.dataclass(frozen=True)
-class Batch:
-    """Samples of a minibatch, (B,) or (B, ...) each."""
-
-    obs: Observation
-    actions: Tensor
-    log_probs: Tensor
-    advantages: Tensor
-    returns: Tensor
-    values: Tensor
-    action_mask: Tensor | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,35 +39,33 @@ class UpdateResult:
 
 
 def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss, summed over the batch's samples, and the sums of LOSS_NAMES (5,).
+    """Return the loss, summed over the batch's valid samples, and the sums of LOSS_NAMES (5,).
 
-    Args: batch.advantages: already normalised. Sums instead of means, so that microbatches add up to their minibatch.
+    Sums instead of means, so that microbatches add up to their minibatch.
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
-        heads, value, _ = policy(batch.obs, (), None, batch.action_mask)
+        heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
+
+    def total(x: Tensor) -> Tensor:
+        return x.sum() if batch.valid is None else (x * batch.valid).sum()
+
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
     log_ratio = log_prob - batch.log_probs
     ratio = log_ratio.exp()
-    policy_loss = -torch.min(
-        batch.advantages * ratio, batch.advantages * ratio.clamp(1.0 - section.clip, 1.0 + section.clip)
-    ).sum()
+    clipped = ratio.clamp(1.0 - section.clip, 1.0 + section.clip)
+    policy_loss = -total(torch.min(batch.advantages * ratio, batch.advantages * clipped))
     error = (value - batch.returns).square()
     if section.value_clip > 0:
         near = batch.values + (value - batch.values).clamp(-section.value_clip, section.value_clip)
         error = torch.max(error, (near - batch.returns).square())
-    value_loss, entropy_sum = 0.5 * error.sum(), entropy.sum()
+    value_loss, entropy_sum = 0.5 * total(error), total(entropy)
     loss = policy_loss + section.value_coef * value_loss - section.entropy_coef * entropy_sum
     with torch.no_grad():
         # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
-        kl = (ratio - 1.0 - log_ratio).sum()
-        clipped = ((ratio - 1.0).abs() > section.clip).sum()
-        sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, clipped.to(kl.dtype)])
+        kl = total(ratio - 1.0 - log_ratio)
+        outside = total(((ratio - 1.0).abs() > section.clip).to(kl.dtype))
+        sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, outside])
     return loss, sums
-
-
-def normalised(advantages: Tensor) -> Tensor:
-    """Return advantages with mean 0 and standard deviation 1; a single or constant one becomes 0."""
-    return (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
 
 
 def make_optimizer(policy: nn.Module, section: TrainSection) -> torch.optim.Adam:
@@ -105,6 +91,7 @@ class Updater:
         self.team = team
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
+        self.memory = bool(cast(Policy, policy).initial_state(1))
         self.optimizer = make_optimizer(policy, section)
 
     def update(self, lr: float, stop: Callable[[], bool] = lambda: False) -> UpdateResult:
@@ -117,62 +104,39 @@ class Updater:
             group["lr"] = lr
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks)
         advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda))
-        flat = self._flat(advantages)
-        chosen = valid.view(-1).nonzero().squeeze(-1)
+        samples = samples_of(s, advantages, valid, self.memory)
         sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
-        samples, taken, finished = 0, 0, True
+        seen, taken, finished = 0, 0, True
         for _ in range(section.update_epochs):
-            shuffled = chosen[torch.randperm(len(chosen), generator=self.generator).to(chosen.device)]
             epoch_kl = torch.zeros((), device=s.device)
-            for index in shuffled.tensor_split(self.minibatches):
-                if len(index) == 0:
-                    continue
+            for minibatch in samples.shuffled(self.generator, self.minibatches):
                 if stop():
                     finished = False
                     break
-                part = self._gradient_step(flat, index)
+                part = self._gradient_step(samples, minibatch)
                 sums += part
                 epoch_kl += part[3]
-                samples, taken = samples + len(index), taken + 1
-            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, len(chosen))):
+                seen, taken = seen + samples.valid_in(minibatch), taken + 1
+            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, samples.count)):
                 break
-        means = (sums[:-1] / max(1, samples)).tolist()
+        means = (sums[:-1] / max(1, seen)).tolist()
         losses = dict(zip(LOSS_NAMES, means, strict=True))
         losses["grad_norm"] = float(sums[-1]) / max(1, taken)
-        losses["explained_variance"] = _explained_variance(flat, chosen)
-        return UpdateResult(losses, len(chosen), finished)
+        losses["explained_variance"] = _explained_variance(samples.returns, samples.values)
+        return UpdateResult(losses, samples.count, finished)
 
-    def _flat(self, advantages: Tensor) -> Batch:
-        """The whole roll-out as one batch of T x R samples; views except for the returns."""
-        s = self.storage
-        steps = slice(0, s.horizon)
+    def _gradient_step(self, samples: Samples, minibatch: Tensor) -> Tensor:
+        """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""
+        count = samples.valid_in(minibatch)
+        # CUDA takes minibatches whole.
+        size = self.section.microbatch_size if minibatch.device.type == "cpu" else self.storage.rows * self.storage.horizon
 
-        def rows(x: Tensor) -> Tensor:
-            return x[steps].flatten(0, 1)
-
-        obs = {k: rows(v) for k, v in s.obs.items()} if isinstance(s.obs, dict) else rows(s.obs)
-        return Batch(
-            obs=obs,
-            actions=rows(s.actions),
-            log_probs=rows(s.log_probs),
-            advantages=advantages.view(-1),
-            returns=(advantages + s.values[steps]).view(-1),
-            values=rows(s.values),
-            action_mask=None if s.action_masks is None else rows(s.action_masks),
-        )
-
-    def _gradient_step(self, flat: Batch, index: Tensor) -> Tensor:
-        """One step of the optimizer on the samples `index`; returns the sums of LOSS_NAMES and the gradient's norm."""
-        size = self.section.microbatch_size if index.device.type == "cpu" else len(index)
-        advantages = normalised(flat.advantages[index])
-
-        def gradients(begin: int) -> tuple[Sequence[Tensor | None], Tensor]:
+        def gradients(batch: Callable[[], Batch]) -> tuple[Sequence[Tensor | None], Tensor]:
             # Not backward(): threads would add into the same .grad at once. Runs in a thread of the team.
-            part = gather(flat, index[begin : begin + size], advantages[begin : begin + size])
-            loss, sums = ppo_loss(self.policy, self.storage.spec, part, self.section, self.bf16)
-            return torch.autograd.grad(loss / len(index), self.parameters, allow_unused=True), sums
+            loss, sums = ppo_loss(self.policy, self.storage.spec, batch(), self.section, self.bf16)
+            return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
 
-        found = self.team.map(gradients, range(0, len(index), size))
+        found = self.team.map(gradients, samples.cut(minibatch, size))
         for position, parameter in enumerate(self.parameters):
             # In the order of the pieces, so that the sum does not depend on which thread was faster.
             parameter.grad = _sum([grads[position] for grads, _ in found])
@@ -191,21 +155,9 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
     return total
 
 
-def gather(flat: Batch, index: Tensor, advantages: Tensor) -> Batch:
-    """Return the samples `index` of `flat`, with the given advantages."""
-
-    def take(x: Tensor) -> Tensor:
-        return x.index_select(0, index)
-
-    obs = {k: take(v) for k, v in flat.obs.items()} if isinstance(flat.obs, dict) else take(flat.obs)
-    mask = None if flat.action_mask is None else take(flat.action_mask)
-    return Batch(obs, take(flat.actions), take(flat.log_probs), advantages, take(flat.returns), take(flat.values), mask)
-
-
-def _explained_variance(flat: Batch, chosen: Tensor) -> float:
+def _explained_variance(returns: Tensor, values: Tensor) -> float:
     """1: the values predict the returns; 0: no better than their mean."""
-    returns, values = flat.returns[chosen], flat.values[chosen]
-    if len(chosen) < 2:
+    if len(returns) < 2:
         return 0.0
     spread: Any = returns.var(correction=0)
     return float(1.0 - (returns - values).var(correction=0) / spread.clamp_min(1e-12))

@@ -28,7 +28,8 @@ from puffervec.memory import refuse_more
 from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionMap, ActionSpec, draw_noise, sample
-from puffervec.train.policy import Observation, State
+from puffervec.train.memory import State
+from puffervec.train.policy import Observation
 from puffervec.train.returns import EpisodeTracker, NumericInfos, as_records
 from puffervec.train.rows import TORCH_DTYPES, stored_dtype, width
 
@@ -41,7 +42,8 @@ class Storage:
     obs: (T+1, R, F) or a dict of (T+1, R, ...); of a Python env always (T+1, R, width), rows as they stand. actions (T+1, R, D)
     as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8;
     action_masks (T+1, R, choices) uint8 or None. For policies
-    with memory: resets (T+1, R) uint8, and first_states, the state before step 0, per half.
+    with memory: resets (T+1, R) uint8; first_states and last_states, what they remembered before step 0 and before step T, per
+    half.
     """
 
     def __init__(self, group: GroupSpec, horizon: int, rows: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
@@ -71,6 +73,7 @@ class Storage:
         if group.action_mask_size:
             self.action_masks = torch.zeros(*steps, group.action_mask_size, dtype=torch.uint8, device=device)
         self.first_states: dict[int, State] = {}
+        self.last_states: dict[int, State] = {}
 
     def tensors(self) -> dict[str, Tensor]:
         """All arrays by name, T + 1 steps each."""
@@ -95,6 +98,7 @@ class Storage:
         """Copy the last step to the first: a roll-out begins where the one before ended."""
         for tensor in self.tensors().values():
             tensor[0].copy_(tensor[-1])
+        self.first_states = dict(self.last_states)
 
 
 def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None) -> int:
@@ -300,10 +304,12 @@ class Rollout:
         state = half.states[name]
         if state:
             storage.resets[step, columns].copy_(half.reset[name])
-            if step == 0 or step == self.horizon:  # The state before the first step of this roll-out, or of the next.
+            if step == 0:
                 storage.first_states[index] = tuple(part.clone() for part in state)
+            elif step == self.horizon:
+                storage.last_states[index] = tuple(part.clone() for part in state)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
-        pieces = [columns] if state or self.device.type != "cpu" else _pieces(columns)
+        pieces = [columns] if self.device.type != "cpu" else _pieces(columns)
 
         @torch.no_grad()
         def act(piece: slice) -> State:
@@ -316,7 +322,8 @@ class Rollout:
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-                heads, value, new_state = slot.policy(obs, state, half.reset[name][here], allowed)
+                before = tuple(part[here] for part in state)
+                heads, value, new_state = slot.policy(obs, before, half.reset[name][here], allowed)
             actions, log_prob = sample(storage.spec, heads, noise[here])
             storage.values[step, piece].copy_(value)
             storage.log_probs[step, piece].copy_(log_prob)
@@ -325,7 +332,7 @@ class Rollout:
 
         new_states = self.team.map(act, pieces)
         if state:
-            half.states[name] = new_states[0]
+            half.states[name] = tuple(torch.cat(parts) for parts in zip(*new_states, strict=True))
             half.reset[name] = _starts_anew(storage, step, columns)
         if step < self.horizon:
             self._write_actions(slot, half, storage.actions[step, columns])

@@ -81,8 +81,8 @@ def _envs_of(trainer: Trainer) -> Tensors:
         for index, half in enumerate(trainer.rollout.halves):
             tensors[f"reset/{name}/{index}"] = half.reset[name]
             tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(half.states[name])}
-            first = slot.storage.first_states.get(index, ())
-            tensors |= {f"first/{name}/{index}/{i}": part for i, part in enumerate(first)}
+            before = slot.storage.last_states.get(index, ())
+            tensors |= {f"before/{name}/{index}/{i}": part for i, part in enumerate(before)}
     return tensors
 
 
@@ -149,9 +149,9 @@ def _restore_envs(trainer: Trainer, tensors: Tensors) -> None:
         for index, half in enumerate(trainer.rollout.halves):
             half.reset[name].copy_(_fitting(tensors, f"reset/{name}/{index}", half.reset[name]))
             now = half.states[name]
-            half.states[name], slot.storage.first_states[index] = (
+            half.states[name], slot.storage.last_states[index] = (
                 tuple(_fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(trainer.device) for i, part in enumerate(now))
-                for kind in ("state", "first")
+                for kind in ("state", "before")
             )
     trainer.rollout.full = True
 

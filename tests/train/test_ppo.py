@@ -16,8 +16,9 @@ from puffervec.train.config import PolicySection, TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec
 from puffervec.train.policy import build_policy
-from puffervec.train.ppo import LOSS_NAMES, Batch, Updater, normalised, ppo_loss
+from puffervec.train.ppo import LOSS_NAMES, Updater, ppo_loss
 from puffervec.train.rollout import Storage
+from puffervec.train.samples import Batch, normalised
 from tests.train.fakes import group
 
 Small = Callable[..., TrainConfig]

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Memory for policies: MinGRU and LSTM cells that start anew where an episode does, also in the middle of a sequence.
+
+    memory(x, state, reset) -> (out, state)        x (B, width) in a roll-out, (T, B, width) in an update
+
+reset (B,) or (T, B) bool is True where a row begins an episode: what it remembers is then forgotten before the step. A roll-out
+step by step and an update over the whole sequence give the same numbers. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+
+State = tuple[Tensor, ...]
+
+
+class LinearRecurrence(torch.autograd.Function):
+    """h_t = a_t * h_{t-1} + b_t over dim 0, with h_{-1} given: (T, ...), (T, ...), (...) -> (T, ...).
+
+    One kernel per step and pass, nothing else kept for the backward pass: h itself is enough, since
+    dL/db_t = g_t, dL/da_t = g_t * h_{t-1}, dL/dh_{-1} = a_0 * g_0, with g_t = dL/dh_t + a_{t+1} * g_{t+1}.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+        h = torch.empty_like(b)
+        before = first
+        for t in range(len(b)):
+            torch.addcmul(b[t], a[t], before, out=h[t])
+            before = h[t]
+        ctx.save_for_backward(a, h, first)
+        return h
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, h, first = ctx.saved_tensors
+        g = grad.clone()
+        for t in range(len(g) - 2, -1, -1):
+            g[t].addcmul_(a[t + 1], g[t + 1])
+        before = torch.cat([first.unsqueeze(0), h[:-1]])
+        return g * before, g, a[0] * g[0]
+
+
+class MinGRU(nn.Module):
+    """The GRU whose gates do not look at the state (Feng et al. 2024, "Were RNNs All We Needed?"), so that a sequence is one
+    matrix product and a linear recurrence; with a highway gate between what it was given and what it remembers.
+
+        z, c, p = W x;    h_t = (1 - sigmoid(z)) * h_{t-1} + sigmoid(z) * c;    out = sigmoid(p) * h + (1 - sigmoid(p)) * x
+    """
+
+    def __init__(self, width: int) -> None:
+        """Args: width: of input, state and output."""
+        super().__init__()
+        self.width = width
+        self.gates = nn.Linear(width, 3 * width)
+        nn.init.orthogonal_(self.gates.weight)
+        nn.init.zeros_(self.gates.bias)
+
+    def initial_state(self, rows: int) -> State:
+        """Nothing remembered: (rows, width) zeros."""
+        return (self.gates.weight.new_zeros(rows, self.width, dtype=torch.float32),)
+
+    def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
+        """See the head of this file."""
+        keep, candidate, carry = (part.float() for part in self.gates(x).chunk(3, dim=-1))
+        share = keep.sigmoid()
+        stay = 1 - share if reset is None else (1 - share) * ~reset.unsqueeze(-1)
+        if x.dim() == 2:
+            h = stay * state[0] + share * candidate
+            last = h
+        else:
+            h = LinearRecurrence.apply(stay, share * candidate, state[0])  # type: ignore[no-untyped-call]
+            last = h[-1]
+        gate = carry.sigmoid()
+        return gate * h + (1 - gate) * x.float(), (last,)
+
+
+class LSTM(nn.Module):
+    """The LSTM cell (Hochreiter and Schmidhuber 1997), step by step because episodes may begin inside of a sequence."""
+
+    def __init__(self, width: int) -> None:
+        """Args: width: of input, state and output."""
+        super().__init__()
+        self.width = width
+        self.cell = nn.LSTMCell(width, width)
+        for name, parameter in self.cell.named_parameters():
+            if "weight" in name:
+                nn.init.orthogonal_(parameter)
+            else:
+                nn.init.zeros_(parameter)
+
+    def initial_state(self, rows: int) -> State:
+        """Nothing remembered: two (rows, width) zeros."""
+        zeros = self.cell.weight_hh.new_zeros(rows, self.width, dtype=torch.float32)
+        return zeros, zeros.clone()
+
+    def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
+        """See the head of this file."""
+        single = x.dim() == 2
+        steps = x.unsqueeze(0) if single else x
+        stay = None if reset is None else (~(reset.unsqueeze(0) if single else reset)).unsqueeze(-1).float()
+        with torch.autocast(x.device.type, enabled=False):  # its state must not be rounded from step to step
+            hidden, cell = state
+            out = []
+            for t, step in enumerate(steps.float().unbind()):
+                if stay is not None:
+                    hidden, cell = hidden * stay[t], cell * stay[t]
+                hidden, cell = self.cell(step, (hidden, cell))
+                out.append(hidden)
+        return (hidden if single else torch.stack(out)), (hidden, cell)
+
+
+MEMORIES: dict[str, type[MinGRU] | type[LSTM]] = {"mingru": MinGRU, "lstm": LSTM}
+
+
+def build_memory(kind: str, width: int) -> MinGRU | LSTM | None:
+    """Return the memory that `policy.memory` names, None for "none".
+
+    Raises: ConfigError for another name.
+    """
+    if kind == "none":
+        return None
+    if kind not in MEMORIES:
+        raise ConfigError(f"policy.memory is {kind!r}: use none, {', '.join(MEMORIES)}")
+    made: MinGRU | LSTM = MEMORIES[kind](width)
+    return made

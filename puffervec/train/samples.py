@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a minibatch is made of: single samples where the policy has no memory, whole sequences where it has.
+
+    FlatSamples      the valid samples of a roll-out, shuffled: filler rows are never gathered
+    SequenceSamples  columns (a row over all T steps), shuffled, with the state that each began with; filler is masked
+
+Both cut a minibatch into microbatches that stay in the caches of a CPU, one gather each. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from puffervec.train.memory import State
+from puffervec.train.policy import Observation
+from puffervec.train.rollout import Storage
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Samples of a microbatch: (B, ...) each, or sequences (T, B, ...).
+
+    advantages: normalised over the minibatch. valid: None where all are, else 1 or 0 each, float32. state, resets: of
+    sequences, what the policy remembered before step 0, and (T, B) bool where it forgets.
+    """
+
+    obs: Observation
+    actions: Tensor
+    log_probs: Tensor
+    advantages: Tensor
+    returns: Tensor
+    values: Tensor
+    action_mask: Tensor | None
+    valid: Tensor | None = None
+    state: State = ()
+    resets: Tensor | None = None
+
+
+class Samples(Protocol):
+    """The samples of one roll-out."""
+
+    count: int  # valid samples
+
+    @property
+    def returns(self) -> Tensor:
+        """(count,) float32, of the valid samples."""
+
+    @property
+    def values(self) -> Tensor:
+        """(count,) float32, when they were taken."""
+
+    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Return the minibatches of one epoch, as indices that `cut` understands; none is empty."""
+
+    def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
+        """Return a minibatch as microbatches of about `size` samples, each gathered when it is called for."""
+
+    def valid_in(self, minibatch: Tensor) -> int:
+        """Return the number of valid samples in a minibatch."""
+
+
+def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool) -> Samples:
+    """Return the samples of a roll-out. advantages (T, R) float32, valid (T, R) uint8; memory: the policy has one."""
+    return SequenceSamples(storage, advantages, valid) if memory else FlatSamples(storage, advantages, valid)
+
+
+def normalised(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
+    """Return advantages with mean 0 and standard deviation 1 over the valid ones; a single or constant one becomes 0."""
+    if valid is None:
+        return (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
+    count = valid.sum().clamp_min(1.0)
+    centred = (advantages - (advantages * valid).sum() / count) * valid
+    return centred / ((centred.square().sum() / count).sqrt() + 1e-8)
+
+
+def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None) -> tuple[Observation, Tensor | None]:
+    """Return observations and action masks of some samples: one gather each."""
+
+    def gather(x: Tensor) -> Tensor:
+        steps = x[: storage.horizon]
+        return (steps if shape is None else steps.flatten(0, 1)).index_select(dim, index)
+
+    obs = {k: gather(v) for k, v in storage.obs.items()} if isinstance(storage.obs, dict) else gather(storage.obs)
+    return obs, None if storage.action_masks is None else gather(storage.action_masks)
+
+
+class FlatSamples:
+    """Single samples."""
+
+    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
+        """Views on the storage except for the returns."""
+        self._storage = storage
+        horizon = storage.horizon
+        self._actions, self._log_probs, self._values = (
+            x[:horizon].flatten(0, 1) for x in (storage.actions, storage.log_probs, storage.values)
+        )
+        self._advantages = advantages.view(-1)
+        self._returns = self._advantages + self._values
+        self._chosen = valid.view(-1).nonzero().squeeze(-1)
+        self.count = len(self._chosen)
+
+    @property
+    def returns(self) -> Tensor:
+        """(count,)"""
+        return self._returns[self._chosen]
+
+    @property
+    def values(self) -> Tensor:
+        """(count,)"""
+        return self._values[self._chosen]
+
+    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Indices of samples."""
+        order = torch.randperm(self.count, generator=generator).to(self._chosen.device)
+        return [part for part in self._chosen[order].tensor_split(parts) if len(part)]
+
+    def valid_in(self, minibatch: Tensor) -> int:
+        """All of them."""
+        return len(minibatch)
+
+    def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
+        """Pieces of `size` samples."""
+        advantages = normalised(self._advantages[minibatch])
+        pieces = zip(torch.split(minibatch, size), torch.split(advantages, size), strict=True)
+        return [functools.partial(self._batch, index, part) for index, part in pieces]
+
+    def _batch(self, index: Tensor, advantages: Tensor) -> Batch:
+        obs, mask = _take(self._storage, 0, index, shape=())
+        mine = (x.index_select(0, index) for x in (self._actions, self._log_probs, self._returns, self._values))
+        actions, log_probs, returns, values = mine
+        return Batch(obs, actions, log_probs, advantages, returns, values, mask)
+
+
+class SequenceSamples:
+    """Whole columns."""
+
+    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
+        """Views on the storage except for the returns and the first states."""
+        self._storage, self._advantages, self._valid = storage, advantages, valid.float()
+        self._returns = advantages + storage.values[: storage.horizon]
+        halves = [storage.first_states[half] for half in sorted(storage.first_states)]
+        self._states = tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
+        self._counts = valid.sum(0, dtype=torch.int64).cpu()
+        self.count = int(self._counts.sum())
+
+    @property
+    def returns(self) -> Tensor:
+        """(count,)"""
+        return self._returns[self._valid != 0]
+
+    @property
+    def values(self) -> Tensor:
+        """(count,)"""
+        return self._storage.values[: self._storage.horizon][self._valid != 0]
+
+    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Indices of columns."""
+        order = torch.randperm(self._storage.rows, generator=generator).to(self._valid.device)
+        return [part for part in order.tensor_split(parts) if len(part) and self.valid_in(part)]
+
+    def valid_in(self, minibatch: Tensor) -> int:
+        """Filler is not counted."""
+        return int(self._counts[minibatch.cpu()].sum())
+
+    def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
+        """Pieces of as many columns as make `size` samples."""
+        columns = max(1, size // self._storage.horizon)
+        advantages = normalised(self._advantages[:, minibatch], self._valid[:, minibatch])
+        pieces = zip(torch.split(minibatch, columns), torch.split(advantages, columns, dim=1), strict=True)
+        return [functools.partial(self._batch, index, part) for index, part in pieces]
+
+    def _batch(self, index: Tensor, advantages: Tensor) -> Batch:
+        storage, steps = self._storage, slice(0, self._storage.horizon)
+        obs, mask = _take(storage, 1, index, shape=None)
+        return Batch(
+            obs=obs,
+            actions=storage.actions[steps].index_select(1, index),
+            log_probs=storage.log_probs[steps].index_select(1, index),
+            advantages=advantages,
+            returns=self._returns.index_select(1, index),
+            values=storage.values[steps].index_select(1, index),
+            action_mask=mask,
+            valid=self._valid.index_select(1, index),
+            state=tuple(part.index_select(0, index) for part in self._states),
+            resets=storage.resets[steps].index_select(1, index) != 0,
+        )

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What minibatches are made of (puffervec/train/samples.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config import TrainSection
+from puffervec.train.ppo import ppo_loss
+from puffervec.train.rollout import Storage
+from puffervec.train.samples import FlatSamples, SequenceSamples, normalised, samples_of
+from tests.train.fakes import group
+
+Small = Callable[..., TrainConfig]
+SPEC = group(("x", (3,)))
+ROWS, HORIZON = 6, 5
+
+
+def filled() -> tuple[Storage, torch.Tensor, torch.Tensor]:
+    """A storage whose observations are the sample's number, with some samples invalid."""
+    r = torch.Generator().manual_seed(0)
+    storage = Storage(SPEC, HORIZON, ROWS, torch.device("cpu"), None)
+    number = torch.arange((HORIZON + 1) * ROWS).view(HORIZON + 1, ROWS)
+    storage.obs.copy_(number.unsqueeze(-1).expand(-1, -1, 3))  # type: ignore[union-attr]
+    storage.values.copy_(torch.randn(storage.values.shape, generator=r))
+    storage.first_states = {0: (torch.arange(3.0).unsqueeze(-1),), 1: (torch.arange(3.0, 6.0).unsqueeze(-1),)}
+    valid = (torch.rand(HORIZON, ROWS, generator=r) > 0.3).to(torch.uint8)
+    valid[:, 2] = 0
+    return storage, torch.randn(HORIZON, ROWS, generator=r) * valid, valid
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_each_valid_sample_is_in_one_minibatch(memory: bool) -> None:
+    storage, advantages, valid = filled()
+    samples = samples_of(storage, advantages, valid, memory)
+    seen = []
+    for minibatch in samples.shuffled(torch.Generator().manual_seed(1), 4):
+        count = 0
+        for batch in samples.cut(minibatch, 5):
+            made = batch()
+            here = made.obs[..., 0] if made.valid is None else made.obs[..., 0][made.valid != 0]  # type: ignore[index]
+            count += here.numel()
+            seen += here.flatten().tolist()
+        assert count == samples.valid_in(minibatch) > 0
+    numbers = torch.arange(HORIZON * ROWS).view(HORIZON, ROWS)
+    assert sorted(seen) == numbers[valid != 0].tolist()
+    assert samples.count == len(seen)
+    torch.testing.assert_close(samples.returns - samples.values, advantages[valid != 0])
+
+
+def test_sequences_come_with_their_state_and_in_order() -> None:
+    storage, advantages, valid = filled()
+    storage.resets[2, 4] = 1
+    samples = SequenceSamples(storage, advantages, valid)
+    (make,) = samples.cut(torch.tensor([4, 1]), 1000)
+    batch = make()
+    assert batch.obs[:, 0, 0].tolist() == [4, 10, 16, 22, 28]  # type: ignore[index]
+    assert batch.state[0].flatten().tolist() == [4, 1]
+    assert batch.resets is not None and batch.resets.nonzero().tolist() == [[2, 0]]
+    assert len(samples.cut(torch.arange(6), HORIZON * 2)) == 3
+
+
+def test_advantages_are_normalised_over_valid_ones() -> None:
+    x = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0]))
+    assert float(x.mean()) == pytest.approx(0, abs=1e-6) and float(x.std(correction=0)) == pytest.approx(1, rel=1e-5)
+    assert normalised(torch.tensor([4.0])).tolist() == [0.0]
+    masked = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0, 99.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]))
+    torch.testing.assert_close(masked, torch.cat([x, torch.zeros(1)]))
+    storage, advantages, valid = filled()
+    samples = FlatSamples(storage, advantages, valid)
+    parts = torch.cat([make().advantages for make in samples.cut(samples.shuffled(torch.Generator(), 1)[0], 4)])
+    assert float(parts.mean()) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
+@pytest.mark.parametrize("buffers", [1, 2])
+def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, buffers: int) -> None:
+    """Before the first gradient step every probability ratio is 1: states, resets and masks were the same, in each roll-out."""
+    config = small("probe", policy={"memory": memory}, vec={"num_buffers": buffers}, env={"episode_length": 3})
+    with Trainer(config) as trainer:
+        for _ in range(3):
+            trainer.collect()
+            updater = trainer.updaters["default"]
+            storage = updater.storage
+            valid = ((storage.masks[:-1] != 0) & (storage.terminals[:-1] == 0) & (storage.truncations[:-1] == 0)).to(
+                torch.uint8
+            )
+            samples = samples_of(storage, torch.zeros_like(storage.rewards[1:]), valid, memory != "none")
+            for minibatch in samples.shuffled(torch.Generator(), 2):
+                for make in samples.cut(minibatch, 64):
+                    with torch.no_grad():
+                        _, sums = ppo_loss(updater.policy, storage.spec, make(), TrainSection(), bf16=False)
+                    assert float(sums[3]) == pytest.approx(0, abs=1e-5)
+                    assert float(sums[4]) == 0
