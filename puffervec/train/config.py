@@ -81,7 +81,10 @@ class TrainSection:
 class PolicySection:
     """The network."""
 
-    kind: Literal["auto", "mlp", "object_set"] = "auto"  # auto: object_set where the fields are sets of objects, else mlp.
+    kind: str = "auto"
+    """auto: object_set where the fields are sets of objects, cnn where a row is a picture of bytes, else mlp. Or your own
+    nn.Module, as module:Class."""
+    channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
     memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.

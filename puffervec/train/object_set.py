@@ -17,6 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from puffervec.errors import ConfigError
 from puffervec.spec import GroupSpec
 from puffervec.train.config import PolicySection
 from puffervec.train.policy import NetworkPolicy, Observation, linear, mlp
@@ -34,6 +35,10 @@ class ObjectSetPolicy(NetworkPolicy):
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: gives fields and actions; section: object_hidden, object_width and hidden are read."""
         super().__init__()
+        if group.observation_plan is not None or not has_object_sets(group):
+            raise ConfigError(
+                f"policy.kind is object_set, but {group.name} has no observation field of shape (objects, features)"
+            )
         width = section.object_width
         self.flat_fields: list[tuple[str, int, tuple[int, ...]]] = []  # name, first column of a flat row, shape
         column = 0

@@ -16,9 +16,10 @@ float32. A policy reads the layout of observations from the group's spec; there 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -52,15 +53,46 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
 
     Raises: ConfigError where the kind does not fit the group's observations.
     """
-    from puffervec.train.object_set import ObjectSetPolicy, has_object_sets
+    from puffervec.train.convolution import ConvolutionPolicy
+    from puffervec.train.object_set import ObjectSetPolicy
 
-    kind = section.kind
-    sets = group.observation_plan is None and has_object_sets(group)  # A Python env's table may be a matrix or a picture.
-    if kind == "auto":
-        kind = "object_set" if sets else "mlp"
-    if kind == "object_set" and not sets:
-        raise ConfigError(f"policy.kind is object_set, but {group.name} has no observation field of shape (objects, features)")
-    return ObjectSetPolicy(group, section) if kind == "object_set" else MLPPolicy(group, section)
+    kind = section.kind if section.kind != "auto" else fitting_kind(group)
+    kinds: dict[str, Callable[[GroupSpec, PolicySection], nn.Module]] = {
+        "mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": ConvolutionPolicy,
+    }  # fmt: skip
+    if ":" in kind:
+        return _own_policy(kind, group, section)
+    if kind not in kinds:
+        raise ConfigError(f"policy.kind is {kind!r}: use auto, {', '.join(kinds)}, or module:Class for your own")
+    return kinds[kind](group, section)
+
+
+def fitting_kind(group: GroupSpec) -> str:
+    """Return the kind of policy that fits the group's rows."""
+    from puffervec.train.convolution import picture_shape
+    from puffervec.train.object_set import has_object_sets
+
+    plan = group.observation_plan
+    if plan is None and has_object_sets(group):  # A Python env's table may be a matrix or a picture.
+        return "object_set"
+    bytes_only = plan.row_dtype == np.uint8 if plan is not None else group.flat_dtype == np.uint8
+    return "cnn" if bytes_only and picture_shape(group) is not None else "mlp"
+
+
+def _own_policy(name: str, group: GroupSpec, section: PolicySection) -> nn.Module:
+    """Make a user's policy. Raises: ConfigError with the user's own words where that fails."""
+    from puffervec.creators import resolve
+
+    try:
+        made = resolve(name)(group, section)
+    except Exception as error:
+        raise ConfigError(f"policy.kind {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(made, nn.Module) or not isinstance(made, Policy):
+        raise ConfigError(
+            f"policy.kind {name} gave a {type(made).__name__}: give an nn.Module with initial_state(rows) and "
+            "forward(obs, state, reset, action_mask), see puffervec.train.policy"
+        )
+    return made
 
 
 class NetworkPolicy(nn.Module):

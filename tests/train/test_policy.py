@@ -7,6 +7,7 @@ import torch
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import PolicySection, TrainConfig
+from puffervec.train.convolution import ConvolutionPolicy
 from puffervec.train.distributions import ActionSpec
 from puffervec.train.object_set import ObjectSetPolicy
 from puffervec.train.policy import LOG_STD_RANGE, ActorCritic, MLPPolicy, Policy, build_policy
@@ -88,7 +89,7 @@ def test_spread_of_numbers_is_a_parameter() -> None:
 def test_matrices_of_python_envs_are_no_object_sets() -> None:
     (spec,) = env_spec(TrainConfig.of(Pictures)).groups
     policy = build_policy(spec, PolicySection(hidden=(8,)))
-    assert isinstance(policy, MLPPolicy) and policy.encoder is not None
+    assert isinstance(policy, ConvolutionPolicy)
     assert policy(torch.zeros(2, 4800, dtype=torch.uint8), (), None, None)[1].shape == (2,)
     with pytest.raises(ConfigError, match="object_set"):
         build_policy(spec, PolicySection(kind="object_set"))
