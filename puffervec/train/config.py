@@ -60,7 +60,8 @@ class TrainSection:
     minibatch_size: int = 0  # Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them.
     microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
     update_epochs: int = 2  # Passes over each roll-out.
-    lr: float = 1e-3  # Adam's step size at the start.
+    optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
+    lr: float = 1e-3  # Step size at the start.
     anneal_lr: bool = True  # Let the step size fall to a tenth of lr, linearly over the run.
     adam_eps: float = 1e-8  # Adam's denominator floor.
     gamma: float = 0.98  # Discount per step.

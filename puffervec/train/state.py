@@ -18,6 +18,7 @@ from torch import Tensor
 
 from puffervec.errors import CheckpointError
 from puffervec.train.checkpoint import Checkpoint
+from puffervec.train.optimizers import Optimizers
 
 if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
@@ -32,7 +33,7 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
     files["optimizer"] = {
         f"{name}/{index}/{key}": value
         for name, updater in trainer.updaters.items()
-        for index, values in updater.optimizer.state_dict()["state"].items()
+        for index, values in updater.optimizer.state().items()
         for key, value in values.items()
     }
     files["random"] = {
@@ -124,18 +125,17 @@ def _fitting(tensors: Tensors, name: str, like: Tensor) -> Tensor:
     return found
 
 
-def _restore_optimizer(optimizer: torch.optim.Optimizer, name: str, tensors: Tensors) -> None:
+def _restore_optimizer(optimizer: Optimizers, name: str, tensors: Tensors) -> None:
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         owner, index, entry = key.rsplit("/", 2)
         if owner == name:
             state.setdefault(int(index), {})[entry] = value
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for position, entries in state.items():
         for kind in entries:
             if kind != "step":  # The fused kernel trusts the shapes.
-                _fitting(entries, kind, parameters[position])
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+                _fitting(entries, kind, optimizer.parameters[position])
+    optimizer.load_state(state)
 
 
 def _restore_envs(trainer: Trainer, tensors: Tensors) -> None:

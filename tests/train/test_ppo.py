@@ -146,7 +146,7 @@ def test_target_kl_ends_the_epochs() -> None:
     free, bound = updater(filled_storage(), update_epochs=20), updater(filled_storage(), update_epochs=20, target_kl=1e-6)
     free.update(1e-2)
     bound.update(1e-2)
-    steps = [int(next(iter(u.optimizer.state_dict()["state"].values()))["step"]) for u in (free, bound)]
+    steps = [int(next(iter(u.optimizer.state().values()))["step"]) for u in (free, bound)]
     assert steps[0] == 40 and steps[1] < 40
 
 
@@ -155,7 +155,7 @@ def test_stop_is_heard_between_gradient_steps() -> None:
     asked = []
     result = u.update(1e-2, lambda: len(asked) >= 3 or asked.append(1) is not None)
     assert not result.finished
-    assert int(next(iter(u.optimizer.state_dict()["state"].values()))["step"]) == 3
+    assert int(next(iter(u.optimizer.state().values()))["step"]) == 3
 
 
 def test_learning_rate_is_the_given_one() -> None:
