@@ -107,7 +107,7 @@ def masked(heads: Heads, action_mask: Tensor | None) -> Heads:
     return tuple(torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, parts, strict=True))
 
 
-def draw_noise(spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator) -> Tensor:
+def draw_noise(spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
     """Draw what `sample` needs for `rows` rows: (rows, D) uniforms on a CPU, (rows, sum of sizes) uniforms on CUDA, normals
     for continuous actions. Apart from `sample`, so that a captured graph can take it from a fixed buffer."""
     if not spec.discrete:

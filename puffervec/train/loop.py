@@ -44,8 +44,9 @@ from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Updater
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.returns import InfoMeans, ReturnScale
-from puffervec.train.rollout import Rollout, Slot, Storage, Times, refuse_large
+from puffervec.train.rollout import Rollout, Times
 from puffervec.train.stats import EpisodeWindow
+from puffervec.train.storage import Slot, Storage, refuse_large
 from puffervec.vector import VectorEnv
 
 ESTIMATE_AFTER_S = 20.0

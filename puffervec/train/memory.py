@@ -70,7 +70,7 @@ class MinGRU(nn.Module):
         """See the head of this file."""
         keep, candidate, carry = (part.float() for part in self.gates(x).chunk(3, dim=-1))
         share = keep.sigmoid()
-        stay = 1 - share if reset is None else (1 - share) * ~reset.unsqueeze(-1)
+        stay = 1 - share if reset is None else (1 - share) * reset.logical_not().unsqueeze(-1)
         if x.dim() == 2:
             h = stay * state[0] + share * candidate
             last = h
@@ -104,14 +104,13 @@ class LSTM(nn.Module):
         """See the head of this file."""
         single = x.dim() == 2
         steps = x.unsqueeze(0) if single else x
-        stay = None if reset is None else (~(reset.unsqueeze(0) if single else reset)).unsqueeze(-1).float()
+        forgets = torch.zeros(steps.shape[:-1], dtype=torch.bool, device=x.device) if reset is None else reset
+        stay = (forgets.unsqueeze(0) if single and reset is not None else forgets).logical_not().unsqueeze(-1).float()
         with torch.autocast(x.device.type, enabled=False):  # its state must not be rounded from step to step
             hidden, cell = state
             out = []
-            for t, step in enumerate(steps.float().unbind()):
-                if stay is not None:
-                    hidden, cell = hidden * stay[t], cell * stay[t]
-                hidden, cell = self.cell(step, (hidden, cell))
+            for step, kept in zip(steps.float().unbind(), stay.unbind(), strict=True):
+                hidden, cell = self.cell(step, (hidden * kept, cell * kept))
                 out.append(hidden)
         return (hidden if single else torch.stack(out)), (hidden, cell)
 

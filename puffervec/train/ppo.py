@@ -24,8 +24,8 @@ from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.optimizers import make_optimizer
 from puffervec.train.policy import Policy
-from puffervec.train.rollout import Storage
 from puffervec.train.samples import Batch, Samples, samples_of
+from puffervec.train.storage import Storage
 
 LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
 

@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs: the loop between the vec env and the policy, and the memory it fills. Path stop 6, the only place that copies.
+"""Roll-outs: the loop between the vec env and the policy. Path stop 6, the only place that copies.
 
     recv(A) | copy A's rows into storage[t] | policy on A | actions into A's slab | send(A) | recv(B) | ...   A B A B
 
 While the policy works on one half, the workers simulate the other. Observations cross once: on a CPU straight from the slab
-into the storage (in the policy's dtype), on CUDA as one copy of the half's block into a fixed buffer and from there inside the
-device. Nothing in the step waits for the device but the hand-over of the actions.
-
-Storage is time-major with T + 1 steps; the last step of a roll-out is the first of the next, with the action that was drawn for
-it. One storage per policy holds its rows of all halves side by side. Runs in the learner.
+into the storage (storage.py, in the policy's dtype), on CUDA as one copy of the half's block into a fixed buffer and from there
+inside the device (device_turn.py). Nothing in the step waits for the device but the hand-over of the actions. Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -23,141 +21,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from puffervec.errors import ConfigError
-from puffervec.memory import refuse_more
-from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.device import ThreadTeam
-from puffervec.train.distributions import ActionMap, ActionSpec, draw_noise, sample
+from puffervec.train.device_turn import DeviceTurn
+from puffervec.train.distributions import draw_noise, sample
 from puffervec.train.memory import State
 from puffervec.train.policy import Observation
 from puffervec.train.returns import EpisodeTracker, NumericInfos, as_records
-from puffervec.train.rows import TORCH_DTYPES, stored_dtype, width
+from puffervec.train.storage import Rows, Slot, Storage, pairs, pick, rows_of
 
 PIECE_ROWS = 256  # Rows that a thread takes at once: what the caches hold of a small policy, and some milliseconds of work.
-
-
-class Storage:
-    """What a roll-out leaves for the update: the rows of one policy.
-
-    obs: (T+1, R, F) or a dict of (T+1, R, ...); of a Python env always (T+1, R, width), rows as they stand. actions (T+1, R, D)
-    as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8;
-    action_masks (T+1, R, choices) uint8 or None. For policies
-    with memory: resets (T+1, R) uint8; first_states and last_states, what they remembered before step 0 and before step T, per
-    half.
-    """
-
-    def __init__(self, group: GroupSpec, horizon: int, rows: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
-        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's."""
-        self.spec = ActionSpec.of(group)
-        self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
-        self.horizon, self.rows, self.device = horizon, rows, device
-        steps = (horizon + 1, rows)
-        self.obs: Observation
-        plan = group.observation_plan
-        if plan is not None:
-            self.obs = torch.zeros(*steps, width(plan), dtype=stored_dtype(plan), device=device)
-        elif group.flat_dtype is not None:
-            floats = sum(int(np.prod(field.shape)) for field in group.fields)
-            self.obs = torch.zeros(*steps, floats, dtype=_storage_dtype(group.flat_dtype, obs_dtype), device=device)
-        else:
-            self.obs = {
-                field.name: torch.zeros(*steps, *field.shape, dtype=_storage_dtype(field.dtype, obs_dtype), device=device)
-                for field in group.fields
-            }
-        self.actions = torch.zeros(*steps, self.spec.dims, dtype=self.spec.dtype, device=device)
-        self.rewards, self.values, self.log_probs = (torch.zeros(steps, device=device) for _ in range(3))
-        self.terminals, self.truncations, self.masks, self.resets = (
-            torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(4)
-        )
-        self.action_masks: Tensor | None = None
-        if group.action_mask_size:
-            self.action_masks = torch.zeros(*steps, group.action_mask_size, dtype=torch.uint8, device=device)
-        self.first_states: dict[int, State] = {}
-        self.last_states: dict[int, State] = {}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All arrays by name, T + 1 steps each."""
-        named = {
-            name: getattr(self, name)
-            for name in (
-                "actions",
-                "rewards",
-                "values",
-                "log_probs",
-                "terminals",
-                "truncations",
-                "masks",
-                "resets",
-                "action_masks",
-            )
-        }
-        observations = {f"obs.{k}": v for k, v in self.obs.items()} if isinstance(self.obs, dict) else {"obs": self.obs}
-        return {name: tensor for name, tensor in (observations | named).items() if tensor is not None}
-
-    def carry_over(self) -> None:
-        """Copy the last step to the first: a roll-out begins where the one before ended."""
-        for tensor in self.tensors().values():
-            tensor[0].copy_(tensor[-1])
-        self.first_states = dict(self.last_states)
-
-
-def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None) -> int:
-    """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of `Storage`."""
-    one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype)
-    return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
-
-
-def refuse_large(spec: EnvSpec, num_envs: int, horizon: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
-    """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
-    wanted = (horizon + 1) * sum(step_bytes(group, group.agents * num_envs, obs_dtype) for group in spec.groups)
-    what, advice = (
-        f"for roll-outs of {horizon:,} steps of {num_envs:,} envs",
-        "use a shorter train.horizon, or fewer vec.num_envs",
-    )
-    if device.type == "cpu":
-        refuse_more(wanted, "train.horizon needs", what, advice)
-    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
-        raise ConfigError(f"train.horizon needs {wanted:,} bytes {what}; {free:,} are free on {device}: {advice}")
-
-
-def _storage_dtype(dtype: Any, wanted: torch.dtype | None) -> torch.dtype:
-    kept: torch.dtype = TORCH_DTYPES[np.dtype(dtype)]
-    return wanted if wanted is not None and kept == torch.float32 else kept
-
-
-@dataclasses.dataclass
-class Slot:
-    """Rows of one group that one policy acts for. `rows` are their indices within a half's rows of the group; None: all."""
-
-    name: str
-    policy: Any  # an nn.Module with the protocol of policy.py
-    group: GroupSpec
-    storage: Storage
-    rows: Tensor | None = None
-
-
-@dataclasses.dataclass
-class _Rows:
-    """A half's rows of one group, as tensors on the block (CPU: the slab itself; CUDA: the fixed buffer it is copied to)."""
-
-    obs: Observation
-    rewards: Tensor
-    terminals: Tensor
-    truncations: Tensor
-    masks: Tensor
-    action_masks: Tensor | None
-    actions: Tensor  # always the slab's
 
 
 @dataclasses.dataclass
 class _Half:
     """One half of the vec env and where it lands."""
 
-    block: Tensor  # uint8, the slab's
-    staging: Tensor  # the block itself on a CPU, a fixed buffer on CUDA
-    groups: dict[str, _Rows]
+    groups: dict[str, Rows]
     states: dict[str, State]
     reset: dict[str, Tensor]  # (rows,) bool: the row's state starts anew at the next step
+    turn: DeviceTurn | None = None  # which then has states and reset; None on a CPU
 
 
 @dataclasses.dataclass
@@ -180,11 +62,13 @@ class Rollout:
         bf16: bool,
         generator: torch.Generator,
         team: ThreadTeam,
+        device_turns: bool | None = None,
     ) -> None:
         """Args: vec: from `puffervec.make`; slots: by policy name; bf16: run hidden layers in bf16; generator: of actions;
-        team: works on the rows of a half."""
+        team: works on the rows of a half; device_turns: work as on CUDA; None: where the device is no CPU."""
         self.vec, self.slots, self.device, self.bf16, self.generator = vec, slots, device, bf16, generator
         self.team = team
+        self.device_turns = device.type != "cpu" if device_turns is None else device_turns
         self.horizon = next(iter(slots.values())).storage.horizon
         self.halves = [self._make_half(index) for index in range(vec.num_buffers)]
         self.times = Times()
@@ -197,13 +81,21 @@ class Rollout:
     def _make_half(self, index: int) -> _Half:
         half = self.vec.halves[index]
         block = torch.from_numpy(half.block)
-        staging = block if self.device.type == "cpu" else torch.empty_like(block, device=self.device)
-        groups = {group.name: _rows_of(staging, half, group) for group in self.vec.spec.groups}
+        if self.device_turns:
+            turn = self._make_turn(index, half, block)
+            return _Half(dict(turn.groups), turn.states, turn.reset, turn)
+        groups = {group.name: rows_of(block, half, group) for group in self.vec.spec.groups}
         states = {
             n: tuple(s.to(self.device) for s in slot.policy.initial_state(self._count(slot))) for n, slot in self.slots.items()
         }
         reset = {n: torch.ones(self._count(slot), dtype=torch.bool, device=self.device) for n, slot in self.slots.items()}
-        return _Half(block, staging, groups, states, reset)
+        return _Half(groups, states, reset)
+
+    def _make_turn(self, index: int, half: Any, block: Tensor) -> DeviceTurn:
+        staging = torch.empty_like(block, device=self.device)
+        groups = {group.name: rows_of(staging, half, group) for group in self.vec.spec.groups}
+        columns = {name: self._columns(slot, index) for name, slot in self.slots.items()}
+        return DeviceTurn(index, block, staging, groups, self.slots, columns, self.generator, self.bf16)
 
     def _count(self, slot: Slot) -> int:
         """Rows of a slot in one half."""
@@ -214,14 +106,13 @@ class Rollout:
 
         Blocks until the workers have simulated T steps. Returns: False where `stop()` became true on the way.
         """
+        first = 1 if self.full else 0
         if self.full:
-            for slot in self.slots.values():
-                slot.storage.carry_over()
-            for index, half in enumerate(self.halves):
-                for slot in self.slots.values():
-                    self._write_actions(slot, half, slot.storage.actions[0, self._columns(slot, index)])
-                self._send()
-        first, self.full = (1 if self.full else 0), False
+            self._go_on()
+        for half in self.halves:
+            if half.turn is not None:
+                half.turn.begin(first)
+        self.full = False
         for step in range(first, self.horizon + 1):
             for _ in self.halves:
                 if stop():
@@ -229,9 +120,25 @@ class Rollout:
                         tracker.forget()
                     return False
                 self._advance(step)
+        for half in self.halves:
+            if half.turn is not None:
+                half.turn.join()
         self.full = True
         self._track(first)
         return True
+
+    def _go_on(self) -> None:
+        """Make the last step of a roll-out the first of the next, and send the actions that were drawn for it."""
+        for slot in self.slots.values():
+            slot.storage.carry_over()
+        for index, half in enumerate(self.halves):
+            if half.turn is not None:
+                half.turn.resend()
+                half.turn.wait()
+            else:
+                for slot in self.slots.values():
+                    self._write_actions(slot, half, slot.storage.actions[0, self._columns(slot, index)])
+            self._send()
 
     def _track(self, first: int) -> None:
         """Make records of the episodes that ended in steps `first` to T."""
@@ -252,8 +159,6 @@ class Rollout:
 
     def _send(self) -> None:
         begin = time.perf_counter()
-        if self.device.type == "cuda":
-            torch.cuda.current_stream(self.device).synchronize()  # The actions are in the slab now.
         self.vec.send(None)
         self.times.env += time.perf_counter() - begin
 
@@ -270,13 +175,18 @@ class Rollout:
         index = self.vec.half
         half = self.halves[index]
         received = time.perf_counter()
-        if half.staging is not half.block:
-            half.staging.copy_(half.block, non_blocking=True)
-        for slot in self.slots.values():
-            self._write(slot, half, index, step)
+        if half.turn is None:
+            for slot in self.slots.values():
+                self._write(slot, half, index, step)
+        else:
+            half.turn.keep_states(step, self.horizon)
+            half.turn.launch()
         copied = time.perf_counter()
-        for slot in self.slots.values():
-            self._act(slot, half, index, step)
+        if half.turn is None:
+            for slot in self.slots.values():
+                self._act(slot, half, index, step)
+        else:
+            half.turn.wait()
         self.times.env += received - begin
         self.times.copy += copied - received
         self.times.forward += time.perf_counter() - copied
@@ -291,12 +201,12 @@ class Rollout:
     def _write(self, slot: Slot, half: _Half, index: int, step: int) -> None:
         """Copy a half's rows into step `step`: the only copy of an observation on a CPU; dtypes are cast on the way."""
         storage, rows, columns = slot.storage, half.groups[slot.group.name], self._columns(slot, index)
-        for target, source in _pairs(storage.obs, rows.obs):
-            target[step, columns].copy_(_pick(source, slot.rows))
+        for target, source in pairs(storage.obs, rows.obs):
+            target[step, columns].copy_(pick(source, slot.rows))
         for name in ("rewards", "terminals", "truncations", "masks", "action_masks"):
             source = getattr(rows, name)
             if source is not None:
-                getattr(storage, name)[step, columns].copy_(_pick(source, slot.rows))
+                getattr(storage, name)[step, columns].copy_(pick(source, slot.rows))
 
     def _act(self, slot: Slot, half: _Half, index: int, step: int) -> None:
         """Run the policy on a half's rows of step `step`, store what it did and write the actions into the slab."""
@@ -309,7 +219,7 @@ class Rollout:
             elif step == self.horizon:
                 storage.last_states[index] = tuple(part.clone() for part in state)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
-        pieces = [columns] if self.device.type != "cpu" else _pieces(columns)
+        pieces = _pieces(columns)
 
         @torch.no_grad()
         def act(piece: slice) -> State:
@@ -342,9 +252,9 @@ class Rollout:
         target = half.groups[slot.group.name].actions
         actions = slot.storage.action_map(actions)
         if slot.rows is None:
-            target.copy_(actions, non_blocking=True)
+            target.copy_(actions)
         else:
-            target[slot.rows.cpu()] = actions.to(target.device)
+            target[slot.rows] = actions
 
 
 def _pieces(columns: slice) -> list[slice]:
@@ -358,49 +268,3 @@ def _starts_anew(storage: Storage, step: int, columns: slice) -> Tensor:
     return (storage.masks[step, columns] == 0) | (done != 0)
 
 
-def _pairs(targets: Observation, sources: Observation) -> list[tuple[Tensor, Tensor]]:
-    if isinstance(targets, dict):
-        assert isinstance(sources, dict)
-        return [(targets[name], sources[name]) for name in targets]
-    assert isinstance(sources, Tensor)
-    return [(targets, sources)]
-
-
-def _pick(source: Tensor, rows: Tensor | None) -> Tensor:
-    return source if rows is None else source[rows]
-
-
-def _rows_of(block: Tensor, half: Any, group: GroupSpec) -> _Rows:
-    """Return a half's rows of a group as tensors on `block`; the actions always on the slab itself."""
-    slab = half.groups[group.name]
-    count = len(slab.rewards)
-
-    def view(field: str, dtype: torch.dtype, *shape: int) -> Tensor:
-        begin = half.offsets[group.name, field]
-        size = int(np.prod(shape)) * torch.empty((), dtype=dtype).element_size()
-        return block[begin : begin + size].view(dtype).view(shape)
-
-    obs: Observation
-    plan = group.observation_plan
-    if plan is not None:
-        obs = view("observations", TORCH_DTYPES[plan.row_dtype], count, width(plan))
-    elif group.flat_dtype is not None:
-        dtype = TORCH_DTYPES[np.dtype(group.flat_dtype)]
-        obs = view("observations", dtype, count, group.observation_bytes // np.dtype(group.flat_dtype).itemsize)
-    else:
-        raw = view("observations", torch.uint8, count, group.observation_bytes)
-        obs = {}
-        for field in group.fields:
-            size = int(np.prod(field.shape)) * np.dtype(field.dtype).itemsize
-            part = raw[:, field.offset : field.offset + size].view(TORCH_DTYPES[np.dtype(field.dtype)])
-            obs[field.name] = part.view(count, *field.shape)
-    choices = group.action_mask_size
-    return _Rows(
-        obs=obs,
-        rewards=view("rewards", torch.float32, count),
-        terminals=view("terminals", torch.uint8, count),
-        truncations=view("truncations", torch.uint8, count),
-        masks=view("masks", torch.uint8, count),
-        action_masks=view("action_masks", torch.uint8, count, choices) if choices else None,
-        actions=torch.from_numpy(slab.actions).view(count, -1),
-    )

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from puffervec.train.memory import State
 from puffervec.train.policy import Observation
-from puffervec.train.rollout import Storage
+from puffervec.train.storage import Storage
 
 
 @dataclasses.dataclass(frozen=True)

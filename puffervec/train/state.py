@@ -149,10 +149,12 @@ def _restore_envs(trainer: Trainer, tensors: Tensors) -> None:
         for index, half in enumerate(trainer.rollout.halves):
             half.reset[name].copy_(_fitting(tensors, f"reset/{name}/{index}", half.reset[name]))
             now = half.states[name]
-            half.states[name], slot.storage.last_states[index] = (
+            state, slot.storage.last_states[index] = (
                 tuple(_fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(trainer.device) for i, part in enumerate(now))
                 for kind in ("state", "before")
             )
+            for kept, found in zip(now, state, strict=True):
+                kept.copy_(found)  # in place: a CUDA graph may know where it stands
     trainer.rollout.full = True
 
 

@@ -17,8 +17,8 @@ from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec
 from puffervec.train.policy import build_policy
 from puffervec.train.ppo import LOSS_NAMES, Updater, ppo_loss
-from puffervec.train.rollout import Storage
 from puffervec.train.samples import Batch, normalised
+from puffervec.train.storage import Storage
 from tests.train.fakes import group
 
 Small = Callable[..., TrainConfig]

@@ -12,8 +12,8 @@ import torch
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import TrainSection
 from puffervec.train.ppo import ppo_loss
-from puffervec.train.rollout import Storage
 from puffervec.train.samples import FlatSamples, SequenceSamples, normalised, samples_of
+from puffervec.train.storage import Storage
 from tests.train.fakes import group
 
 Small = Callable[..., TrainConfig]
