@@ -33,6 +33,14 @@ def write_file(path: Path, data: bytes) -> None:
     os.close(fd)  # Some file systems tell only here that they have no room.
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file that others see either as it was or as a whole. Raises: OSError."""
+    fresh = path.with_name(f".{path.name}")
+    fresh.unlink(missing_ok=True)
+    write_file(fresh, data)
+    os.replace(fresh, path)
+
+
 def sync_folder(path: Path) -> None:
     """Bring the names in a folder to the disk. Raises: OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The run folder: where a run leaves config, metrics and checkpoints, and the lock that lets only one trainer write there.
 
-    runs/drive-20251121-120000-s1/   config.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
+    runs/drive-20251121-120000-s1/   config.json  run.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
+
+docs/run-folder.md says what is in each.
 
 Runs in the learner, before any worker starts, so that a folder that cannot be written is refused while nothing is lost.
 """
@@ -123,10 +125,7 @@ os.register_at_fork(after_in_child=_let_go_in_fork)
 def write_config(folder: Path, config: TrainConfig) -> None:
     """Leave the resolved config in the run folder; one that is there is replaced as a whole. Raises: OSError."""
     text = json.dumps({"target": config.target, **config.tables()}, indent=2)
-    fresh = folder / f".{CONFIG_FILE}"
-    fresh.unlink(missing_ok=True)
-    durable.write_file(fresh, (text + "\n").encode())
-    os.replace(fresh, folder / CONFIG_FILE)
+    durable.replace_file(folder / CONFIG_FILE, (text + "\n").encode())
 
 
 def config_from_tables(values: dict[str, Any]) -> TrainConfig:

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a run uses of the machine: cores, memory, the GPU. Sampled in the learner between updates, a few times a minute."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import time
+from collections.abc import Callable, Iterable
+
+import psutil
+import torch
+
+MIB = 2**20
+
+
+class Usage:
+    """Samples the learner, its worker processes and its GPU, at most every `interval_s`; in between the last sample stands."""
+
+    def __init__(
+        self,
+        worker_pids: Iterable[int],
+        device: torch.device,
+        interval_s: float,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Args: worker_pids: processes that step the envs; none where the learner does it itself."""
+        self._learner = psutil.Process()
+        self._workers = list(_alive(worker_pids))
+        self._device, self._interval_s, self._clock = device, interval_s, clock
+        self._cpu_s = self._cpu_seconds()
+        self._at_s, self._due_s = clock(), -1.0
+        self._sample: dict[str, float] = {}
+
+    def sample(self) -> dict[str, float]:
+        """Return `usage/<name>`: cores are CPU seconds per second since the sample before, memory is resident, in MiB.
+
+        Memory that learner and workers share (the slab, libraries) counts in each of them. Without worker processes their
+        two values are left out, as those of a GPU are without one.
+        """
+        now = self._clock()
+        if now >= self._due_s:
+            self._due_s = now + self._interval_s
+            self._sample = {**self._processes(now), **self._gpu()}
+        return self._sample
+
+    def _processes(self, now: float) -> dict[str, float]:
+        before, self._cpu_s = self._cpu_s, self._cpu_seconds()
+        span, self._at_s = max(1e-9, now - self._at_s), now
+        learner, workers = ((after - b) / span for after, b in zip(self._cpu_s, before, strict=True))
+        found = {"usage/learner_cores": learner, "usage/learner_memory_mib": self._learner.memory_info().rss / MIB}
+        if self._workers:
+            found["usage/worker_cores"] = max(0.0, workers)  # A worker that ended takes its seconds with it.
+            found["usage/worker_memory_mib"] = sum(_memory(process) for process in self._workers) / MIB
+        return found
+
+    def _cpu_seconds(self) -> tuple[float, float]:
+        """CPU seconds of the learner and of all workers so far."""
+        return _cpu(self._learner), sum(_cpu(process) for process in self._workers)
+
+    def _gpu(self) -> dict[str, float]:
+        if self._device.type != "cuda":
+            return {}
+        free, total = torch.cuda.mem_get_info(self._device)
+        found = {
+            "usage/gpu_memory_mib": torch.cuda.memory_reserved(self._device) / MIB,
+            "usage/gpu_memory_share": 1.0 - free / total,
+        }
+        if _has_nvml():
+            with contextlib.suppress(Exception):  # A driver that does not tell: NVML has an error of its own for each reason.
+                found["usage/gpu_share"] = torch.cuda.utilization(self._device) / 100.0
+        return found
+
+
+@functools.cache
+def _has_nvml() -> bool:
+    """True where torch can ask the driver how busy a GPU is."""
+    return importlib.util.find_spec("pynvml") is not None
+
+
+def _alive(pids: Iterable[int]) -> Iterable[psutil.Process]:
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            yield psutil.Process(pid)
+
+
+def _cpu(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    return 0.0
+
+
+def _memory(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        return float(process.memory_info().rss)
+    return 0.0
