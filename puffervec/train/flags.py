@@ -136,8 +136,23 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     known, left = known_flags(config), list(argv)
     if config.python:
         config = config.merged({"env": take_env_flags(left)})
-    args = [_normal(token, known) for token in left]
+    args = [_normal(token, known) for token in _switched_on(left, config)]
     return dataclasses.replace(config, **_parse(config, args))
+
+
+def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
+    """Put `true` behind each flag of a setting that is true or false and has no value: `--log.tensorboard` alone."""
+    switches = {
+        f"--{section}.{field.name}"
+        for section in _typed_sections(config)
+        for field in dataclasses.fields(getattr(config, section))
+        if isinstance(getattr(getattr(config, section), field.name), bool)
+    }
+    out: list[str] = []
+    for token, following in itertools.zip_longest(argv, argv[1:], fillvalue="--"):
+        flag = ALIASES.get(token, token).replace("-", "_").replace("__", "--", 1)
+        out += [token, "true"] if flag in switches and following.startswith("--") else [token]
+    return out
 
 
 def _normal(token: str, known: list[str]) -> str:

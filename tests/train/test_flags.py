@@ -28,6 +28,15 @@ def test_booleans_and_underscores(word: str) -> None:
     assert flags.apply_flags(PROBE, [f"--train.anneal-lr={word}"]).train.anneal_lr is False
 
 
+@pytest.mark.parametrize("text", ["--log.tensorboard", "--log.tensorboard --seed 3", "--seed 3 --log.tensorboard true"])
+def test_a_switch_needs_no_value(text: str) -> None:
+    config = flags.apply_flags(PROBE, text.split())
+    assert config.log.tensorboard and config.train.seed == (3 if "seed" in text else PROBE.train.seed)
+    assert not flags.apply_flags(config, ["--log.tensorboard", "false"]).log.tensorboard
+    with pytest.raises(ConfigError, match="train.seed"):
+        flags.apply_flags(PROBE, ["--seed"])
+
+
 def test_aliases_lead_to_flags() -> None:
     known = flags.known_flags(TrainConfig.of("drive")) if "--scenes" in flags.ALIASES else []
     for alias, flag in flags.ALIASES.items():

@@ -1,0 +1,179 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Metrics for other people's viewers: TensorBoard and Weights & Biases, each an extra of the package. Runs in the learner.
+
+`metrics.jsonl` has every line; trackers get the latest one at most every few seconds, and the last one. Both write into the run
+folder, Weights & Biases to its server too where it is online. One that fails is dropped with a note: the run goes on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from puffervec.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from puffervec.train.config import LogSection
+
+TENSORBOARD_FOLDER = "tensorboard"
+
+
+class Tracker(Protocol):
+    """Takes metrics. Any call may fail with any exception, since what stands behind it is not ours."""
+
+    name: str
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Take one line of metrics."""
+
+    def close(self) -> None:
+        """Hand over what was not written yet."""
+
+
+class TensorBoard:
+    """Event files in the folder `tensorboard` of the run; the axis is agent-steps."""
+
+    name = "TensorBoard"
+
+    def __init__(self, folder: Path, step: int) -> None:
+        """Args: folder: of the run; step: agent-steps it goes on from, what is there of later ones is hidden."""
+        writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
+        self._writer = writer(str(folder / TENSORBOARD_FOLDER), purge_step=step + 1 if step else None)
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Add a point to every curve."""
+        step = int(metrics["step"])
+        for key, value in metrics.items():
+            if key != "step":
+                self._writer.add_scalar(key, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+
+class WeightsAndBiases:
+    """A run of Weights & Biases whose id is the run's own, so that a resumed run goes on there too."""
+
+    name = "Weights & Biases"
+
+    def __init__(self, folder: Path, log: LogSection, run_id: str, config: Mapping[str, Any]) -> None:
+        """Args: folder: of the run; run_id: of at most 64 letters and digits; config: as tables of JSON values.
+
+        Raises: ConfigError where it cannot begin: no account, no network.
+        """
+        wandb = importlib.import_module("wandb")
+        settings = wandb.Settings(silent=True, console="off")  # The terminal is the dashboard's.
+        try:
+            self._run = wandb.init(
+                project=log.wandb_project,
+                name=folder.name,
+                id=run_id,
+                resume="allow",
+                dir=str(folder),
+                mode=log.wandb,
+                config=dict(config),
+                settings=settings,
+            )
+            self._run.define_metric("*", step_metric="step")
+        except Exception as error:
+            raise ConfigError(
+                f"log.wandb is {log.wandb!r}, but Weights & Biases cannot begin ({_in_one_line(error)}): run `wandb login`, or "
+                "use --log.wandb offline and `wandb sync` later"
+            ) from error
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Log a row. Its x axis is `step`, and not the count of rows: a resumed run may go back a little."""
+        self._run.log({key: value for key, value in metrics.items() if math.isfinite(value)})
+
+    def close(self) -> None:
+        """Upload the rest and end the run."""
+        self._run.finish()
+
+
+class Trackers:
+    """All trackers of a run."""
+
+    def __init__(
+        self,
+        trackers: list[Tracker],
+        interval_s: float,
+        note: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Args: interval_s: least time between two lines; note: told of a tracker that is dropped."""
+        self._trackers, self._interval_s, self._note, self._clock = trackers, interval_s, note, clock
+        self._due_s = -1.0
+        self._held: dict[str, float] | None = None  # The latest line, where it was too early for it.
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Hand a line to all trackers if it is time for one."""
+        if not self._trackers:
+            return
+        self._held = dict(metrics)
+        now = self._clock()
+        if now >= self._due_s:
+            self._due_s = now + self._interval_s
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand the latest line over, if it was not yet."""
+        line, self._held = self._held, None
+        if line is not None:
+            for tracker in list(self._trackers):
+                self._attempt(tracker, lambda tracker=tracker: tracker.write(line))  # type: ignore[misc]
+
+    def _attempt(self, tracker: Tracker, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # A viewer must not end a run that can still learn.
+            self._trackers.remove(tracker)
+            self._note(f"{tracker.name} failed and gets nothing more ({_in_one_line(error)}); the run and metrics.jsonl go on")
+
+    def close(self) -> None:
+        """Hand over the last line and close all; may be called twice."""
+        self.flush()
+        for tracker in list(self._trackers):
+            self._attempt(tracker, tracker.close)
+        self._trackers.clear()
+
+
+def require(log: LogSection) -> None:
+    """Raise MissingExtraError where a tracker that `log` asks for is not installed; imports nothing."""
+    for wanted, module in ((log.tensorboard, "tensorboard"), (log.wandb != "off", "wandb")):
+        if wanted and not _installed(module):
+            value = "" if module == "tensorboard" else f" {log.wandb}"
+            raise MissingExtraError(f"--log.{module}{value} needs {module}: pip install 'puffervec[{module}]'")
+
+
+def _installed(module: str) -> bool:
+    """A folder of that name is no package: Weights & Biases makes one called wandb wherever it runs."""
+    found = importlib.util.find_spec(module)
+    return found is not None and found.origin is not None
+
+
+def open_trackers(log: LogSection, folder: Path, step: int, run_id: str, config: Mapping[str, Any]) -> list[Tracker]:
+    """Return the trackers that `log` asks for. Args: as of the classes above.
+
+    Raises: ConfigError where one cannot begin.
+    """
+    opened: list[Tracker] = []
+    if log.tensorboard:
+        try:
+            opened.append(TensorBoard(folder, step))
+        except OSError as error:
+            raise ConfigError(f"log.tensorboard: cannot write to {folder / TENSORBOARD_FOLDER}: {error.strerror}") from error
+    if log.wandb != "off":
+        opened.append(WeightsAndBiases(folder, log, run_id, config))
+    return opened
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
