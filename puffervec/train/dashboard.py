@@ -1,18 +1,26 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Progress for people: a live table on a terminal (rich), plain lines elsewhere. Runs in the learner."""
+"""Progress for people: a live table on a terminal (rich), plain lines elsewhere. Runs in the learner.
+
+Both show rates and shares as means over the last seconds, weighted by time, and all else as it was last.
+"""
 
 from __future__ import annotations
 
+import collections
+import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from puffervec.train.config import TrainConfig
 
-TIME_PARTS = ("env", "copy", "forward", "update", "other")
+TIME_PARTS = ("env", "copy", "forward", "update", "log", "other")
+_AVERAGED = ("charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/overlap", *(f"time/{p}" for p in TIME_PARTS))
+_TIME_WORDS = {"env": "env wait", "update": "advantage, update", "log": "checkpoint, log"}
+_REDRAW_S = 0.5  # A picture costs some 10 ms of the learner's time.
 
 
 class Dashboard(Protocol):
@@ -41,21 +49,49 @@ class Silent:
         """Do nothing."""
 
 
+class Recent:
+    """The lines of the last seconds, and their means."""
+
+    def __init__(self, window_s: float) -> None:
+        """Args: window_s: seconds of training that are remembered; at least one line is."""
+        self._window_s = window_s
+        self._lines: collections.deque[Mapping[str, float]] = collections.deque()
+        self._span_s = 0.0
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Remember a line."""
+        self._lines.append(metrics)
+        self._span_s += metrics["span_s"]
+        while len(self._lines) > 1 and self._span_s - self._lines[0]["span_s"] >= self._window_s:
+            self._span_s -= self._lines.popleft()["span_s"]
+
+    def means(self) -> dict[str, float]:
+        """Return the last line, its rates and shares replaced by their means over time."""
+        last = dict(self._lines[-1])
+        for key in _AVERAGED:
+            found = [(line[key], line["span_s"]) for line in self._lines if key in line]
+            if found:
+                last[key] = math.fsum(value * span for value, span in found) / math.fsum(span for _, span in found)
+        return last
+
+
 class PlainLines:
     """One line every few seconds, for logs and pipes."""
 
-    def __init__(self, interval_s: float, stream: Any = None) -> None:
+    def __init__(self, interval_s: float, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
         """Args: interval_s: between lines; stream: a text file, None is standard output."""
-        self._interval_s, self._stream = interval_s, stream or sys.stdout
+        self._interval_s, self._stream, self._clock = interval_s, stream or sys.stdout, clock
         self._next_s = -1.0
+        self._recent = Recent(interval_s)
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Print a line if it is time for one, and at the end."""
-        now = time.monotonic()
+        self._recent.add(metrics)
+        now = self._clock()
         if now < self._next_s and progress < 1.0:
             return
         self._next_s = now + self._interval_s
-        print(plain_line(metrics, progress), file=self._stream, flush=True)
+        print(plain_line(self._recent.means(), progress), file=self._stream, flush=True)
 
     def note(self, text: str) -> None:
         """Print it."""
@@ -71,6 +107,7 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
     parts = [
         f"{progress:4.0%}",
         f"{clock(m['elapsed_s'])}",
+        f"left {clock(m['charts/seconds_left'])}",
         f"{m['step']:,.0f} agent-steps",
         f"{m['charts/agent_steps_per_s']:,.0f} agent-steps/s",
         f"{m['charts/env_steps_per_s']:,.0f} env-steps/s",
@@ -78,24 +115,58 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
     if "episode/return" in m:
         parts.append(f"return {m['episode/return']:.3f}")
     parts += [f"{key.removeprefix('env/')} {m[key]:.3f}" for key in m if key.startswith("env/")]
-    parts.append("time " + " ".join(f"{name} {m[f'time/{name}']:.0%}" for name in TIME_PARTS))
+    parts.append("time " + time_split(m))
+    cores, memory = (total(m, kind) for kind in ("cores", "memory_mib"))
+    parts.append(f"{cores:.1f} cores {memory:,.0f} MiB")
+    if "usage/gpu_memory_mib" in m:
+        parts.append(f"GPU {m['usage/gpu_memory_mib']:,.0f} MiB")
     return " | ".join(parts)
 
 
-class LiveTable:
-    """A table that is redrawn in place."""
+def time_split(metrics: Mapping[str, float]) -> str:
+    """Return the shares of the time in one line: `env 20%, copy 1%, ...`; rounded so that they add up to 100."""
+    shares = whole_percents([metrics[f"time/{name}"] for name in TIME_PARTS])
+    return ", ".join(f"{name} {share}%" for name, share in zip(TIME_PARTS, shares, strict=True))
 
-    def __init__(self, title: str) -> None:
-        """Args: title: shown on top."""
+
+def whole_percents(shares: list[float]) -> list[int]:
+    """Round shares to whole percents that add up as the shares do: those with the largest rests are rounded up.
+
+    >>> whole_percents([0.333, 0.333, 0.334])
+    [33, 33, 34]
+    """
+    down = [math.floor(100 * share) for share in shares]
+    short = round(100 * math.fsum(shares)) - sum(down)
+    rests = sorted(range(len(shares)), key=lambda i: down[i] - 100 * shares[i])
+    return [value + (i in rests[:short]) for i, value in enumerate(down)]
+
+
+def total(metrics: Mapping[str, float], kind: str) -> float:
+    """Sum of a kind of usage over learner and workers."""
+    return metrics[f"usage/learner_{kind}"] + metrics.get(f"usage/worker_{kind}", 0.0)
+
+
+class LiveTable:
+    """A table that is redrawn in place, as large as the terminal has room for."""
+
+    def __init__(self, title: str, console: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Args: title: the run in one line; console: rich's, None is that of standard output."""
         from rich.live import Live
 
-        self._title = title
-        self._live = Live(refresh_per_second=4, transient=False)
+        self._title, self._clock, self._next_s = title, clock, -1.0
+        self._recent = Recent(window_s=5.0)
+        self._live = Live(console=console, auto_refresh=False, transient=False)
         self._live.start()
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Redraw."""
-        self._live.update(live_table(self._title, metrics, progress))
+        """Redraw if it is time for it, and at the end."""
+        self._recent.add(metrics)
+        now = self._clock()
+        if now < self._next_s and progress < 1.0:
+            return
+        self._next_s = now + _REDRAW_S
+        size = self._live.console.size
+        self._live.update(live_table(self._title, self._recent.means(), progress, size.width, size.height), refresh=True)
 
     def note(self, text: str) -> None:
         """Print it above the table."""
@@ -106,51 +177,113 @@ class LiveTable:
         self._live.stop()
 
 
-def live_table(title: str, m: Mapping[str, float], progress: float) -> Any:
-    """Return the dashboard as something rich can draw."""
-    from rich import box
-    from rich.columns import Columns
+Rows = list[tuple[str, str]]
+
+
+def live_table(title: str, m: Mapping[str, float], progress: float, width: int, height: int) -> Any:
+    """Return the dashboard as something rich can draw in width x height characters; rows without room are counted."""
     from rich.panel import Panel
     from rich.progress_bar import ProgressBar
     from rich.table import Table
+    from rich.text import Text
 
-    def table(name: str, rows: list[tuple[str, str]]) -> Table:
-        out = Table(title=name, box=box.SIMPLE, show_header=False, title_justify="left", title_style="bold cyan")
-        out.add_column()
-        out.add_column(justify="right")
+    sections = [("Speed", _speed(m)), ("Time", _shares(m)), ("Machine", _machine(m))]
+    losses = [(key.removeprefix("losses/"), _number(m[key])) for key in m if key.startswith("losses/")]
+    episodes = [(key.partition("/")[2], _number(m[key])) for key in m if key.startswith(("episode/", "env/"))]
+    sections += [("Losses", losses), ("Episodes", episodes or [("none has ended", "")])]
+    per_line = 5 if width >= 150 else 3 if width >= 72 else 2
+    lines = [sections[i : i + per_line] for i in range(0, len(sections), per_line)]
+    name, _, rest_of_title = title.partition(": ")
+    about = Text(rest_of_title, style="dim")
+    left = clock(m["charts/seconds_left"])
+    budget = Table.grid(padding=(0, 1), expand=True)
+    budget.add_column(ratio=1)
+    budget.add_row(
+        ProgressBar(total=1.0, completed=progress),
+        f"{math.floor(100 * progress)}%  {clock(m['elapsed_s'])} done, {left} left",
+    )
+    # Without the frame, the bar, the head and the blank line of each line of tables, and what stands on top.
+    room = height - 4 - 2 * len(lines) - math.ceil(len(about) / max(1, width - 4))
+    body = Table.grid(expand=True)
+    body.add_row(about)
+    body.add_row(budget)
+    for number, line in enumerate(lines):
+        rest = lines[number + 1 :]
+        most = max(2, room - sum(max(len(rows) for _, rows in later[:1]) for later in rest))
+        shown = [(head, _fitting(rows, most)) for head, rows in line]
+        room -= max(len(rows) for _, rows in shown)
+        body.add_row("")
+        body.add_row(_side_by_side(shown))
+    return Panel(body, title=name, title_align="left", width=width)
+
+
+def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
+    from rich.table import Table
+
+    outer = Table.grid(padding=(0, 3, 0, 0), expand=True)
+    tables = []
+    for head, rows in sections:
+        outer.add_column(ratio=1)
+        table = Table(
+            box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False, expand=True, title=head, title_justify="left"
+        )
+        table.title_style = "bold cyan"
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column(no_wrap=True, justify="right")
         for row in rows:
-            out.add_row(*row)
-        return out
+            table.add_row(*row)
+        tables.append(table)
+    outer.add_row(*tables)
+    return outer
 
-    left = m["elapsed_s"] * (1.0 - progress) / max(progress, 1e-6)
-    speed = [
-        ("agent-steps", f"{m['step']:,.0f}"),
+
+def _fitting(rows: Rows, most: int) -> Rows:
+    """At most `most` rows; the last one says how many are left out."""
+    return rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
+
+
+def _speed(m: Mapping[str, float]) -> Rows:
+    rows = [
         ("agent-steps/s", f"{m['charts/agent_steps_per_s']:,.0f}"),
         ("env-steps/s", f"{m['charts/env_steps_per_s']:,.0f}"),
+        ("agent-steps", f"{m['step']:,.0f}"),
         ("updates", f"{m['update']:,.0f}"),
-        ("elapsed", clock(m["elapsed_s"])),
-        ("left, about", clock(left)),
     ]
-    shares = [(name, f"{m[f'time/{name}']:.0%}") for name in TIME_PARTS]
-    losses = [(key.removeprefix("losses/"), f"{m[key]:.4f}") for key in m if key.startswith("losses/")]
-    rates = [
-        (key.removeprefix("env/").removeprefix("episode/"), f"{m[key]:.3f}")
-        for key in m
-        if key.startswith(("episode/", "env/"))
-    ]
-    tables = [table("Speed", speed), table("Time", shares), table("Losses", losses), table("Episodes", rates)]
-    body = Table.grid()
-    body.add_row(ProgressBar(total=1.0, completed=progress, width=100))
-    body.add_row(Columns(tables, padding=(0, 3)))
-    return Panel(body, title=title, title_align="left")
+    return rows + ([("overlap", f"{m['charts/overlap']:.2f}")] if "charts/overlap" in m else [])
+
+
+def _shares(m: Mapping[str, float]) -> Rows:
+    shares = whole_percents([m[f"time/{name}"] for name in TIME_PARTS])
+    return [(_TIME_WORDS.get(name, name), f"{share}%") for name, share in zip(TIME_PARTS, shares, strict=True)]
+
+
+def _machine(m: Mapping[str, float]) -> Rows:
+    rows = [("learner cores", f"{m['usage/learner_cores']:.2f}"), ("learner MiB", f"{m['usage/learner_memory_mib']:,.0f}")]
+    if "usage/worker_cores" in m:
+        rows += [("workers cores", f"{m['usage/worker_cores']:.2f}"), ("workers MiB", f"{m['usage/worker_memory_mib']:,.0f}")]
+    if "usage/gpu_share" in m:
+        rows.append(("GPU", f"{m['usage/gpu_share']:.0%}"))
+    if "usage/gpu_memory_mib" in m:
+        rows.append(("GPU MiB", f"{m['usage/gpu_memory_mib']:,.0f}"))
+    return rows
+
+
+def _number(value: float) -> str:
+    """Four digits that matter: 0.0012, 12.34, 123,456."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1e4 else f"{value:.2e}" if 0 < size < 1e-3 else f"{value:.{3 if size >= 1 else 4}f}"
 
 
 def clock(seconds: float) -> str:
-    """Return seconds as h:mm:ss or m:ss.
+    """Return seconds as h:mm:ss or m:ss, `?` where they are infinite.
 
     >>> clock(3725)
     '1:02:05'
     """
+    if not math.isfinite(seconds):
+        return "?"
     whole = int(seconds)
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -2,17 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Metrics as lines of JSON, one per update, in `metrics.jsonl` of the run folder.
 
-The first line of a file is a head with `schema_version`; every other line is one flat object whose keys are fixed:
-
-    step                      agent-steps so far (valid transitions)
-    update, elapsed_s         updates and seconds of training so far, over all resumes
-    charts/agent_steps_per_s  valid transitions per second since the line before
-    charts/env_steps_per_s    env transitions per second
-    charts/learning_rate
-    episode/return, /length   means over the latest episodes
-    losses/<name>             ppo.LOSS_NAMES, grad_norm, explained_variance
-    time/<part>               shares of the time since the line before: env, copy, forward, update, other; they add up to 1
-    env/<name>                the env's own record values, means over the latest episodes; Python envs: numbers in their infos
+The first line of a file is a head with `schema_version`; where a run was resumed stands a marker, {"event": "resumed", ...};
+every other line is one flat object of numbers. docs/run-folder.md lists its keys, which are fixed.
 
 Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run.
 """
@@ -33,6 +24,7 @@ from puffervec.train import durable
 
 SCHEMA_VERSION = 1
 METRICS_FILE = "metrics.jsonl"
+RESUMED = "resumed"  # The event of a marker.
 _LONGEST_LINE = 2**20
 
 
@@ -62,6 +54,11 @@ class JsonLog:
             self.dropped += 1
             self.reason = durable.reason(error, self.path.parent, 2**20)
             return False
+
+    def mark(self, event: str, **values: Any) -> None:
+        """Append a line that is no metrics: {"event": event, ...}. One that cannot be written is left out."""
+        with contextlib.suppress(OSError):
+            self._append(_as_line({"event": event, **values}))
 
     def _append(self, line: bytes) -> None:
         if self._file.deleted:
@@ -113,10 +110,13 @@ def _as_line(values: Mapping[str, Any]) -> bytes:
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the metric lines of a file, without its head; lines cut short by a crash or a full disk are left out.
+    """Yield the metric lines of a file in the order of their steps, without its head and markers.
 
+    Left out are lines cut short by a crash or a full disk, and what a resumed run did once more: lines between the checkpoint
+    it went on from and the end of the process before.
     Raises: ValueError for a file of another schema version.
     """
+    found: list[dict[str, Any]] = []
     with path.open(encoding="utf-8") as file:
         head = json.loads(file.readline() or "{}")
         if head.get("schema_version") != SCHEMA_VERSION:
@@ -124,4 +124,8 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
         for line in file:
             with contextlib.suppress(ValueError):
                 if isinstance(values := json.loads(line), dict):
-                    yield values
+                    if values.get("event") == RESUMED:
+                        found = [earlier for earlier in found if earlier.get("step", 0) <= values["step"]]
+                    elif "event" not in values:
+                        found.append(values)
+    yield from found

@@ -34,19 +34,21 @@ from torch import nn
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import checkpoint as ckpt
-from puffervec.train import rundir, state, target
+from puffervec.train import provenance, rundir, state, target, trackers
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
 from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.encoder import RowEncoder
-from puffervec.train.log import METRICS_FILE, JsonLog
+from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
 from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Updater
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
+from puffervec.train.progress import Reporter, Totals, step_seconds
 from puffervec.train.returns import InfoMeans, ReturnScale
-from puffervec.train.rollout import Rollout, Times
+from puffervec.train.rollout import Rollout
 from puffervec.train.stats import EpisodeWindow
 from puffervec.train.storage import Slot, Storage, refuse_large
+from puffervec.train.usage import Usage
 from puffervec.vector import VectorEnv
 
 ESTIMATE_AFTER_S = 20.0
@@ -89,8 +91,10 @@ class Trainer:
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
         Raises:
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
+            MissingExtraError: a tracker that is not installed; nothing was started.
         """
         config.check()
+        trackers.require(config.log)
         self.config = config
         self.device = choose_device(config.train.device)
         self.bf16 = use_bf16(config.train.precision, self.device)
@@ -107,6 +111,8 @@ class Trainer:
         self.vec: Any = None
         self.team: Any = None
         self.dashboard: Dashboard | None = None
+        self.trackers: trackers.Trackers | None = None
+        self._resumed_from = checkpoint
         given = folder if checkpoint is None else rundir.run_folder_of(checkpoint)
         self.folder = given or rundir.new_run_folder(config.log, config.target, config.train.seed)
         try:
@@ -116,6 +122,7 @@ class Trainer:
                 self.rollout.begin(config.train.seed)
             else:
                 self._restore(restored)
+            self._start_reporting()
         except BaseException as error:
             self.close()
             if given is None and isinstance(error, (PuffervecError, KeyboardInterrupt)):
@@ -134,6 +141,15 @@ class Trainer:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = rundir.RunLock(self.folder)
         rundir.write_config(self.folder, self.config)
+        self.run_id = provenance.record_start(
+            self.folder,
+            {
+                "env": self.config.target,
+                "device": provenance.device_name(self.device),
+                "seeds": {"train": self.config.train.seed},
+                "resumed_from": None if self._resumed_from is None else self._resumed_from.name,
+            },
+        )
 
     def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None) -> None:
         """Start the workers, build policies, storages and optimizers."""
@@ -169,13 +185,24 @@ class Trainer:
         else:
             self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
         self.dashboard = dashboard or make_dashboard(config, self.describe())
-        self._update_s = 0.0
+        self._update_s, self._turns = 0.0, 0
         # Where bf16 would have been used and cannot be, say early how long it will take.
         self._estimate_due = self.device.type == "cpu" and not self.bf16 and config.target in STEPS_TO_SCORE
-        self._mark = _Mark.now(self)
         self._last_save_s = time.monotonic()
         self._saved_updates = -1  # Updates that the checkpoint saved last has.
-        self._losing_lines = False
+
+    def _start_reporting(self) -> None:
+        """Make what the metrics go to; trackers come last, since a process with their threads is no good one to fork."""
+        log, step = self.config.log, self.counters.agent_steps
+        assert self.log is not None
+        opened = trackers.open_trackers(log, self.folder, step, self.run_id, self.config.tables())
+        self.trackers = trackers.Trackers(opened, log.print_interval_s, self._note)
+        workers = [process.pid for process in getattr(self.vec, "processes", ())]
+        usage = Usage(workers, self.device, log.print_interval_s)
+        self.reporter = Reporter(self.log, self.trackers, usage, step_seconds(self.vec), self._note)
+        self.reporter.restart(self._totals())
+        if self._resumed_from is not None:
+            self.log.mark(RESUMED, step=step, update=self.counters.updates, elapsed_s=self.counters.elapsed_s)
 
     # ------------------------------------------------------------------------------------------------ the three acts
 
@@ -185,6 +212,7 @@ class Trainer:
             whole = self.rollout.collect(lambda: self.stop_requested)
         self.episodes.add(self.rollout.episodes)
         self.rollout.episodes.clear()
+        self._turns += self.config.train.horizon if whole else 0
         if self.info_means is not None:
             self.info_means.add(self.rollout.numeric)
             self.rollout.numeric.clear()
@@ -246,6 +274,8 @@ class Trainer:
             checkpoint. The last good one stays in all cases.
         """
         metrics: dict[str, float] = {}
+        if self._totals() == self.reporter.totals:  # Nothing was done since: what went by was not training.
+            self.reporter.restart(self._totals())
         while not self.stop_requested and not self.finished():
             if not self.collect():
                 break
@@ -255,7 +285,8 @@ class Trainer:
                 self._try_save()
         if self._saved_updates != self.counters.updates:
             self.save()
-        assert self.log is not None
+        assert self.log is not None and self.trackers is not None
+        self.trackers.flush()
         if self.log.dropped:
             self._note(f"{self.log.dropped} lines of metrics were dropped: {self.log.path} lacks them")
         return metrics
@@ -292,7 +323,12 @@ class Trainer:
         return section.lr * (1.0 - 0.9 * self.progress()) if section.anneal_lr else section.lr
 
     def _elapsed(self) -> float:
-        return self.counters.elapsed_s + time.monotonic() - self._mark.at_s
+        return self.counters.elapsed_s + self.reporter.since()
+
+    def _totals(self) -> Totals:
+        times = self.rollout.times
+        seconds = {"env": times.env, "copy": times.copy, "forward": times.forward, "update": self._update_s}
+        return Totals(self.counters.agent_steps, self.counters.env_steps, self._turns, seconds)
 
     def request_stop(self) -> None:
         """Let `train` end at the next vector step or gradient step, with a checkpoint. Safe in a signal handler."""
@@ -310,47 +346,29 @@ class Trainer:
 
     def _report(self, losses: dict[str, float]) -> dict[str, float]:
         """Write one line of metrics and show it."""
-        before, now = self._mark, _Mark.now(self)
-        self._mark = now
-        span = max(1e-9, now.at_s - before.at_s)
-        self.counters.elapsed_s += span
-        shares = {
-            "env": (now.times.env - before.times.env) / span,
-            "copy": (now.times.copy - before.times.copy) / span,
-            "forward": (now.times.forward - before.times.forward) / span,
-            "update": (now.update_s - before.update_s) / span,
-        }
-        shares["other"] = max(0.0, 1.0 - sum(shares.values()))
-        metrics = {
-            "step": self.counters.agent_steps,
-            "update": self.counters.updates,
-            "elapsed_s": self.counters.elapsed_s,
-            "charts/agent_steps_per_s": (now.agent_steps - before.agent_steps) / span,
-            "charts/env_steps_per_s": (now.env_steps - before.env_steps) / span,
-            "charts/learning_rate": self.learning_rate(),
-            **self.episodes.means(),
-            **({} if self.info_means is None else self.info_means.means()),
-            **losses,
-            **{f"time/{key}": value for key, value in shares.items()},
-        }
-        assert self.log is not None and self.dashboard is not None
-        self._write_line(metrics)
-        self.dashboard.show(metrics, self.progress())
-        if self._estimate_due and self.counters.elapsed_s > ESTIMATE_AFTER_S:
+        assert self.dashboard is not None
+        with self.reporter.counted():
+            spans = self.reporter.spans(self._totals())
+            self.counters.elapsed_s += spans["span_s"]
+            counters = self.counters
+            metrics = {
+                "step": counters.agent_steps,
+                "update": counters.updates,
+                "elapsed_s": counters.elapsed_s,
+                **spans,
+                "charts/seconds_left": self.reporter.seconds_left(self.config.train, counters.agent_steps, counters.elapsed_s),
+                "charts/learning_rate": self.learning_rate(),
+                **self.episodes.means(),
+                **({} if self.info_means is None else self.info_means.means()),
+                **losses,
+                **self.reporter.usage.sample(),
+            }
+            self.reporter.write(metrics)
+            self.dashboard.show(metrics, self.progress())
+        if self._estimate_due and counters.elapsed_s > ESTIMATE_AFTER_S:
             self._estimate_due = False
-            speed = self.counters.agent_steps / self.counters.elapsed_s
-            self.dashboard.note(estimate(self.config.target, STEPS_TO_SCORE[self.config.target], speed))
+            self._note(estimate(self.config.target, STEPS_TO_SCORE[self.config.target], self.reporter.speed()))
         return metrics
-
-    def _write_line(self, metrics: Mapping[str, float]) -> None:
-        """Log a line, or say once that it cannot be done: a lost log must not end a run that can still learn."""
-        assert self.log is not None
-        lost = not self.log.write(metrics)
-        if lost and not self._losing_lines:
-            self._note(f"cannot write metrics to {self.log.path}: {self.log.reason}; the run goes on without them")
-        if not lost and self._losing_lines:
-            self._note(f"metrics are written again; {self.log.dropped} lines were dropped")
-        self._losing_lines = lost
 
     def _dump(self, bad: list[str], losses: dict[str, float]) -> str:
         """Leave the roll-out's statistics in the run folder; return the message."""
@@ -384,6 +402,10 @@ class Trainer:
         Whole roll-outs make resuming exact: env states and the last step are saved too. Inside a roll-out they are left out.
         Raises: Diverged where a weight is not finite; checkpoint.SaveError where the disk refuses. Nothing is lost by either.
         """
+        with self.reporter.counted():
+            return self._save()
+
+    def _save(self) -> Path:
         bad = [
             f"{n}.{key}" for n, p in self.policies.items() for key, w in p.named_parameters() if not bool(w.isfinite().all())
         ]
@@ -431,7 +453,7 @@ class Trainer:
         known = {field.name for field in dataclasses.fields(Counters)}
         self.counters = Counters(**{k: v for k, v in found.manifest["counters"].items() if k in known})
         state.restore(self, found)
-        self._mark, self._saved_updates = _Mark.now(self), self.counters.updates
+        self._saved_updates = self.counters.updates
         if "envs" not in found.tensors:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
             self._note(f"goes on with new episodes: env states were not saved ({why})")
@@ -440,7 +462,7 @@ class Trainer:
 
     def close(self) -> None:
         """Stop the workers and close the files; may be called twice."""
-        for resource in (self.dashboard, self.vec, self.team, self.log, self.lock):
+        for resource in (self.dashboard, self.vec, self.team, self.trackers, self.log, self.lock):
             if resource is not None:
                 resource.close()
 
@@ -451,23 +473,6 @@ class Trainer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close."""
         self.close()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Mark:
-    """Totals at one moment, so that a report can tell what happened since the one before."""
-
-    at_s: float
-    agent_steps: int
-    env_steps: int
-    times: Times
-    update_s: float
-
-    @classmethod
-    def now(cls, trainer: Trainer) -> _Mark:
-        counters = trainer.counters
-        times = dataclasses.replace(trainer.rollout.times)
-        return cls(time.monotonic(), counters.agent_steps, counters.env_steps, times, trainer._update_s)
 
 
 def _advice(arrays: Mapping[str, torch.Tensor]) -> str:

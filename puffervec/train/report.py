@@ -14,7 +14,7 @@ import puffervec.envs
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import evaluate as ev
 from puffervec.train.config import TrainConfig
-from puffervec.train.dashboard import TIME_PARTS, clock
+from puffervec.train.dashboard import clock, time_split
 from puffervec.train.device import choose_device
 from puffervec.train.rundir import CHECKPOINTS, read_newest
 from puffervec.train.target import env_spec, native_env
@@ -50,9 +50,9 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
             ("agent-steps/s, whole run", f"{metrics['step'] / max(metrics['elapsed_s'], 1e-9):,.0f}"),
             *((key.removeprefix("episode/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("episode/")),
             *((key.removeprefix("env/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("env/")),
-            ("time split", ", ".join(f"{name} {metrics[f'time/{name}']:.0%}" for name in TIME_PARTS)),
         ]
         print_table("Training, means over the latest episodes", ("", ""), rows)
+        print(f"  time split of the last update: {time_split(metrics)}")
     if metrics and final_eval and ev.evaluation_hook(config.target) is not None:
         run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True), per_scene=False)
     scenes = " --png scene.png" if hasattr(config.env, "scenes") else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import pytest
@@ -14,13 +15,21 @@ METRICS: dict[str, float] = {
     "step": 1234567,
     "update": 5,
     "elapsed_s": 65.0,
+    "span_s": 2.0,
+    "charts/seconds_left": 125.0,
+    "charts/overlap": 1.25,
     "charts/agent_steps_per_s": 40000.4,
     "charts/env_steps_per_s": 20.0,
     "episode/return": 1.25,
     "env/goal": 0.5,
     "losses/policy": -0.01,
-    **{f"time/{part}": 0.2 for part in db.TIME_PARTS},
+    "usage/learner_cores": 1.5,
+    "usage/learner_memory_mib": 1000.0,
+    "usage/worker_cores": 0.25,
+    "usage/worker_memory_mib": 500.0,
+    **{f"time/{part}": 1 / 6 for part in db.TIME_PARTS},
 }
+GPU = {"usage/gpu_share": 0.75, "usage/gpu_memory_mib": 2048.0, "usage/gpu_memory_share": 0.5}
 
 
 def test_plain_line_says_what_matters() -> None:
@@ -33,45 +42,114 @@ def test_plain_line_says_what_matters() -> None:
         "20 env-steps/s",
         "return 1.250",
         "goal 0.500",
+        "left 2:05",
+        "1.8 cores 1,500 MiB",
+        "log 16%",
     ):
         assert word in line
-    assert "env 20%" in line and "update 20%" in line and "\n" not in line
+    assert "\n" not in line and "GPU" not in line
+    assert "GPU 2,048 MiB" in db.plain_line(METRICS | GPU, 0.25)
 
 
 def test_plain_lines_are_rare_but_the_last_one_comes() -> None:
     stream = io.StringIO()
-    lines = db.PlainLines(1000.0, stream)
-    for progress in (0.1, 0.2, 0.3, 1.0):
+    now = [0.0]
+    lines = db.PlainLines(5.0, stream, lambda: now[0])
+    for progress in (0.1, 0.2, 0.3, 0.4, 0.5, 1.0):
         lines.show(METRICS, progress)
+        now[0] += 2.0
     lines.note("a note")
-    assert [line[:4] for line in stream.getvalue().splitlines()] == [" 10%", "100%", "a no"]
+    assert [line[:4] for line in stream.getvalue().splitlines()] == [" 10%", " 40%", "100%", "a no"]
+
+
+def test_rates_and_shares_are_means_over_the_last_seconds() -> None:
+    recent = db.Recent(5.0)
+    for span, rate, step in ((3.0, 1000.0, 1), (2.0, 30.0, 2), (4.0, 60.0, 3)):
+        recent.add({"span_s": span, "charts/agent_steps_per_s": rate, "time/env": rate / 1000, "step": step})
+    means = recent.means()
+    assert means["charts/agent_steps_per_s"] == 50.0 and means["step"] == 3
+    assert means["time/env"] == pytest.approx(0.05)
+    recent.add({"span_s": 100.0, "charts/agent_steps_per_s": 1.0, "step": 4})
+    assert recent.means() == {"span_s": 100.0, "charts/agent_steps_per_s": 1.0, "step": 4}
+    only_last = db.Recent(0.0)
+    for span in (0.1, 0.2, 1e-9):
+        only_last.add({"span_s": span})
+        assert only_last.means() == {"span_s": span}
+
+
+@pytest.mark.parametrize("shares", [[1 / 6] * 6, [0.005] * 100 + [0.5], [1.004, -0.004], [0.999, 0.0005, 0.0005], [1.0]])
+def test_percents_add_up(shares: list[float]) -> None:
+    whole = db.whole_percents(shares)
+    assert sum(whole) == 100 and all(abs(value - 100 * share) < 1 for value, share in zip(whole, shares, strict=True))
 
 
 def test_live_table_draws_every_metric() -> None:
     from rich.console import Console
 
     console = Console(width=160, file=io.StringIO(), record=True)
-    console.print(db.live_table("title", METRICS, 0.5))
+    console.print(db.live_table("title: what it is", METRICS | GPU, 0.5, 160, 50))
     text = console.export_text()
     for word in (
+        "what it is",
+        "overlap",
+        "1.25",
+        "env-steps/s",
+        "checkpoint, log",
+        "advantage, update",
+        "workers MiB",
+        "learner cores",
+        "GPU MiB",
+        "2,048",
+        "75%",
+        "50%  1:05 done, 2:05 left",
         "title",
         "agent-steps/s",
         "40,000",
         "forward",
-        "20%",
+        "17%",
         "policy",
         "-0.0100",
         "goal",
         "0.500",
-        "left, about",
-        "1:05",
     ):
         assert word in text
 
 
+MANY = {f"losses/l{i}": 0.5 for i in range(8)} | {f"env/e{i}": 1e-5 for i in range(30)}
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 20), (40, 60), (30, 10)])
+def test_the_table_fits_the_terminal(width: int, height: int) -> None:
+    """With room for more than the least; what is left out is counted."""
+    from rich.console import Console
+
+    about = "tag_grid: 2048 envs, 22528 rows, multiprocessing with 4 workers and 2 buffers, cpu bf16 with 2 threads"
+    for metrics in (METRICS, METRICS | GPU | MANY):
+        console = Console(width=width, height=height, file=io.StringIO(), record=True)
+        console.print(db.live_table(about, metrics, 0.5, width, height))
+        lines = console.export_text().splitlines()
+        assert max(len(line) for line in lines) == width
+        if height > 10:
+            assert len(lines) <= height
+    assert ("more" in "".join(lines)) == (height < 60)
+    if width >= 80:
+        assert "…" not in "".join(lines)
+
+
+def test_numbers_of_all_sizes() -> None:
+    shown = [db._number(value) for value in (0.0, 1.5e-5, -0.25, 12.3456, 123456.7, float("nan"))]
+    assert shown == ["0.0000", "1.50e-05", "-0.2500", "12.346", "123,457", "nan"]
+
+
 def test_live_table_starts_and_stops(capsys: pytest.CaptureFixture[str]) -> None:
-    live = db.LiveTable("title")
-    live.show(METRICS, 0.5)
+    now, pictures = [0.0], []
+    live = db.LiveTable("title", clock=lambda: now[0])
+    real = live._live.update
+    live._live.update = lambda picture, refresh: (pictures.append(now[0]), real(picture, refresh=refresh))[-1]  # type: ignore
+    for second, progress in ((0.0, 0.1), (0.4, 0.2), (0.6, 0.3), (0.7, 1.0)):
+        now[0] = second
+        live.show(METRICS, progress)
+    assert pictures == [0.0, 0.6, 0.7]
     live.note("a [note]")
     live.close()
     live.close()
@@ -92,4 +170,4 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clock() -> None:
-    assert [db.clock(s) for s in (0, 59.9, 60, 3600)] == ["0:00", "0:59", "1:00", "1:00:00"]
+    assert [db.clock(s) for s in (0, 59.9, 60, 3600, math.inf)] == ["0:00", "0:59", "1:00", "1:00:00", "?"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train.log import SCHEMA_VERSION, JsonLog, read_metrics
+from puffervec.train.log import SCHEMA_VERSION, JsonLog, _Appended, read_metrics
 
 
 def test_head_then_lines_and_again(tmp_path: Path) -> None:
@@ -54,6 +54,30 @@ def test_other_versions_are_refused(tmp_path: Path) -> None:
     path.write_text('{"schema_version": 99}\n')
     with pytest.raises(ValueError, match="99"):
         list(read_metrics(path))
+
+
+def test_what_a_resumed_run_does_once_more_counts_once(tmp_path: Path) -> None:
+    log = JsonLog(tmp_path / "m.jsonl", {})
+    for steps, resumed in (((10, 20, 30), 20), ((25, 35), 35), ((40,), 0), ((5,), None)):
+        for step in steps:
+            assert log.write({"step": step, "a": 100 * len(steps)})
+        if resumed is not None:
+            log.mark("resumed", step=resumed)
+        if resumed == 35:
+            found = [(line["step"], line["a"]) for line in read_metrics(log.path)]
+            assert found == [(10, 300), (20, 300), (25, 200), (35, 200)]
+    log.close()
+    assert list(read_metrics(log.path)) == [{"step": 5, "a": 100}]
+    assert json.loads(log.path.read_text().splitlines()[4]) == {"event": "resumed", "step": 20}
+
+
+def test_a_marker_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
+    log = JsonLog(tmp_path / "m.jsonl", {})
+    log._file.close()
+    log._file = _Appended(Path("/dev/full"))
+    log.mark("resumed", step=1)
+    assert log.dropped == 0  # of metrics
+    log.close()
 
 
 def test_a_resumed_run_goes_on_after_a_cut_line(tmp_path: Path) -> None:

@@ -44,12 +44,9 @@ def test_metrics_file(small: Small) -> None:
         *("step", "update", "elapsed_s", "charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/learning_rate"),
         *("episode/return", "episode/length", "losses/policy", "losses/value", "losses/entropy", "losses/approx_kl"),
         *("losses/clip_fraction", "losses/grad_norm", "losses/explained_variance", "env/truncated"),
-        *("time/env", "time/copy", "time/forward", "time/update", "time/other"),
     ):
         assert key in lines[-1], key
     assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)
-    for line in lines:
-        assert sum(line[f"time/{part}"] for part in ("env", "copy", "forward", "update", "other")) == pytest.approx(1, abs=0.05)
     # Episodes of 5 steps; returns: sum over agents and steps of t + a/4 + action/16, plus leaving.
     assert lines[-1]["episode/length"] == 5
 
