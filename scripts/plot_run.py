@@ -10,15 +10,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from puffervec.train import log
+
 # Rates of the driving env, in the order of the legend, with colours that keep apart in grey and for the colour-blind.
 RATES = {"env/score": "#0072B2", "env/goal": "#009E73", "env/collision": "#D55E00", "env/offroad": "#CC79A7"}
 
 
 def read_metrics(run: Path) -> tuple[dict[str, Any], list[dict[str, float]]]:
-    """Return the head and the lines of a run's metrics.jsonl; `run` is its folder or the file."""
+    """Return the head and the lines of metrics of a run's metrics.jsonl; `run` is its folder or the file."""
     path = run / "metrics.jsonl" if run.is_dir() else run
-    head, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return head, lines
+    with path.open(encoding="utf-8") as file:
+        head = json.loads(file.readline())
+    return head, list(log.read_metrics(path))
 
 
 def draw(run: Path, out: Path, held_out_score: float | None) -> None:

@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.log import METRICS_FILE, read_metrics
+from puffervec.train.trackers import TENSORBOARD_FOLDER
+from puffervec.train.usage import Usage
+from tests.docs import pages
+
+FILE = pages.ROOT / "docs" / "run-folder.md"
+PAGE = FILE.read_text(encoding="utf-8")
+
+
+def table(head: str) -> dict[str, list[str]]:
+    """Return the rows of the table under a head row by the names in their first cell, each with the other cells."""
+    rows = PAGE.partition(f"| {head} |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows]
+    return {name: rest for first, *rest in cells for name in re.findall(r"`([^`]+)`", first)}
+
+
+FILES, STARTS, METRICS = table("file | what it holds"), table("key | meaning"), table("key | meaning | there")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run with workers, episodes and a resume."""
+    pytest.importorskip("tensorboard", reason="needs tensorboard")
+    tables: dict[str, Any] = {
+        "env": {"num_agents": 2, "episode_length": 5, "end_kind": 2},
+        "vec": {"num_envs": 4, "num_workers": 2},
+        "train": {"horizon": 8, "device": "cpu", "total_timesteps": 200},
+        "log": {"dashboard": "off", "folder": str(tmp_path_factory.mktemp("runs")), "name": "r", "tensorboard": True},
+    }
+    config = TrainConfig.of("probe", **tables)
+    with Trainer(config) as trainer:
+        trainer.train()
+        path = next((trainer.folder / "checkpoints").iterdir())
+    with Trainer(config.merged({"train": {"total_timesteps": 400}}), checkpoint=path) as trainer:
+        trainer.train()
+        return trainer.folder
+
+
+def test_the_metrics_are_those_that_a_run_writes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = list(read_metrics(run / METRICS_FILE))
+    always = {key for key, (_, there) in METRICS.items() if there == "always"}
+    assert all(always <= line.keys() for line in lines)
+    for line in lines:
+        unlisted = {key for key in line if not any(fnmatch.fnmatch(key, listed) for listed in METRICS)}
+        assert unlisted == set()
+    written = {key for line in lines for key in line}
+    gpu = {key for key, (_, there) in METRICS.items() if "CUDA" in there}
+    never = {key for key in METRICS if not fnmatch.filter(written, key)}
+    assert never == gpu
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2))
+    monkeypatch.setattr("torch.cuda.memory_reserved", lambda device: 1)
+    monkeypatch.setattr("torch.cuda.utilization", lambda device: 1)
+    monkeypatch.setattr("puffervec.train.usage._has_nvml", lambda: True)
+    assert {key for key in Usage((), torch.device("cuda"), 0.0).sample() if "gpu" in key} == gpu
+
+
+def test_head_and_marker_are_as_described(run: Path) -> None:
+    head, *lines = [json.loads(line) for line in (run / METRICS_FILE).read_text().splitlines()]
+    assert tuple(head) == re.findall(r"begins with a head: `(.*?)`, `(.*?)`, `(.*?)`\.", PAGE)[0]
+    (marker,) = [line for line in lines if "event" in line]
+    assert set(marker) == set(json.loads(re.findall(r'`(\{"event".*?\})`', PAGE)[0].replace("...", "0")))
+    before = lines[lines.index(marker) - 1]
+    assert (marker["step"], marker["update"]) == (before["step"], before["update"])
+
+
+def test_the_files_are_those_of_a_run(run: Path) -> None:
+    found = {f"{path.name}/" if path.is_dir() else path.name for path in run.iterdir()}
+    assert found | {"wandb/", "diverged.json"} == set(FILES) and f"{TENSORBOARD_FOLDER}/" in FILES
+
+
+def test_the_keys_of_a_start(run: Path) -> None:
+    first, second = json.loads((run / "run.json").read_text())["starts"]
+    assert set(first) == set(second) == set(STARTS)
+    assert set(first["versions"]) == {"puffervec", "python", "torch", "numpy"}
+    assert first["resumed_from"] is None and second["resumed_from"]
+
+
+def test_the_code_runs(tmp_path: Path) -> None:
+    total, seeds = "".join(pages.printed(PAGE, tmp_path)).splitlines()[-2:]
+    assert float(total) == pytest.approx(1.0) and seeds == "{'train': 1}"
+
+
+def test_named_flags_exist() -> None:
+    fields = {field.name.replace("_", "-") for field in dataclasses.fields(TrainConfig.of("probe").log)}
+    named = re.findall(r"--log\.([\w-]+)", PAGE)
+    assert len(named) > 6 and set(named) <= fields
