@@ -347,8 +347,8 @@ class Trainer:
     def _report(self, losses: dict[str, float]) -> dict[str, float]:
         """Write one line of metrics and show it."""
         assert self.dashboard is not None
-        with self.reporter.counted():
-            spans = self.reporter.spans(self._totals())
+        spans = self.reporter.spans(self._totals())
+        with self.reporter.counted():  # Of the next span.
             self.counters.elapsed_s += spans["span_s"]
             counters = self.counters
             metrics = {

@@ -69,7 +69,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the time of the block as `log`: a checkpoint, or a report."""
+        """Count the time of the block as `log`: a checkpoint, or a report. `spans` and `restart` must not be called in it."""
         begin = self._clock()
         try:
             yield
