@@ -23,7 +23,7 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
 	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless tensorboard
+		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core

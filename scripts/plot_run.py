@@ -1,27 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draws a run's rates over time from its metrics.jsonl: `python scripts/plot_run.py runs/NAME --out curve.png`."""
+"""Draws a driving run's rates over time, as in the README: `python scripts/plot_run.py runs/NAME --out curve.png`.
+
+`puffer-train plot` draws everything else that a run logs.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from puffervec.train import log
+from puffervec.train.plot import read_run
 
 # Rates of the driving env, in the order of the legend, with colours that keep apart in grey and for the colour-blind.
 RATES = {"env/score": "#0072B2", "env/goal": "#009E73", "env/collision": "#D55E00", "env/offroad": "#CC79A7"}
-
-
-def read_metrics(run: Path) -> tuple[dict[str, Any], list[dict[str, float]]]:
-    """Return the head and the lines of metrics of a run's metrics.jsonl; `run` is its folder or the file."""
-    path = run / "metrics.jsonl" if run.is_dir() else run
-    with path.open(encoding="utf-8") as file:
-        head = json.loads(file.readline())
-    return head, list(log.read_metrics(path))
 
 
 def draw(run: Path, out: Path, held_out_score: float | None) -> None:
@@ -31,7 +24,8 @@ def draw(run: Path, out: Path, held_out_score: float | None) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    head, lines = read_metrics(run)
+    found = read_run(run)
+    lines = found.lines
     minutes = [line["elapsed_s"] / 60 for line in lines]
     figure, axes = pyplot.subplots(figsize=(8, 4.2), dpi=150, layout="constrained")
     for key, colour in RATES.items():
@@ -45,7 +39,7 @@ def draw(run: Path, out: Path, held_out_score: float | None) -> None:
     axes.set(xlabel="minutes of training", ylabel="share of agents (latest episodes)")
     axes.set(xlim=(0, minutes[-1] * 1.01), ylim=(0, 1.02))
     steps, seconds = lines[-1]["step"], lines[-1]["elapsed_s"]
-    axes.set_title(f"puffer-train {head['env']}: {steps / 1e6:.1f} M agent-steps, {steps / seconds:,.0f} per second")
+    axes.set_title(f"puffer-train {found.env}: {steps / 1e6:.1f} M agent-steps, {steps / seconds:,.0f} per second")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="center right")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train [VERB] TARGET [flags]`: a thin caller of the trainer and the evaluation.
+"""`puffer-train [VERB] TARGET [flags]`: a thin caller of the trainer and the evaluation; verbs.py has the other verbs.
 
 Arguments are checked before torch is imported, and everything is checked before a worker starts. Exit codes: 0 done, 1 the run
 failed, 2 bad input (one line on standard error), 130 and 143 stopped by Ctrl-C and SIGTERM: in training after saving a
@@ -17,10 +17,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
-from puffervec.train import flags
+from puffervec.train import flags, verbs
 from puffervec.train.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: puffer-train [train] ENV [flags]         train a policy in ENV
        puffer-train eval RUN|ENV [flags]        rates of a trained policy, or of a baseline
+       puffer-train list                        the envs, policies, memories, optimizers and presets there are
+       puffer-train plot RUN... [flags]         curves of one or several runs as a picture
+       puffer-train export RUN [flags]          a run's policies as ONNX or torch.export files
+       puffer-train sweep ENV [flags]           many runs: settings that give most score for least time
+       puffer-train bench ENV [flags]           speed and time split of a short run
 
   ENV is a C env (drive, tag_grid, cartpole, probe, or one of an installed package), a Gymnasium id, or module:factory, where
   factory is a function or class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv
@@ -38,7 +43,7 @@ usage: puffer-train [train] ENV [flags]         train a policy in ENV
   puffer-train CartPole-v1                      train in a registered Gymnasium env
   puffer-train my_envs:make --env.size 8        ... in what my_envs.make(size=8) makes; my_envs.py may lie in this folder
   puffer-train ENV --help                       every setting with its default
-  puffer-train eval --help                      the flags of eval
+  puffer-train VERB --help                      the flags of eval, plot, export, sweep, bench or list
 
   --config FILE.toml    tables [env] [vec] [train] [policy] [log] with the same keys as the flags
   --resume RUN|latest   go on from the newest checkpoint of a run folder
@@ -50,11 +55,10 @@ EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
-    verbs: dict[str, Callable[[list[str], StopSignals], int]] = {"train": run_train, "eval": run_eval}
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE)
         return 0
-    run = verbs[args.pop(0)] if args[0] in verbs else run_train
+    run = VERBS[args.pop(0)] if args[0] in VERBS else run_train
     with StopSignals() as signals:
         try:
             return run(args, signals)
@@ -71,6 +75,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_FAILED
 
 
+class Stoppable(Protocol):
+    """A trainer, or a sweep of them."""
+
+    def request_stop(self) -> None:
+        """Come to an end soon. Safe in a signal handler."""
+
+
 class StopSignals:
     """What Ctrl-C and SIGTERM do within the block, by the phase of the command.
 
@@ -81,7 +92,7 @@ class StopSignals:
     def __init__(self) -> None:
         self.received = 0  # The number of the first signal.
         self.starting = False
-        self.trainer: Trainer | None = None
+        self.trainer: Stoppable | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -121,18 +132,13 @@ class StopSignals:
         return trainer
 
     @contextlib.contextmanager
-    def training(self, trainer: Trainer) -> Iterator[None]:
+    def training(self, trainer: Stoppable) -> Iterator[None]:
         """Within the block the first signal stops the trainer."""
         self.trainer = trainer
         try:
             yield
         finally:
             self.trainer = None
-
-
-def take_target(args: list[str]) -> str | None:
-    """Remove and return the first argument if it is no flag."""
-    return args.pop(0) if args and not args[0].startswith("-") else None
 
 
 # ---------------------------------------------------------------------------------------------------- train
@@ -143,7 +149,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
 
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
-    target = take_target(args)
+    target = flags.take_target(args)
     resume, file = flags.take_option(args, "--resume"), flags.take_option(args, "--config")
     checkpoint: Path | None = None
     if resume is not None:
@@ -178,7 +184,7 @@ def _runs_folder(args: Sequence[str]) -> Path:
 def run_train(args: list[str], signals: StopSignals) -> int:
     """`puffer-train [train] ENV`."""
     if "-h" in args or "--help" in args:
-        target = take_target(args)
+        target = flags.take_target(args)
         print(USAGE if target is None else USAGE + flags.help_text(TrainConfig.of(target)))
         return 0
     config, checkpoint = parse_train(args)
@@ -217,42 +223,39 @@ def run_eval(args: list[str], signals: StopSignals) -> int:
     if not args or "-h" in args or "--help" in args:
         print(EVAL_USAGE)
         return 0
-    target = take_target(args)
+    target = flags.take_target(args)
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
     values = {
         name: flags.take_option(args, f"--{name}") for name in ("episodes", "scenes", "baseline", "png", "seed", "device")
     }
     sampled = "--sample" in args
-    left = [arg for arg in args if arg != "--sample"]
-    if left:
-        raise ConfigError(f"unknown argument {left[0]}: puffer-train eval --help lists the flags")
+    flags.refuse_left([arg for arg in args if arg != "--sample"], "eval")
     from puffervec.train.report import EvalRequest, run_evaluation
 
     return run_evaluation(
         EvalRequest(
             target=target,
-            episodes=_whole("--episodes", values["episodes"], 1),
+            episodes=flags.whole("--episodes", values["episodes"], 1),
             scenes=values["scenes"],
             baseline=values["baseline"],
             png=None if values["png"] is None else Path(values["png"]),
-            seed=_whole("--seed", values["seed"], 0) or 0,
+            seed=flags.whole("--seed", values["seed"], 0) or 0,
             device=values["device"] or "cpu",
             deterministic=not sampled,
         )
     )
 
 
-def _whole(flag: str, text: str | None, least: int) -> int | None:
-    if text is None:
-        return None
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise ConfigError(f"{flag} is {text!r}: must be a whole number of at least {least}")
-    return value
+VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
+    "train": run_train,
+    "eval": run_eval,
+    "list": verbs.run_list,
+    "plot": verbs.run_plot,
+    "export": verbs.run_export,
+    "sweep": verbs.run_sweep,
+    "bench": verbs.run_bench,
+}
 
 
 if __name__ == "__main__":

@@ -56,6 +56,33 @@ def take_option(argv: list[str], flag: str) -> str | None:
     return value
 
 
+def take_target(args: list[str]) -> str | None:
+    """Remove and return the first argument if it is no flag."""
+    return args.pop(0) if args and not args[0].startswith("-") else None
+
+
+def whole(flag: str, text: str | None, least: int) -> int | None:
+    """Return a flag's text as a whole number, None for None.
+
+    Raises: ConfigError where it is none, or below `least`.
+    """
+    if text is None:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise ConfigError(f"{flag} is {text!r}: must be a whole number of at least {least}")
+    return value
+
+
+def refuse_left(args: Sequence[str], verb: str) -> None:
+    """Raise ConfigError where arguments are left that `verb` does not know."""
+    if args:
+        raise ConfigError(f"unknown argument {args[0]}: puffer-train {verb} --help lists the flags")
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a `--config` file.
 

@@ -41,7 +41,7 @@ from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, 
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
 from puffervec.train.policy import build_policy
-from puffervec.train.ppo import Updater
+from puffervec.train.ppo import Loss, Updater, ppo_loss
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.progress import Reporter, Totals, step_seconds
 from puffervec.train.returns import InfoMeans, ReturnScale
@@ -80,6 +80,7 @@ class Trainer:
         checkpoint: Path | None = None,
         folder: Path | None = None,
         dashboard: Dashboard | None = None,
+        loss: Loss = ppo_loss,
     ) -> None:
         """Set everything up; starts the workers.
 
@@ -89,6 +90,7 @@ class Trainer:
             checkpoint: folder to go on from; its run folder is used again.
             folder: run folder; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
+            loss: what the updates descend, in place of PPO's.
         Raises:
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
             MissingExtraError: a tracker that is not installed; nothing was started.
@@ -117,7 +119,7 @@ class Trainer:
         self.folder = given or rundir.new_run_folder(config.log, config.target, config.train.seed)
         try:
             self._open_files()
-            self._start(policies, dashboard)
+            self._start(policies, dashboard, loss)
             if restored is None:
                 self.rollout.begin(config.train.seed)
             else:
@@ -151,7 +153,7 @@ class Trainer:
             },
         )
 
-    def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None) -> None:
+    def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None, loss: Loss) -> None:
         """Start the workers, build policies, storages and optimizers."""
         config, section = self.config, self.config.train
         vec = self.vec = make_vec(config)
@@ -173,7 +175,7 @@ class Trainer:
                 self.policies[name] = policy
                 self.slots[name] = Slot(name, policy, group, storage)
                 shuffle = self.shuffle_generator
-                self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team)
+                self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team, loss)
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
         self.return_scale: ReturnScale | None = None
         self.info_means: InfoMeans | None = None

@@ -53,18 +53,21 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
 
     Raises: ConfigError where the kind does not fit the group's observations.
     """
+    kind = section.kind if section.kind != "auto" else fitting_kind(group)
+    if ":" in kind:
+        return _own_policy(kind, group, section)
+    known = kinds()
+    if kind not in known:
+        raise ConfigError(f"policy.kind is {kind!r}: use auto, {', '.join(known)}, or module:Class for your own")
+    return known[kind](group, section)
+
+
+def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
+    """Return the policies of this package by `policy.kind`."""
     from puffervec.train.convolution import ConvolutionPolicy
     from puffervec.train.object_set import ObjectSetPolicy
 
-    kind = section.kind if section.kind != "auto" else fitting_kind(group)
-    kinds: dict[str, Callable[[GroupSpec, PolicySection], nn.Module]] = {
-        "mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": ConvolutionPolicy,
-    }  # fmt: skip
-    if ":" in kind:
-        return _own_policy(kind, group, section)
-    if kind not in kinds:
-        raise ConfigError(f"policy.kind is {kind!r}: use auto, {', '.join(kinds)}, or module:Class for your own")
-    return kinds[kind](group, section)
+    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": ConvolutionPolicy}
 
 
 def fitting_kind(group: GroupSpec) -> str:

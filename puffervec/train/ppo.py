@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,15 @@ class UpdateResult:
     losses: dict[str, float]
     valid: int
     finished: bool  # False where the caller stopped it on the way
+
+
+class Loss(Protocol):
+    """What an update descends: `ppo_loss`, or one of your own (examples/custom_loss.py)."""
+
+    def __call__(
+        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
+    ) -> tuple[Tensor, Tensor]:
+        """See `ppo_loss`. May run in several threads at once, for different batches."""
 
 
 def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:
@@ -81,8 +90,10 @@ class Updater:
         bf16: bool,
         generator: torch.Generator,
         team: ThreadTeam,
+        loss: Loss = ppo_loss,
     ) -> None:
         """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches."""
+        self.loss = loss
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
         self.team = team
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
@@ -128,7 +139,7 @@ class Updater:
 
         def gradients(batch: Callable[[], Batch]) -> tuple[Sequence[Tensor | None], Tensor]:
             # Not backward(): threads would add into the same .grad at once. Runs in a thread of the team.
-            loss, sums = ppo_loss(self.policy, self.storage.spec, batch(), self.section, self.bf16)
+            loss, sums = self.loss(self.policy, self.storage.spec, batch(), self.section, self.bf16)
             return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
 
         found = self.team.map(gradients, samples.cut(minibatch, size))

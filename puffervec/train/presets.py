@@ -74,6 +74,24 @@ RATES_PER_AGENT: dict[str, dict[str, str]] = {
     },
 }
 
+# What `puffer-train sweep` searches where no range is given; see search.py for how they are written.
+SEARCHED: dict[str, str] = {
+    "train.lr": "3e-4:1e-2:log",
+    "train.gamma": "0.95:0.999",
+    "train.gae_lambda": "0.8:0.98",
+    "train.entropy_coef": "1e-4:5e-2:log",
+    "train.clip": "0.1:0.3",
+    "train.update_epochs": "1/2/4",
+}
+SEARCHED_OF: dict[str, dict[str, str]] = {
+    "drive": {"train.gamma": "0.97:0.995", "policy.hidden": "64,64/128,128/256,256", "env.reward_progress": "0.02:0.1:log"},
+    "tag_grid": {"train.update_epochs": "1/2", "policy.hidden": "32,32/64,64"},
+}
+
+# The metric that says how good a run is, where it is not the return.
+SCORES = {"drive": "env/score"}
+RETURN = "episode/return"
+
 
 def preset_of(target: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the tables for an env id, empty where it has none of its own."""

@@ -17,6 +17,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.log import read_metrics
 from puffervec.train.loop import Diverged
+from puffervec.train.ppo import ppo_loss
 
 Small = Callable[..., TrainConfig]
 ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
@@ -281,3 +282,17 @@ def test_close_twice(small: Small) -> None:
     trainer = Trainer(small())
     trainer.close()
     trainer.close()
+
+
+def test_a_loss_of_ones_own(small: Small) -> None:
+    """One without a gradient leaves the weights as they are; its figures are those in the log."""
+
+    def nothing(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, sums = ppo_loss(*args)
+        return 0.0 * loss, sums
+
+    with Trainer(small(), loss=nothing) as trainer:
+        before = {name: weight.clone() for name, weight in trainer.policies["default"].state_dict().items()}
+        metrics = trainer.train()
+        assert metrics["losses/entropy"] > 0 and metrics["losses/grad_norm"] == 0
+        assert all(torch.equal(weight, before[name]) for name, weight in trainer.policies["default"].state_dict().items())

@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""docs/training.md: its verbs, flags and metric keys are those of the code, and its Python runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from puffervec.train import TrainConfig, cli, flags
+from puffervec.train import verbs as other_verbs
+from puffervec.train.search import PREFIX, build_space, take_ranges
+from tests.docs import pages
+
+FILE = pages.ROOT / "docs" / "training.md"
+PAGE = FILE.read_text(encoding="utf-8")
+COMMANDS = [line for block in pages.blocks(PAGE) if block.info == "bash" for line in block.text.splitlines()]
+
+
+def test_every_verb_is_listed() -> None:
+    assert re.findall(r"^\| `puffer-train \[?(\w+)\]?", PAGE, re.MULTILINE) == list(cli.VERBS)
+
+
+def test_flags_of_the_commands_exist() -> None:
+    assert len(COMMANDS) == 7
+    for command in COMMANDS:
+        _, first, *args = shlex.split(command)
+        verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
+        if verb in ("plot", "export"):
+            usage = {"plot": other_verbs.PLOT_USAGE, "export": other_verbs.EXPORT_USAGE}[verb]
+            assert all(arg in usage for arg in args if arg.startswith("--")), command
+            continue
+        own = ("--name", "--trials") if verb == "sweep" else ("--resume",)
+        if target.startswith("--"):
+            args.insert(0, target)
+            assert all(arg in own for arg in args if arg.startswith("--")), command
+            continue
+        for flag in own:
+            flags.take_option(args, flag)
+        config = TrainConfig.of(target)
+        build_space(config, take_ranges(args))
+        flags.apply_flags(config, args).check()
+
+
+def test_other_flags_that_the_text_names() -> None:
+    usage = cli.USAGE + cli.EVAL_USAGE + other_verbs.SWEEP_USAGE + flags.help_text(TrainConfig.of("probe"))
+    named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
+    assert len(named) > 5 and {flag for flag in named if flag not in usage and flag != f"{PREFIX}KEY"} <= {"--help"}
+
+
+def test_the_code_runs_and_its_metrics_are_listed(tmp_path: Path) -> None:
+    (printed,) = pages.printed(PAGE.replace("2_000", "200"), tmp_path)
+    ((_, shown),) = pages.examples(PAGE)
+    assert shown is not None and printed == shown.text
+    listed = {
+        key for row in re.findall(r"^\| (`[^|]+`) \|", PAGE, re.MULTILINE) for key in re.findall(r"`([a-z_]+(?:/\w+)?)`", row)
+    }
+    cli.main(
+        shlex.split(
+            f"probe --num-envs 4 --backend serial --total-timesteps 100 --train.horizon 8 --device cpu --log.folder {tmp_path}"
+            " --run-name r --log.dashboard off"
+        )
+    )
+    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[0].keys() == {"schema_version", "env", "config"}
+    keys = {"env/NAME" if key.startswith("env/") else key for key in lines[-1]}
+    assert keys - {"env/NAME"} == listed - {"env/NAME"}
+
+
+def test_links() -> None:
+    assert pages.missing_links(FILE) == []

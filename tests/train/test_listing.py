@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import puffervec.envs
+from puffervec.errors import ConfigError
+from puffervec.train import listing
+from puffervec.train.config import PolicySection, TrainSection
+from puffervec.train.presets import PRESETS
+
+
+def test_all_that_there_is() -> None:
+    found = listing.everything()
+    named = {title: [next(iter(row.values())) for row in rows] for title, rows in found.items()}
+    assert named["envs"][:-1] == puffervec.envs.names()
+    assert {"auto", "mlp", "object_set", "cnn", "module:Class"} == set(named["policies"])
+    assert tuple(named["memories"]) == listing.choices(PolicySection, "memory")
+    assert tuple(named["optimizers"]) == listing.choices(TrainSection, "optimizer") == tuple(listing.OPTIMIZERS)
+    assert named["presets"][:-1] == list(PRESETS)
+    assert all(row["what"].strip(".") for rows in found.values() for row in rows)
+    assert [row["env"] for row in found["envs"] if row["preset"] == "yes"] == [
+        e for e in puffervec.envs.names() if e in PRESETS
+    ]
+
+
+def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(name: str) -> object:
+        raise ConfigError(f"env {name!r} cannot be loaded")
+
+    monkeypatch.setattr(puffervec.envs, "get", get)
+    assert "cannot be loaded" in listing.envs()[0]["what"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One thing. Another.", "One thing."),
+        ("As in Mnih et al. 2015 (Human. Level); then more.", "As in Mnih et al. 2015."),
+        ("No end", "No end."),
+        ("Version 1.5 is\nlong: yes.", "Version 1.5 is long: yes."),
+        ("", ""),
+    ],
+)
+def test_first_sentence(text: str, first: str) -> None:
+    def thing() -> None: ...
+
+    thing.__doc__ = text
+    assert listing.first_sentence(thing) == first
+    assert inspect.getdoc(thing) == text
+
+
+def test_tables_are_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = listing.as_tables({"things": [{"name": "a", "what": "word " * 30}, {"name": "longer", "what": "short"}]})
+    lines = text.splitlines()
+    assert lines[1:3] == ["things", "  name    what"] and lines[-1] == "  longer  short"
+    assert max(map(len, lines)) <= 80 and lines[4].startswith(" " * 10 + "word")

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import importlib.util
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec.errors import ConfigError, MissingExtraError
+from puffervec.train import plot
+from puffervec.train.dashboard import TIME_PARTS
+
+pytest.importorskip("matplotlib")
+
+
+def line(step: int, **values: Any) -> dict[str, Any]:
+    shares = {f"time/{part}": 0.2 for part in TIME_PARTS}
+    return {"step": step, "elapsed_s": step / 10, "charts/agent_steps_per_s": 10.0, **shares, **values}
+
+
+def write(folder: Path, lines: list[dict[str, Any]], torn: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    head = {"schema_version": 1, "env": "probe"}
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(item) + "\n" for item in [head, *lines]) + torn)
+    return folder
+
+
+def test_what_a_resumed_run_did_again_counts_once(tmp_path: Path) -> None:
+    steps = [(10, 1.0), (20, 2.0), (30, 3.0), (20, 5.0), (30, 6.0), (40, None)]
+    run = plot.read_run(write(tmp_path / "r", [line(s, **{"episode/return": v}) for s, v in steps], '{"step": 50, "epi'))
+    assert [item["step"] for item in run.lines] == [10, 20, 30, 40] and (run.name, run.env) == ("r", "probe")
+    xs, ys = run.curve("steps", "episode/return")
+    np.testing.assert_allclose(xs, [1e-5, 2e-5, 3e-5])  # what is not known is left out
+    assert ys.tolist() == [1, 5, 6]
+    assert run.curve("minutes", "env/none")[0].size == 0
+
+
+def test_long_curves_are_averaged(tmp_path: Path) -> None:
+    count = 3 * plot.MOST_POINTS
+    run = plot.read_run(write(tmp_path / "r", [line(i + 1, **{"losses/value": float(i)}) for i in range(count)]))
+    _, ys = run.curve("steps", "losses/value")
+    assert ys.tolist() == [3 * i + 1 for i in range(plot.MOST_POINTS)]
+
+
+def test_panels_of_several_runs_and_policies(tmp_path: Path) -> None:
+    one = plot.read_run(write(tmp_path / "one", [line(i, **{"losses/value": i, "env/score": 0.5}) for i in (1, 2, 3)]))
+    two = {"losses/scouts/value": 1.0, "losses/towers/value": 2.0}
+    other = plot.read_run(write(tmp_path / "two", [line(i, **two) for i in (1, 2)]))
+    assert other.keys_of("losses/value") == ["losses/scouts/value", "losses/towers/value"]
+    figure = plot.draw([one, other])
+    panels = {axis.get_title(): axis for axis in figure.axes if axis.get_title()}
+    assert list(panels) == ["env/score", "losses/value", "agent-steps/s", "time split"]
+    drawn = [found for found in panels["losses/value"].get_lines() if len(found.get_xdata())]
+    assert [found.get_color() for found in drawn] == [plot.COLOURS[0], plot.COLOURS[1], plot.COLOURS[1]]
+    assert len({found.get_linestyle() for found in drawn[1:]}) == 2
+    assert sum(bar.get_width() for bar in panels["time split"].patches) == pytest.approx(2.0)  # 1 per run
+    assert "2 runs" in figure.get_suptitle()
+
+
+def test_the_share_of_a_part_is_weighted_by_time(tmp_path: Path) -> None:
+    lines = [{**line(10), "time/env": 1.0}, {**line(40), "time/env": 0.0}]  # 1 s, then 3 s
+    assert plot._share(plot.read_run(write(tmp_path / "r", lines)), "env") == pytest.approx(0.25)
+
+
+def test_a_picture_is_written(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", [line(i, **{"episode/return": float(i)}) for i in (1, 2, 3)])
+    path = plot.plot_runs([str(folder)])
+    assert path == folder / "plot.png"
+    data = path.read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    assert data[:4] == b"\x89PNG" and width > 1000 and height > 300
+
+
+@pytest.mark.parametrize(
+    ("where", "out", "x", "words"),
+    [
+        ([], None, "steps", "which runs"),
+        (["none"], None, "steps", "none: No such file"),
+        (["r"], "a.jpg", "steps", "must end in .png"),
+        (["r"], "none/a.png", "steps", "there is no folder"),
+        (["r"], None, "hours", "'hours': use steps or minutes"),
+        (["empty"], None, "steps", "no metrics yet"),
+        (["other"], None, "steps", "schema_version 7"),
+        (["broken"], None, "steps", "cannot be read"),
+    ],
+)
+def test_bad_input(
+    where: list[str], out: str | None, x: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "r", [line(1)])
+    write(tmp_path / "empty", [])
+    for name, text in (("other", '{"schema_version": 7}\n'), ("broken", "\x00")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        plot.plot_runs(where, None if out is None else Path(out), x)
+    assert not list(tmp_path.rglob("*.png"))
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"puffervec\[plot\]"):
+        plot.check_picture(tmp_path / "a.png", "--out")

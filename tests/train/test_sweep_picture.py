@@ -1,0 +1,42 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from puffervec.train.search import Choices, Range  # noqa: E402
+from puffervec.train.sweep import Outcome, pareto  # noqa: E402
+from puffervec.train.sweep_picture import draw_parallel, draw_pareto  # noqa: E402
+
+SPACE = {"train.lr": Range(1e-4, 1e-2, True, False), "policy.hidden": Choices(("8", "16"))}
+FOUND = [
+    Outcome(0, {"train.lr": 1e-3, "policy.hidden": "8"}, 1.0, 10.0, ""),
+    Outcome(1, {"train.lr": 1e-2, "policy.hidden": "16"}, 3.0, 20.0, ""),
+    Outcome(2, {"train.lr": 1e-4, "policy.hidden": "16"}, None, None, "diverged"),
+    Outcome(3, {"train.lr": 1e-4, "policy.hidden": "8"}, 2.0, 30.0, ""),
+]
+
+
+def test_pareto() -> None:
+    figure = draw_pareto(FOUND, pareto(FOUND), "episode/return", "a title")
+    (axis,) = figure.axes
+    points, front = axis.get_lines()[:2]
+    assert points.get_xydata().tolist() == [[10, 1], [20, 3], [30, 2]] and front.get_xydata().tolist() == [[10, 1], [20, 3]]
+    assert [text.get_text() for text in axis.texts] == ["0", "1"] and axis.get_ylabel() == "episode/return"
+    assert any(found.get_label() == "1 failed" for found in axis.get_lines())
+
+
+def test_parallel_coordinates() -> None:
+    figure = draw_parallel(FOUND, SPACE, "episode/return", "a title")
+    axis = figure.axes[0]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["train.lr", "policy.hidden", "seconds", "episode/return"]
+    lines = [found for found in axis.get_lines() if len(found.get_xdata()) == 4]
+    heights = [found.get_ydata().tolist() for found in lines]  # by score, the best on top
+    assert heights == [pytest.approx(h) for h in ([0.5, 0, 0, 0], [0, 0, 1, 0.5], [1, 1, 0.5, 1])]
+    assert {"0.0001", "0.01 (log)", "8", "16", "10", "30", "1", "3"} == {text.get_text() for text in axis.texts}
+
+
+def test_equal_scores() -> None:
+    draw_parallel(FOUND[:1] * 2, SPACE, "episode/return", "a title")
