@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check learn limits model tsan stress valgrind clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ valgrind: $(STAMP) ## all envs and the channel as C programs under memcheck (apt
 
 model: $(STAMP) ## search all states of the channel's protocol, large setups too, and find its sabotages
 	$(BIN)/python -m tests.model.channel_model
+
+learn: $(STAMP) ## does the trainer learn? Small envs with known best returns, three seeds each
+	$(BIN)/python -m pytest -q tests/learn $(TESTS)
 
 wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	$(PIP) wheel --no-build-isolation --no-deps -w dist .
