@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A PPO loop for measuring: written as tutorials do, and then with one thing changed at a time until it works as the trainer.
+
+All rungs of the ladder train the same policy in the same envs with the same settings; only the way of working differs. Runs in
+the learner, called by bench/train.py; envs with one group of flat observations and discrete actions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.distributions import Categorical
+
+from puffervec.cores import usable_cores
+from puffervec.errors import ConfigError
+from puffervec.train.advantage import Discount, Steps, advantage, advantage_torch
+from puffervec.train.config import TrainConfig
+from puffervec.train.device import ThreadTeam, choose_device, use_bf16
+from puffervec.train.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
+from puffervec.train.loop import make_vec
+from puffervec.train.policy import build_policy
+
+PIECE_ROWS = 256  # Rows that a thread of the team acts for at once, as in the trainer.
+ARRAYS = ("obs", "rewards", "terminals", "truncations", "masks")
+DRAWN = ("actions", "log_probs", "values")
+
+
+@dataclasses.dataclass(frozen=True)
+class Ways:
+    """How a loop works; all False is the naive one.
+
+    storage: rows are written into memory that was taken once, else each step makes fresh tensors, stacked at the end. quiet: no
+    `.item()` in steps and minibatches. own_distributions: inverse CDF and log-probabilities from logits, else `Categorical`.
+    c_advantage: in C, else step by step in torch. valid_only: rows without an agent are left out of minibatches, else masked.
+    fused: Adam as one kernel. bf16: hidden layers, where the CPU or GPU has it. team: a CPU's threads each work on pieces of
+    rows, else torch splits every kernel. two_buffers: one half simulates while the policy works on the other.
+    """
+
+    storage: bool = False
+    quiet: bool = False
+    own_distributions: bool = False
+    c_advantage: bool = False
+    valid_only: bool = False
+    fused: bool = False
+    bf16: bool = False
+    team: bool = False
+    two_buffers: bool = False
+
+
+LABELS = {
+    "storage": "memory taken once, no fresh tensors",
+    "quiet": "no .item() in steps and minibatches",
+    "own_distributions": "inverse CDF instead of Categorical",
+    "c_advantage": "advantages in C",
+    "valid_only": "only rows with an agent are learned from",
+    "fused": "fused Adam",
+    "bf16": "bf16 in hidden layers",
+    "team": "threads on pieces of rows, not inside of kernels",
+    "two_buffers": "two buffers: simulation and policy at once",
+}
+NAIVE = "naive"
+
+
+def ladder() -> dict[str, Ways]:
+    """Return the rungs by label: the naive loop, then each with one change more than the one before."""
+    ways, rungs = Ways(), {NAIVE: Ways()}
+    for name, label in LABELS.items():
+        ways = dataclasses.replace(ways, **{name: True})
+        rungs[f"+ {label}"] = ways
+    return rungs
+
+
+class Loop:
+    """Workers, a policy and an optimizer; `run` measures."""
+
+    def __init__(self, config: TrainConfig, ways: Ways) -> None:
+        """Start the workers. Raises: ConfigError for envs that the loop does not serve."""
+        self.ways, self.section = ways, config.train
+        self.device = choose_device(config.train.device)
+        config = config.merged({"vec": {"num_buffers": 2 if ways.two_buffers else 1}})
+        threads = usable_cores() if self.device.type == "cpu" else 1
+        self.team = ThreadTeam(threads if ways.team else 1)
+        torch.set_num_threads(1 if ways.team else threads)
+        self.vec = make_vec(config)
+        (group, *more) = self.vec.spec.groups
+        if more or group.flat_dtype is None or group.action_kind == "continuous":
+            self.close()
+            raise ConfigError(f"{config.target}: the loop takes envs with one group of flat rows and discrete actions")
+        self.spec, self.bf16 = ActionSpec.of(group), ways.bf16 and use_bf16("auto", self.device)
+        torch.manual_seed(config.train.seed)
+        self.policy = build_policy(group, config.policy).to(self.device)
+        self.parameters = list(self.policy.parameters())
+        # foreach=False: the loop over parameters that Adam was for long; torch would choose a faster one on CUDA by itself.
+        self.optimizer = torch.optim.Adam(self.parameters, lr=config.train.lr, fused=ways.fused, foreach=False)
+        self.generator = torch.Generator(self.device).manual_seed(config.train.seed)
+        self.rows, self.minibatches = self.vec.num_agents, config.check_batch(self.vec.num_agents)
+        self.count = self.rows // self.vec.num_buffers
+        self.store = self._memory(group.observation_bytes // np.dtype(group.flat_dtype).itemsize)
+        self.steps: list[dict[str, Tensor]] = []
+        self.vec.async_reset(config.train.seed)
+
+    def _memory(self, floats: int) -> dict[str, Tensor]:
+        if not self.ways.storage:
+            return {}
+        shape = (self.section.horizon + 1, self.rows)
+        made = {name: torch.zeros(shape, dtype=torch.uint8, device=self.device) for name in ARRAYS[2:]}
+        made |= {name: torch.zeros(shape, device=self.device) for name in ("rewards", "log_probs", "values")}
+        made["obs"] = torch.zeros(*shape, floats, device=self.device)
+        made["actions"] = torch.zeros(*shape, self.spec.dims, dtype=torch.int32, device=self.device)
+        return made
+
+    def close(self) -> None:
+        """End workers and threads."""
+        self.vec.close()
+        self.team.close()
+
+    # ---- the roll-out --------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def collect(self) -> None:
+        """Fill steps 0 to T; the last step of a roll-out is the first of the next."""
+        first = 0
+        if self.steps:
+            self.steps, first = [self.steps[-1]], 1
+            for array in self.store.values():
+                array[0].copy_(array[-1])
+            actions = self.store["actions"][0] if self.store else self.steps[0]["actions"]
+            for half in range(self.vec.num_buffers):
+                self._send(actions[self._columns(half)])
+        for t in range(first, self.section.horizon + 1):
+            for _ in range(self.vec.num_buffers):
+                row = self._receive(t)
+                if t < self.section.horizon:
+                    self._send(row["actions"])
+                if len(self.steps) == t:
+                    self.steps.append(row)
+
+    def _columns(self, half: int) -> slice:
+        return slice(half * self.count, (half + 1) * self.count)
+
+    def _receive(self, t: int) -> dict[str, Tensor]:
+        """Take a half's rows and act on them."""
+        obs, rewards, terminals, truncations, _, _, masks = self.vec.recv()
+        arrays = dict(zip(ARRAYS, (obs, rewards, terminals, truncations, masks), strict=True))
+        columns = self._columns(self.vec.half)
+        if not self.store:
+            row = {name: torch.tensor(array, device=self.device) for name, array in arrays.items()}
+            row |= dict(zip(DRAWN, self._act(row["obs"]), strict=True))
+        else:
+            row = {name: array[t, columns] for name, array in self.store.items()}
+            for name, array in arrays.items():
+                row[name].copy_(torch.from_numpy(array))
+            size = PIECE_ROWS if self.ways.team and self.device.type == "cpu" else self.count
+            pieces = [slice(begin, begin + size) for begin in range(0, self.count, size)]
+            noise = draw_noise(self.spec, self.count, self.device, self.generator)
+
+            @torch.no_grad()
+            def act(piece: slice) -> None:
+                for name, drawn in zip(DRAWN, self._act(row["obs"][piece], noise[piece]), strict=True):
+                    row[name][piece].copy_(drawn)
+
+            self.team.map(act, pieces)
+        if not self.ways.quiet:
+            self.seen = [row["rewards"].mean().item(), row["values"].mean().item(), row["terminals"].sum().item()]
+        return row
+
+    def _act(self, obs: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return actions (rows, D) int32, log-probabilities and values (rows,)."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            heads, value, _ = self.policy(obs, (), None, None)
+        if self.ways.own_distributions:
+            assert noise is not None
+            return *sample(self.spec, heads, noise), value
+        distributions = [Categorical(logits=head) for head in heads]
+        drawn = [distribution.sample() for distribution in distributions]
+        log_probs = [distribution.log_prob(index) for distribution, index in zip(distributions, drawn, strict=True)]
+        return torch.stack(drawn, -1).int(), torch.stack(log_probs, -1).sum(-1), value
+
+    def _send(self, actions: Tensor) -> None:
+        given = actions.cpu().numpy()
+        self.vec.send(given[:, 0] if self.spec.dims == 1 else given)
+
+    # ---- the update ----------------------------------------------------------------------------------------
+
+    def update(self) -> int:
+        """Improve the policy; return the valid transitions of the roll-out."""
+        whole = self.store or {name: torch.stack([row[name] for row in self.steps]) for name in (*ARRAYS, *DRAWN)}
+        flags = [whole[name].to(torch.uint8) for name in ARRAYS[2:]]
+        found, discount = (
+            Steps(whole["rewards"].float(), whole["values"], *flags),
+            Discount(self.section.gamma, self.section.gae_lambda),
+        )
+        advantages, valid = (advantage if self.ways.c_advantage else advantage_torch)(found, discount)
+        flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in whole.items()}
+        flat |= {"advantages": advantages.flatten(), "valid": valid.flatten()}
+        flat["returns"] = flat["advantages"] + flat["values"]
+        chosen = flat["valid"].nonzero().squeeze(-1) if self.ways.valid_only else torch.arange(len(flat["valid"]))
+        chosen = chosen.to(self.device)
+        for _ in range(self.section.update_epochs):
+            order = torch.randperm(len(chosen), device=self.device)
+            for minibatch in chosen[order].tensor_split(self.minibatches):
+                self._gradient_step(flat, minibatch)
+        return int(valid.sum())
+
+    def _gradient_step(self, flat: dict[str, Tensor], minibatch: Tensor) -> None:
+        size = self.section.microbatch_size if self.ways.team and self.device.type == "cpu" else len(minibatch)
+        picked = flat["advantages"][minibatch]
+        scaled = (picked - picked.mean()) / (picked.std() + 1e-8)
+        pieces = list(zip(minibatch.split(size), scaled.split(size), strict=True))
+
+        def gradients(piece: tuple[Tensor, Tensor]) -> tuple[Sequence[Tensor], Tensor]:
+            loss = self._loss(flat, *piece) / len(minibatch)
+            return torch.autograd.grad(loss, self.parameters), loss.detach()
+
+        found = self.team.map(gradients, pieces)
+        for position, parameter in enumerate(self.parameters):
+            parameter.grad = torch.stack([grads[position] for grads, _ in found]).sum(0)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.section.max_grad_norm)
+        self.optimizer.step()
+        if not self.ways.quiet:
+            self.seen = [found[0][1].item(), norm.item(), scaled.mean().item()]
+
+    def _loss(self, flat: dict[str, Tensor], index: Tensor, advantages: Tensor) -> Tensor:
+        """The loss of PPO, summed over the samples."""
+        section = self.section
+        obs, actions, old, returns = (flat[name][index] for name in ("obs", "actions", "log_probs", "returns"))
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            heads, value, _ = self.policy(obs, (), None, None)
+        if self.ways.own_distributions:
+            log_prob, entropy = log_prob_entropy(self.spec, heads, actions)
+        else:
+            distributions = [Categorical(logits=head) for head in heads]
+            log_prob = torch.stack([d.log_prob(actions[:, i]) for i, d in enumerate(distributions)], -1).sum(-1)
+            entropy = torch.stack([d.entropy() for d in distributions], -1).sum(-1)
+        ratio = (log_prob - old).exp()
+        gain = torch.min(ratio * advantages, ratio.clamp(1 - section.clip, 1 + section.clip) * advantages)
+        loss = section.value_coef * 0.5 * (value - returns).square() - gain - section.entropy_coef * entropy
+        return (loss if self.ways.valid_only else loss * flat["valid"][index]).sum()
+
+
+def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
+    """Return agent-steps/s of about `seconds` of training, after a roll-out and an update to warm up."""
+    before = torch.get_num_threads()
+    loop = Loop(config, ways)
+    try:
+        loop.collect()
+        loop.update()
+        steps, begin = 0, time.perf_counter()
+        while time.perf_counter() < begin + seconds or not steps:
+            loop.collect()
+            steps += loop.update()
+        spent = time.perf_counter() - begin
+        return {"agent_steps_per_s": steps / spent}
+    finally:
+        loop.close()
+        torch.set_num_threads(before)
