@@ -1,0 +1,217 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Four known causes of slow training, switched on one at a time: what does each cost?
+
+python bench/bottlenecks.py                     drive's preset on a CPU
+python bench/bottlenecks.py --device cuda --env tag_grid
+
+synchronisation   CUDA: a wait for the device and a number read back at every turn; CPU: reading the number only
+copies            CUDA: rows through memory that is not pinned; CPU: one more copy of the rows (a stand-in)
+shared device     products of matrices on the policy's device at every turn, for about as long as the simulation of a half
+                  takes: stands in for a simulator that runs there
+stragglers        Python envs whose steps take log-normal times, against the same mean every time: all envs at once, two
+                  halves, and first come, first served
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import gymnasium
+import numpy as np
+import torch
+
+from bench import common
+from bench import train as bench_train
+from bench.rivals.envs import LogNormal
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.device import choose_device
+
+Burden = Callable[[Trainer], Callable[[], None]]
+
+MATRIX = 256
+STRAGGLERS = {
+    "all at once": {"num_buffers": 1},
+    "two halves": {"num_buffers": 2},
+    "first come": {"num_buffers": 1, "batch_size": 4},
+}
+STRAGGLING_ENVS = 16
+
+
+# ---- what is switched on -----------------------------------------------------------------------------------
+
+
+def synchronise(trainer: Trainer) -> Callable[[], None]:
+    """At every turn: wait for the device, and read a number back."""
+    values = next(iter(trainer.slots.values())).storage.values
+
+    def burden() -> None:
+        if values.device.type == "cuda":
+            torch.cuda.synchronize(values.device)
+        values[0].mean().item()
+
+    return burden
+
+
+def copy_rows(trainer: Trainer) -> Callable[[], None]:
+    """At every turn: the half's rows once more, on CUDA through memory that is not pinned."""
+    vec, device = trainer.vec, trainer.device
+
+    def burden() -> None:
+        torch.from_numpy(vec.halves[vec.half].block).clone().to(device)
+
+    return burden
+
+
+def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
+    """At every turn: products of matrices for about `seconds` on the policy's device."""
+    matrix = torch.eye(MATRIX, device=trainer.device)
+    count = max(1, round(seconds / _product_s(matrix)))
+
+    def burden() -> None:
+        x = matrix
+        for _ in range(count):
+            x = x @ matrix
+
+    return burden
+
+
+def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
+    """Seconds of one product, one after another."""
+    for warm in (True, False):
+        begin, x = time.perf_counter(), matrix
+        for _ in range(10 if warm else count):
+            x = x @ matrix
+        x.sum().item()
+    return (time.perf_counter() - begin) / count
+
+
+class Even(LogNormal):
+    """Every step takes the same time, the mean of the log-normal ones."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Fix the step times."""
+        found = super().reset(seed=seed, options=options)
+        self._times = [float(np.mean(self._times))] * len(self._times)
+        return found
+
+
+def uneven_env(even: bool, steps: int = 128) -> gymnasium.Env[Any, Any]:
+    """Make an env that sleeps in its steps, as one that waits for another machine: what waiting costs shows on any core."""
+    return gymnasium.wrappers.TimeLimit(Even(busy=False) if even else LogNormal(busy=False), steps)
+
+
+# ---- samples -----------------------------------------------------------------------------------------------
+
+
+def sample(config: TrainConfig, burden: Burden | None, seconds: float) -> float:
+    """Train as `config` says for about `seconds` with a burden at every turn, and return agent-steps/s."""
+
+    def prepare(trainer: Trainer) -> None:
+        if burden is not None:
+            put_on(trainer.vec, burden(trainer))
+
+    return float(bench_train.trained(config, seconds, prepare)["agent_steps_per_s"])
+
+
+def put_on(vec: Any, burden: Callable[[], None]) -> None:
+    """Let every `send` of a vector env begin with a burden."""
+    send = vec.send
+
+    def burdened(actions: Any) -> None:
+        burden()
+        send(actions)
+
+    vec.send = burdened
+
+
+def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainConfig:
+    """Return a run whose envs take even or log-normal times, stepped one of three ways."""
+    run = bench_train.Run("bench.bottlenecks:uneven_env", {"env": {"even": even}})
+    config = bench_train.config_of(run, device)
+    return config.merged({"vec": {"num_envs": STRAGGLING_ENVS, **vec}, "train": {"horizon": 32, "update_epochs": 1}})
+
+
+def causes(device: torch.device, simulation_s: float) -> dict[str, tuple[str, Burden]]:
+    """Return what is put on, by cause, with what it is on this device."""
+    cuda = device.type == "cuda"
+    return {
+        "synchronisation": (
+            "a wait and a number read back at every turn" if cuda else "a number read back at every turn",
+            synchronise,
+        ),
+        "copies": ("rows through pageable memory" if cuda else "stand-in: one more copy of the rows", copy_rows),
+        "shared device": (
+            f"stand-in load: {1e3 * simulation_s:.2f} ms of products at every turn",
+            lambda trainer: share_device(trainer, simulation_s),
+        ),
+    }
+
+
+def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
+    """Measure all causes in turns. Returns the rows of the table, and how much of the machine others took."""
+    device = choose_device(options.device)
+    config = bench_train.config_of(bench_train.RUNS[options.env], options.device)
+    found = causes(device, bench_train.simulation_half_s(config))
+    variants = {"": functools.partial(sample, config, None, options.seconds)}
+    variants |= {cause: functools.partial(sample, config, burden, options.seconds) for cause, (_, burden) in found.items()}
+    for way, vec in STRAGGLERS.items():
+        for even in (True, False):
+            straggling = straggler_config(even, vec, options.device)
+            variants[f"{way} {even}"] = functools.partial(sample, straggling, None, options.seconds)
+    runs = common.interleave(variants, options.repeats, note, options.attempts)
+    pairs = [(cause, what, "", cause) for cause, (what, _) in found.items()]
+    pairs += [("stragglers", way, f"{way} True", f"{way} False") for way in STRAGGLERS]
+    return [row(*pair, runs.results) for pair in pairs], runs.foreign
+
+
+def row(cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Return a line of the table. off, on: variants without and with the cause."""
+    return {
+        "cause": cause,
+        "what": what,
+        "off": common.figure(results[off]),
+        "on": common.figure(results[on]),
+        "left": common.ratio(results[on], results[off]),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_flags(flags, "bottlenecks", 10.0)
+    flags.add_argument("--env", default="drive", help=f"of {','.join(bench_train.RUNS)} (default: %(default)s)")
+    flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
+    options = flags.parse_args(arguments)
+    progress = common.Progress()
+    try:
+        if options.env not in bench_train.RUNS:
+            raise ConfigError(f"--env is {options.env!r}: use one of {', '.join(bench_train.RUNS)}")
+        rows, foreign = run(options, progress)
+    except (PuffervecError, OSError) as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    progress.clear()
+    cells = [(r["cause"], r["what"], str(r["off"]), str(r["on"]), f"{100 * (1 - r['left'].median):+.1f}%") for r in rows]
+    common.print_table(
+        "what four causes cost, agent-steps/s",
+        ("cause", "what is switched on", "off", "on", "cost"),
+        cells,
+        [f"stragglers: {STRAGGLING_ENVS} envs whose steps sleep; off: all for the mean time. The others: {options.env}."],
+    )
+    common.finish("bottlenecks", options, common.machine(), foreign, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
