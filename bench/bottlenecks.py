@@ -26,7 +26,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import gymnasium
-import numpy as np
 import torch
 
 from bench import common
@@ -44,7 +43,8 @@ STRAGGLERS = {
     "two halves": {"num_buffers": 2},
     "first come": {"num_buffers": 1, "batch_size": 4},
 }
-STRAGGLING_ENVS = 16
+STRAGGLING_ENVS = 8  # One worker each, so that none waits for another's step.
+SLOWER = 10.0  # Times the step times of bench/peers.py: 2 ms, so that what the trainer itself does counts little.
 
 
 # ---- what is switched on -----------------------------------------------------------------------------------
@@ -95,19 +95,25 @@ def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
     return (time.perf_counter() - begin) / count
 
 
-class Even(LogNormal):
-    """Every step takes the same time, the mean of the log-normal ones."""
+class Sleeper(LogNormal):
+    """Sleeps in its steps, as an env that waits for another machine: what waiting costs shows on any number of cores."""
+
+    def __init__(self, even: bool) -> None:
+        """Args: even: every step takes the mean time."""
+        super().__init__(busy=False)
+        self._even = even
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Fix the step times."""
+        """Draw the step times."""
         found = super().reset(seed=seed, options=options)
-        self._times = [float(np.mean(self._times))] * len(self._times)
+        mean = sum(self._times) / len(self._times)
+        self._times = [SLOWER * (mean if self._even else seconds) for seconds in self._times]
         return found
 
 
 def uneven_env(even: bool, steps: int = 128) -> gymnasium.Env[Any, Any]:
-    """Make an env that sleeps in its steps, as one that waits for another machine: what waiting costs shows on any core."""
-    return gymnasium.wrappers.TimeLimit(Even(busy=False) if even else LogNormal(busy=False), steps)
+    """Make an env for the stragglers' rows."""
+    return gymnasium.wrappers.TimeLimit(Sleeper(even), steps)
 
 
 # ---- samples -----------------------------------------------------------------------------------------------
@@ -138,7 +144,12 @@ def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainCo
     """Return a run whose envs take even or log-normal times, stepped one of three ways."""
     run = bench_train.Run("bench.bottlenecks:uneven_env", {"env": {"even": even}})
     config = bench_train.config_of(run, device)
-    return config.merged({"vec": {"num_envs": STRAGGLING_ENVS, **vec}, "train": {"horizon": 32, "update_epochs": 1}})
+    return config.merged(
+        {
+            "vec": {"num_envs": STRAGGLING_ENVS, "num_workers": STRAGGLING_ENVS, **vec},
+            "train": {"horizon": 32, "update_epochs": 1},
+        }
+    )
 
 
 def causes(device: torch.device, simulation_s: float) -> dict[str, tuple[str, Burden]]:

@@ -1,0 +1,277 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Training the same tasks with puffervec, with Stable-Baselines3 and with a one-file PPO: steps/s, and the score at the end.
+
+    python bench/peers_train.py                                    CartPole-v1 and Pendulum-v1, 200,000 steps each
+    python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
+
+All get the same budget of steps, numbers of envs, roll-outs, passes and minibatches, discount and step size: those of
+puffervec's preset for Python envs. Stable-Baselines3 also runs with settings that suit it ("tuned"). Every sample is a
+fresh process, each repeat another seed; the time counts from before the envs are made until the policy is trained, imports left
+out. Scores are mean returns over the same 50 episodes with the likeliest actions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from bench import common
+from bench.plain_ppo import Settings
+from puffervec.errors import ConfigError, PuffervecError
+
+Act = Callable[[np.ndarray], np.ndarray]
+
+TARGET = 3.0
+EPISODES = 50
+EVALUATION_SEED = 1000
+SAMPLE_LIMIT_S = 1800.0
+OURS, PLAIN, SB3, SB3_TUNED = "puffervec", "one-file PPO", "Stable-Baselines3", "Stable-Baselines3, tuned"
+# What Pendulum needs of everybody: its rewards of the next moments are what counts.
+TASKS: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0}}
+# Settings with which Stable-Baselines3 does well on these tasks, by its users' experience.
+TUNED: dict[str, dict[str, Any]] = {
+    "CartPole-v1": {"num_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
+                    "ent_coef": 0.0, "learning_rate": 1e-3},
+    "Pendulum-v1": {"num_envs": 4, "n_steps": 1024, "batch_size": 64, "n_epochs": 10, "gamma": 0.9, "gae_lambda": 0.95,
+                    "ent_coef": 0.0, "learning_rate": 1e-3, "use_sde": True, "sde_sample_freq": 4},
+}  # fmt: skip
+
+
+# ---- the trainers ------------------------------------------------------------------------------------------
+
+
+def train_plain(settings: Settings) -> Act:
+    """Train with bench/plain_ppo.py."""
+    import torch
+
+    from bench import plain_ppo
+
+    torch.set_num_threads(1)  # the networks are small: more threads make it slower
+    return plain_ppo.train(settings).greedy
+
+
+def train_sb3(settings: Settings, tuned: bool) -> Act:
+    """Train with Stable-Baselines3's PPO, on its default vector env. Raises: ConfigError where it is not installed."""
+    try:
+        from stable_baselines3 import PPO
+        from stable_baselines3.common.env_util import make_vec_env
+    except ImportError as error:
+        raise ConfigError(f"Stable-Baselines3 is not installed ({error}): pip install stable-baselines3") from None
+    import torch
+
+    torch.set_num_threads(1)
+    ours = {
+        "num_envs": settings.num_envs, "n_steps": settings.horizon, "n_epochs": settings.epochs, "gamma": settings.gamma,
+        "batch_size": settings.num_envs * settings.horizon // settings.minibatches, "gae_lambda": settings.gae_lambda,
+        "learning_rate": settings.lr, "ent_coef": settings.entropy, "max_grad_norm": settings.max_grad_norm,
+    }  # fmt: skip
+    given = dict(TUNED[settings.env_id] if tuned else ours)
+    env = make_vec_env(settings.env_id, given.pop("num_envs"), seed=settings.seed)
+    rate = given.pop("learning_rate")
+    model = PPO("MlpPolicy", env, seed=settings.seed, device="cpu", learning_rate=lambda left: rate * left, **given)
+    model.learn(settings.steps)
+    env.close()
+    return lambda obs: model.predict(obs, deterministic=True)[0]
+
+
+def train_ours(settings: Settings) -> Act:
+    """Train with puffervec's preset for Python envs."""
+    import torch
+
+    from puffervec.train import TrainConfig, Trainer
+    from puffervec.train.distributions import greedy
+    from puffervec.train.rows import flat_rows
+
+    with tempfile.TemporaryDirectory(prefix="puffervec-peers-") as folder:
+        config = TrainConfig.of(
+            settings.env_id,
+            vec={"num_envs": settings.num_envs},
+            train={
+                "total_timesteps": settings.steps, "seed": settings.seed, "horizon": settings.horizon, "device": "cpu",
+                "update_epochs": settings.epochs, "lr": settings.lr, "gamma": settings.gamma,
+                "gae_lambda": settings.gae_lambda, "entropy_coef": settings.entropy,
+                "minibatch_size": settings.num_envs * settings.horizon // settings.minibatches,
+            },
+            log={"folder": folder, "dashboard": "off", "checkpoint_interval_s": 1e9},
+        )  # fmt: skip
+        with Trainer(config) as trainer:
+            trainer.train()
+            slot = trainer.slots["default"]
+
+    @torch.no_grad()
+    def act(obs: np.ndarray) -> np.ndarray:
+        plan = slot.group.observation_plan
+        assert plan is not None
+        heads, _, _ = slot.policy(flat_rows(plan, obs), (), None, None)
+        chosen = slot.storage.action_map(greedy(slot.storage.spec, heads)).numpy()
+        return chosen.reshape(len(obs), *slot.group.action_shape)
+
+    return act
+
+
+TRAINERS: dict[str, Callable[[Settings], Act]] = {
+    OURS: train_ours,
+    PLAIN: train_plain,
+    SB3: functools.partial(train_sb3, tuned=False),
+    SB3_TUNED: functools.partial(train_sb3, tuned=True),
+}
+
+
+# ---- samples -----------------------------------------------------------------------------------------------
+
+
+def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
+    """Return the mean return of the first episodes of `episodes` envs, the same ones for everybody."""
+    import gymnasium
+
+    envs = gymnasium.make_vec(env_id, episodes, vectorization_mode="sync")
+    space = envs.single_action_space
+    obs, _ = envs.reset(seed=EVALUATION_SEED)
+    returns, live = np.zeros(episodes), np.ones(episodes, bool)
+    while live.any():
+        actions = np.asarray(act(obs))
+        if isinstance(space, gymnasium.spaces.Box):
+            actions = np.clip(actions, space.low, space.high)
+        obs, rewards, terminations, truncations, _ = envs.step(actions)
+        returns += np.where(live, rewards, 0.0)
+        live &= ~(terminations | truncations)
+    envs.close()
+    return float(returns.mean())
+
+
+def measure(trainer: str, settings: Settings) -> dict[str, float]:
+    """Train and score in this process."""
+    import gymnasium  # noqa: F401  (what all need is imported before the clock starts)
+    import torch  # noqa: F401
+
+    if trainer.startswith(SB3):
+        import stable_baselines3  # noqa: F401
+    elif trainer == OURS:
+        import puffervec.train.loop  # noqa: F401
+    begin = time.perf_counter()
+    act = TRAINERS[trainer](settings)
+    seconds = time.perf_counter() - begin
+    return {"steps_per_s": settings.steps / seconds, "score": score_of(act, settings.env_id)}
+
+
+class Sampler:
+    """Takes samples of one trainer and task in fresh processes, each with the next seed."""
+
+    def __init__(self, trainer: str, env_id: str, steps: int) -> None:
+        """Args: steps: the budget."""
+        self.trainer, self.env_id, self.steps, self.seed = trainer, env_id, steps, 0
+
+    def __call__(self) -> dict[str, float]:
+        """Raises: ConfigError where the trainer fails."""
+        self.seed += 1
+        job = {"trainer": self.trainer, "env_id": self.env_id, "steps": self.steps, "seed": self.seed, **TASKS[self.env_id]}
+        done = subprocess.run(
+            [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps(job)],
+            capture_output=True,
+            text=True,
+            timeout=SAMPLE_LIMIT_S,
+            env={**os.environ, "PYTHONPATH": str(common.ROOT)},
+        )
+        if done.returncode:
+            raise ConfigError(f"{self.trainer} on {self.env_id} failed: {done.stderr.strip()[-500:]}")
+        found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+        return found
+
+
+def rows(env_id: str, samples: Mapping[str, Sequence[Mapping[str, float]]]) -> list[dict[str, Any]]:
+    """Return a row per trainer. samples: by trainer, one per repeat."""
+
+    def column(trainer: str, key: str) -> list[float]:
+        return [sample[key] for sample in samples[trainer]]
+
+    return [
+        {
+            "task": env_id,
+            "trainer": trainer,
+            "steps_per_s": common.figure(column(trainer, "steps_per_s")),
+            "score": common.figure(column(trainer, "score")),
+            "ours_over_it": common.ratio(column(OURS, "steps_per_s"), column(trainer, "steps_per_s")),
+        }
+        for trainer in samples
+    ]
+
+
+def verdicts(table: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line per task: was the target met against all peers, in speed and in score?"""
+    lines = []
+    for task in dict.fromkeys(row["task"] for row in table):
+        mine = next(row for row in table if row["task"] == task and row["trainer"] == OURS)
+        peers = [row for row in table if row["task"] == task and row["trainer"] != OURS]
+        nearest = min(peers, key=lambda row: row["ours_over_it"].median)
+        best = max(peers, key=lambda row: row["score"].median)
+        fast = nearest["ours_over_it"].median >= TARGET
+        good = mine["score"].median >= best["score"].median
+        lines.append(
+            f"{task}: {nearest['ours_over_it'].median:.2f}x the steps/s of {nearest['trainer']}, the fastest"
+            f" ({'met' if fast else 'MISSED'}: {TARGET:g}x); score {mine['score'].median:.1f} against"
+            f" {best['score'].median:.1f} of {best['trainer']}, the best ({'met' if good else 'MISSED'})"
+        )
+    return lines
+
+
+def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
+    """Return the rows of all tasks, and how much of the machine others took."""
+    table: list[dict[str, Any]] = []
+    worst = 0.0
+    for env_id in options.tasks.split(","):
+        if env_id not in TASKS:
+            raise ConfigError(f"--tasks has {env_id!r}: use some of {', '.join(TASKS)}")
+        variants = {trainer: Sampler(trainer, env_id, options.steps) for trainer in TRAINERS}
+        found = common.interleave(variants, options.repeats, lambda text, task=env_id: note(f"{task}: {text}"))
+        table += rows(env_id, found.results)
+        worst = max(worst, found.foreign)
+    return table, worst
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--tasks", default=",".join(TASKS), help="comma-separated, of the default: %(default)s")
+    flags.add_argument("--steps", type=int, default=200_000, help="budget of each training (default: %(default)s)")
+    flags.add_argument("--repeats", type=int, default=5, help="seeds; each a fresh process (default: %(default)s)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-peers-train.json)")
+    flags.add_argument("--child", help=argparse.SUPPRESS)
+    options = flags.parse_args(arguments)
+    if options.child:
+        job = json.loads(options.child)
+        print(json.dumps(measure(job.pop("trainer"), Settings(**job))))
+        return 0
+    progress = common.Progress()
+    try:
+        table, foreign = run(options, progress)
+    except (PuffervecError, OSError, subprocess.TimeoutExpired) as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    progress.clear()
+    cells = [
+        (row["task"], row["trainer"], str(row["steps_per_s"]), str(row["score"]), f"{row['ours_over_it'].median:.2f}x")
+        for row in table
+    ]
+    columns = ("task", "trainer", "steps/s", "score", "puffervec's speed over it")
+    common.print_table(f"training for {options.steps:,} steps", columns, cells, verdicts(table))
+    common.finish("peers-train", options, common.machine(), foreign, table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

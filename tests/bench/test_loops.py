@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""bench/loops.py: all rungs train, on the same samples. Times are measured here but not judged."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from bench import loops
+from bench.loops import Loop, Ways, ladder
+from puffervec.errors import ConfigError
+from puffervec.train import TrainConfig
+
+SMALL = {
+    "vec": {"backend": "serial", "num_envs": 4},
+    "train": {"horizon": 4, "update_epochs": 1, "minibatch_size": 8, "microbatch_size": 4, "device": "cpu"},
+    "policy": {"hidden": (8,)},
+}  # fmt: skip
+
+
+def config(target: str = "probe", **env: int) -> TrainConfig:
+    return TrainConfig.of(target, **SMALL, env=env)
+
+
+@pytest.fixture(autouse=True)
+def threads() -> object:
+    """Leave torch's threads and global generator as they were."""
+    before, state = torch.get_num_threads(), torch.get_rng_state()
+    yield
+    torch.set_num_threads(before)
+    torch.set_rng_state(state)
+
+
+def test_each_rung_changes_one_thing_more() -> None:
+    rungs = list(ladder().values())
+    assert rungs[0] == Ways() and all(dataclasses.asdict(rungs[-1]).values())
+    for before, after in zip(rungs, rungs[1:], strict=False):
+        was, now = dataclasses.asdict(before), dataclasses.asdict(after)
+        assert sum(was[name] != now[name] for name in was) == 1
+
+
+@pytest.mark.parametrize("ways", [pytest.param(ways, id=label) for label, ways in ladder().items()])
+def test_every_rung_counts_the_valid_transitions(ways: Ways) -> None:
+    """Episodes of the probe last 3 steps, then comes a reset: of 4 steps 3 are transitions, in each of 4 envs."""
+    assert loops.measure(config(), ways, 0.0)["agent_steps_per_s"] > 0
+    loop = Loop(config(), ways)
+    try:
+        before = [parameter.clone() for parameter in loop.parameters]
+        loop.collect()
+        assert loop.update() == 4 * 3
+        assert any(not torch.equal(a, b) for a, b in zip(before, loop.parameters, strict=True))
+        loop.collect()
+        assert loop.update() == 4 * 3
+    finally:
+        loop.close()
+
+
+def test_ways_that_only_differ_in_speed_learn_the_same() -> None:
+    """Same draws (no Categorical in either): memory, reads, advantages and Adam may not change what comes out."""
+    found = []
+    for ways in (
+        Ways(storage=True, own_distributions=True),
+        Ways(storage=True, own_distributions=True, quiet=True, c_advantage=True, valid_only=False, fused=True, team=True),
+    ):
+        loop = Loop(config(), ways)
+        try:
+            loop.collect()
+            loop.update()
+            found.append([parameter.detach().clone() for parameter in loop.parameters])
+        finally:
+            loop.close()
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_envs_that_it_does_not_serve_are_refused() -> None:
+    with pytest.raises(ConfigError, match="one group of flat rows"):
+        Loop(config(mode=1), Ways())
