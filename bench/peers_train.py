@@ -5,16 +5,15 @@
     python bench/peers_train.py                                    CartPole-v1 and Pendulum-v1, 200,000 steps each
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
-All get the same budget of steps, numbers of envs, roll-outs, passes and minibatches, discount and step size: those of
-puffervec's preset for Python envs. Stable-Baselines3 also runs with settings that suit it ("tuned"). Every sample is a
-fresh process, each repeat another seed; the time counts from before the envs are made until the policy is trained, imports left
-out. Scores are mean returns over the same 50 episodes with the likeliest actions.
+All get the same budget of steps, twice. "same": with the same number of envs, roll-outs, passes, minibatches and step size,
+those of puffervec's preset for Python envs. "own": each with settings that suit it, those that its users publish.
+Every sample is a fresh process, each repeat another seed; the time counts from before the envs are made until the policy is
+trained, imports left out. Scores are mean returns over the same 50 episodes with the likeliest actions.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import subprocess
@@ -39,16 +38,31 @@ TARGET = 3.0
 EPISODES = 50
 EVALUATION_SEED = 1000
 SAMPLE_LIMIT_S = 1800.0
-OURS, PLAIN, SB3, SB3_TUNED = "puffervec", "one-file PPO", "Stable-Baselines3", "Stable-Baselines3, tuned"
+OURS, PLAIN, SB3 = "puffervec", "one-file PPO", "Stable-Baselines3"
+SAME, OWN = "same", "own"
 # What Pendulum needs of everybody: its rewards of the next moments are what counts.
 TASKS: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0}}
-# Settings with which Stable-Baselines3 does well on these tasks, by its users' experience.
-TUNED: dict[str, dict[str, Any]] = {
-    "CartPole-v1": {"num_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
-                    "ent_coef": 0.0, "learning_rate": 1e-3},
-    "Pendulum-v1": {"num_envs": 4, "n_steps": 1024, "batch_size": 64, "n_epochs": 10, "gamma": 0.9, "gae_lambda": 0.95,
-                    "ent_coef": 0.0, "learning_rate": 1e-3, "use_sde": True, "sde_sample_freq": 4},
+# Settings that suit each, where they differ. Ours: more envs per call of the policy, and fewer, longer steps of the optimizer.
+OWN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    OURS: dict.fromkeys(TASKS, {"num_envs": 64, "horizon": 32, "minibatches": 4, "lr": 2e-3}),
+    PLAIN: {
+        "CartPole-v1": {"num_envs": 4, "horizon": 128, "epochs": 4, "minibatches": 4, "lr": 2.5e-4, "entropy": 0.01,
+                        "max_grad_norm": 0.5},
+        "Pendulum-v1": {"num_envs": 1, "horizon": 2048, "epochs": 10, "minibatches": 32, "lr": 3e-4, "max_grad_norm": 0.5},
+    },
+    SB3: {
+        "CartPole-v1": {"num_envs": 8, "horizon": 32, "minibatches": 1, "epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
+                        "entropy": 0.0, "max_grad_norm": 0.5},
+        "Pendulum-v1": {"num_envs": 4, "horizon": 1024, "minibatches": 64, "epochs": 10, "max_grad_norm": 0.5},
+    },
 }  # fmt: skip
+SB3_MORE: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"use_sde": True, "sde_sample_freq": 4}}
+
+
+def settings_of(trainer: str, kind: str, env_id: str, steps: int, seed: int) -> Settings:
+    """Return the settings of a trainer on a task. kind: SAME or OWN."""
+    own = OWN_SETTINGS[trainer][env_id] if kind == OWN else {}
+    return Settings(**{"env_id": env_id, "steps": steps, "seed": seed, **TASKS[env_id], **own})
 
 
 # ---- the trainers ------------------------------------------------------------------------------------------
@@ -64,8 +78,11 @@ def train_plain(settings: Settings) -> Act:
     return plain_ppo.train(settings).greedy
 
 
-def train_sb3(settings: Settings, tuned: bool) -> Act:
-    """Train with Stable-Baselines3's PPO, on its default vector env. Raises: ConfigError where it is not installed."""
+def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Act:
+    """Train with Stable-Baselines3's PPO, on its default vector env. Raises: ConfigError where it is not installed.
+
+    Args: more: settings that it alone has.
+    """
     try:
         from stable_baselines3 import PPO
         from stable_baselines3.common.env_util import make_vec_env
@@ -74,15 +91,13 @@ def train_sb3(settings: Settings, tuned: bool) -> Act:
     import torch
 
     torch.set_num_threads(1)
-    ours = {
-        "num_envs": settings.num_envs, "n_steps": settings.horizon, "n_epochs": settings.epochs, "gamma": settings.gamma,
-        "batch_size": settings.num_envs * settings.horizon // settings.minibatches, "gae_lambda": settings.gae_lambda,
-        "learning_rate": settings.lr, "ent_coef": settings.entropy, "max_grad_norm": settings.max_grad_norm,
-    }  # fmt: skip
-    given = dict(TUNED[settings.env_id] if tuned else ours)
-    env = make_vec_env(settings.env_id, given.pop("num_envs"), seed=settings.seed)
-    rate = given.pop("learning_rate")
-    model = PPO("MlpPolicy", env, seed=settings.seed, device="cpu", learning_rate=lambda left: rate * left, **given)
+    env = make_vec_env(settings.env_id, settings.num_envs, seed=settings.seed)
+    model = PPO(
+        "MlpPolicy", env, seed=settings.seed, device="cpu", n_steps=settings.horizon, n_epochs=settings.epochs,
+        batch_size=settings.num_envs * settings.horizon // settings.minibatches, gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda, learning_rate=lambda left: settings.lr * left, ent_coef=settings.entropy,
+        max_grad_norm=settings.max_grad_norm, **more,
+    )  # fmt: skip
     model.learn(settings.steps)
     env.close()
     return lambda obs: model.predict(obs, deterministic=True)[0]
@@ -123,12 +138,11 @@ def train_ours(settings: Settings) -> Act:
     return act
 
 
-TRAINERS: dict[str, Callable[[Settings], Act]] = {
-    OURS: train_ours,
-    PLAIN: train_plain,
-    SB3: functools.partial(train_sb3, tuned=False),
-    SB3_TUNED: functools.partial(train_sb3, tuned=True),
-}
+def train(trainer: str, kind: str, settings: Settings) -> Act:
+    """Train, and return what chooses actions from observations."""
+    if trainer == SB3:
+        return train_sb3(settings, SB3_MORE[settings.env_id] if kind == OWN else {})
+    return (train_ours if trainer == OURS else train_plain)(settings)
 
 
 # ---- samples -----------------------------------------------------------------------------------------------
@@ -153,17 +167,17 @@ def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
     return float(returns.mean())
 
 
-def measure(trainer: str, settings: Settings) -> dict[str, float]:
+def measure(trainer: str, kind: str, settings: Settings) -> dict[str, float]:
     """Train and score in this process."""
     import gymnasium  # noqa: F401  (what all need is imported before the clock starts)
     import torch  # noqa: F401
 
-    if trainer.startswith(SB3):
+    if trainer == SB3:
         import stable_baselines3  # noqa: F401
     elif trainer == OURS:
         import puffervec.train.loop  # noqa: F401
     begin = time.perf_counter()
-    act = TRAINERS[trainer](settings)
+    act = train(trainer, kind, settings)
     seconds = time.perf_counter() - begin
     return {"steps_per_s": settings.steps / seconds, "score": score_of(act, settings.env_id)}
 
@@ -171,28 +185,27 @@ def measure(trainer: str, settings: Settings) -> dict[str, float]:
 class Sampler:
     """Takes samples of one trainer and task in fresh processes, each with the next seed."""
 
-    def __init__(self, trainer: str, env_id: str, steps: int) -> None:
+    def __init__(self, trainer: str, kind: str, env_id: str, steps: int) -> None:
         """Args: steps: the budget."""
-        self.trainer, self.env_id, self.steps, self.seed = trainer, env_id, steps, 0
+        self.job, self.seed = (trainer, kind, env_id, steps), 0
 
     def __call__(self) -> dict[str, float]:
         """Raises: ConfigError where the trainer fails."""
         self.seed += 1
-        job = {"trainer": self.trainer, "env_id": self.env_id, "steps": self.steps, "seed": self.seed, **TASKS[self.env_id]}
         done = subprocess.run(
-            [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps(job)],
+            [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps([*self.job, self.seed])],
             capture_output=True,
             text=True,
             timeout=SAMPLE_LIMIT_S,
             env={**os.environ, "PYTHONPATH": str(common.ROOT)},
         )
         if done.returncode:
-            raise ConfigError(f"{self.trainer} on {self.env_id} failed: {done.stderr.strip()[-500:]}")
+            raise ConfigError(f"{' '.join(map(str, self.job))} failed: {done.stderr.strip()[-500:]}")
         found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
         return found
 
 
-def rows(env_id: str, samples: Mapping[str, Sequence[Mapping[str, float]]]) -> list[dict[str, Any]]:
+def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, float]]]) -> list[dict[str, Any]]:
     """Return a row per trainer. samples: by trainer, one per repeat."""
 
     def column(trainer: str, key: str) -> list[float]:
@@ -201,6 +214,7 @@ def rows(env_id: str, samples: Mapping[str, Sequence[Mapping[str, float]]]) -> l
     return [
         {
             "task": env_id,
+            "settings": kind,
             "trainer": trainer,
             "steps_per_s": common.figure(column(trainer, "steps_per_s")),
             "score": common.figure(column(trainer, "score")),
@@ -210,36 +224,35 @@ def rows(env_id: str, samples: Mapping[str, Sequence[Mapping[str, float]]]) -> l
     ]
 
 
-def verdicts(table: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line per task: was the target met against all peers, in speed and in score?"""
-    lines = []
-    for task in dict.fromkeys(row["task"] for row in table):
-        mine = next(row for row in table if row["task"] == task and row["trainer"] == OURS)
-        peers = [row for row in table if row["task"] == task and row["trainer"] != OURS]
-        nearest = min(peers, key=lambda row: row["ours_over_it"].median)
-        best = max(peers, key=lambda row: row["score"].median)
-        fast = nearest["ours_over_it"].median >= TARGET
-        good = mine["score"].median >= best["score"].median
-        lines.append(
-            f"{task}: {nearest['ours_over_it'].median:.2f}x the steps/s of {nearest['trainer']}, the fastest"
-            f" ({'met' if fast else 'MISSED'}: {TARGET:g}x); score {mine['score'].median:.1f} against"
-            f" {best['score'].median:.1f} of {best['trainer']}, the best ({'met' if good else 'MISSED'})"
-        )
-    return lines
+def verdict(table: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line: was the target met against all peers, in speed and in score? table: of one task and kind of settings."""
+    mine = next(row for row in table if row["trainer"] == OURS)
+    peers = [row for row in table if row["trainer"] != OURS]
+    nearest = min(peers, key=lambda row: row["ours_over_it"].median)
+    best = max(peers, key=lambda row: row["score"].median)
+    fast = nearest["ours_over_it"].median >= TARGET
+    good = mine["score"].median >= best["score"].median
+    return (
+        f"{mine['task']}, {mine['settings']} settings: {nearest['ours_over_it'].median:.2f}x the steps/s of"
+        f" {nearest['trainer']}, the fastest ({'met' if fast else 'MISSED'}: {TARGET:g}x); score {mine['score'].median:.1f}"
+        f" against {best['score'].median:.1f} of {best['trainer']}, the best ({'met' if good else 'MISSED'})"
+    )
 
 
-def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
-    """Return the rows of all tasks, and how much of the machine others took."""
-    table: list[dict[str, Any]] = []
+def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[list[dict[str, Any]]], float]:
+    """Return a table per task and kind of settings, and how much of the machine others took."""
+    tables: list[list[dict[str, Any]]] = []
     worst = 0.0
     for env_id in options.tasks.split(","):
         if env_id not in TASKS:
             raise ConfigError(f"--tasks has {env_id!r}: use some of {', '.join(TASKS)}")
-        variants = {trainer: Sampler(trainer, env_id, options.steps) for trainer in TRAINERS}
+        jobs = [(trainer, kind) for kind in (SAME, OWN) for trainer in OWN_SETTINGS]
+        variants = {f"{trainer}, {kind}": Sampler(trainer, kind, env_id, options.steps) for trainer, kind in jobs}
         found = common.interleave(variants, options.repeats, lambda text, task=env_id: note(f"{task}: {text}"))
-        table += rows(env_id, found.results)
         worst = max(worst, found.foreign)
-    return table, worst
+        for kind in (SAME, OWN):
+            tables.append(rows(env_id, kind, {trainer: found.results[f"{trainer}, {kind}"] for trainer in OWN_SETTINGS}))
+    return tables, worst
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -252,23 +265,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--child", help=argparse.SUPPRESS)
     options = flags.parse_args(arguments)
     if options.child:
-        job = json.loads(options.child)
-        print(json.dumps(measure(job.pop("trainer"), Settings(**job))))
+        trainer, kind, *task = json.loads(options.child)
+        print(json.dumps(measure(trainer, kind, settings_of(trainer, kind, *task))))
         return 0
     progress = common.Progress()
     try:
-        table, foreign = run(options, progress)
+        tables, foreign = run(options, progress)
     except (PuffervecError, OSError, subprocess.TimeoutExpired) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
     progress.clear()
+    table = [row for part in tables for row in part]
     cells = [
-        (row["task"], row["trainer"], str(row["steps_per_s"]), str(row["score"]), f"{row['ours_over_it'].median:.2f}x")
+        (row["task"], f"{row['trainer']}, {row['settings']}", str(row["steps_per_s"]), str(row["score"]),
+         f"{row['ours_over_it'].median:.2f}x")
         for row in table
-    ]
-    columns = ("task", "trainer", "steps/s", "score", "puffervec's speed over it")
-    common.print_table(f"training for {options.steps:,} steps", columns, cells, verdicts(table))
+    ]  # fmt: skip
+    columns = ("task", "trainer, settings", "steps/s", "score", "puffervec's speed over it")
+    common.print_table(f"training for {options.steps:,} steps", columns, cells, [verdict(part) for part in tables])
     common.finish("peers-train", options, common.machine(), foreign, table)
     return 0
 

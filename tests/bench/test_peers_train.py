@@ -26,18 +26,18 @@ def torch_state() -> object:
 @pytest.mark.parametrize("trainer", [peers_train.OURS, peers_train.PLAIN])
 @pytest.mark.parametrize("task", peers_train.TASKS)
 def test_trains_and_is_scored(trainer: str, task: str) -> None:
-    act = peers_train.TRAINERS[trainer](Settings(task, 128, 1, **TINY))
+    act = peers_train.train(trainer, peers_train.SAME, Settings(task, 128, 1, **TINY))
     score = peers_train.score_of(act, task, episodes=2)
     assert (8 <= score <= 500) if task == "CartPole-v1" else (-2000 < score < 0)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("tuned", [False, True])
+@pytest.mark.parametrize("kind", [peers_train.SAME, peers_train.OWN])
 @pytest.mark.parametrize("task", peers_train.TASKS)
-def test_stable_baselines3_trains_and_is_scored(tuned: bool, task: str) -> None:
+def test_stable_baselines3_trains_and_is_scored(kind: str, task: str) -> None:
     pytest.importorskip("stable_baselines3")
-    act = peers_train.train_sb3(Settings(task, 256, 1, **TINY), tuned)
+    act = peers_train.train(peers_train.SB3, kind, Settings(task, 256, 1, **TINY))
     assert np.isfinite(peers_train.score_of(act, task, episodes=2))
 
 
@@ -63,8 +63,18 @@ def test_verdicts_name_the_nearest_and_the_best_peer() -> None:
         "a": [{"steps_per_s": 30.0, "score": 4.0}],
         "b": [{"steps_per_s": 10.0, "score": 6.0}],
     }
-    (line,) = peers_train.verdicts(peers_train.rows("task", samples))
-    assert line == ("task: 3.00x the steps/s of a, the fastest (met: 3x); score 5.0 against 6.0 of b, the best (MISSED)")
+    assert peers_train.verdict(peers_train.rows("task", "own", samples)) == (
+        "task, own settings: 3.00x the steps/s of a, the fastest (met: 3x); score 5.0 against 6.0 of b, the best (MISSED)"
+    )
+
+
+@pytest.mark.parametrize("task", peers_train.TASKS)
+def test_same_settings_are_the_same_and_all_fit_the_budget(task: str) -> None:
+    same = {peers_train.settings_of(trainer, peers_train.SAME, task, 1000, 1) for trainer in peers_train.OWN_SETTINGS}
+    assert len(same) == 1
+    for trainer in peers_train.OWN_SETTINGS:
+        own = peers_train.settings_of(trainer, peers_train.OWN, task, 1000, 1)
+        assert own not in same and own.steps == 1000 and own.num_envs * own.horizon % own.minibatches == 0
 
 
 def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
