@@ -189,6 +189,7 @@ def show_speed(results: Mapping[str, Any]) -> None:
     common.print_table("training end to end", columns, rows, notes)
 
 
+COLOURS = ("#009E73", "#56B4E9", "#0072B2", "#D55E00", "#CC79A7", "#999999")  # Of TIME_PARTS.
 FACTS = ("observation_floats", "parameters", "replay_ratio")
 
 
@@ -327,7 +328,7 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
         axis.set(xlabel="agent-steps/s", title=f"{env}: from a naive loop to the trainer")
     if speeds:
         axis, left = axes[-1, 0], dict.fromkeys(speeds, 0.0)
-        for part, colour in zip(TIME_PARTS, ("#009E73", "#56B4E9", "#0072B2", "#D55E00", "#999999"), strict=True):
+        for part, colour in zip(TIME_PARTS, COLOURS, strict=True):
             widths = [100 * found["shares"][part].median for found in speeds.values()]
             axis.barh(list(speeds), widths, left=list(left.values()), label=part, color=colour)
             left = {name: left[name] + width for name, width in zip(speeds, widths, strict=True)}

@@ -18,7 +18,7 @@ FACTS = {"horizon": 10, "num_envs": 2, "buffers": 2, "observation_floats": 8, "p
 
 
 def line(seconds: float, step: int, env: float) -> dict[str, float]:
-    rest = {"copy": 0.1, "forward": 0.2, "update": 0.6 - env, "other": 0.1}
+    rest = {"copy": 0.1, "forward": 0.2, "update": 0.5 - env, "log": 0.1, "other": 0.1}
     return {"elapsed_s": seconds, "step": step, **{f"time/{part}": share for part, share in {"env": env, **rest}.items()}}
 
 
