@@ -25,12 +25,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import gymnasium
 import torch
 
 from bench import common
 from bench import train as bench_train
-from bench.rivals.envs import LogNormal
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.device import choose_device
@@ -44,7 +42,6 @@ STRAGGLERS = {
     "first come": {"num_buffers": 1, "batch_size": 4},
 }
 STRAGGLING_ENVS = 8  # One worker each, so that none waits for another's step.
-SLOWER = 10.0  # Times the step times of bench/peers.py: 2 ms, so that what the trainer itself does counts little.
 
 
 # ---- what is switched on -----------------------------------------------------------------------------------
@@ -95,27 +92,6 @@ def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
     return (time.perf_counter() - begin) / count
 
 
-class Sleeper(LogNormal):
-    """Sleeps in its steps, as an env that waits for another machine: what waiting costs shows on any number of cores."""
-
-    def __init__(self, even: bool) -> None:
-        """Args: even: every step takes the mean time."""
-        super().__init__(busy=False)
-        self._even = even
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Draw the step times."""
-        found = super().reset(seed=seed, options=options)
-        mean = sum(self._times) / len(self._times)
-        self._times = [SLOWER * (mean if self._even else seconds) for seconds in self._times]
-        return found
-
-
-def uneven_env(even: bool, steps: int = 128) -> gymnasium.Env[Any, Any]:
-    """Make an env for the stragglers' rows."""
-    return gymnasium.wrappers.TimeLimit(Sleeper(even), steps)
-
-
 # ---- samples -----------------------------------------------------------------------------------------------
 
 
@@ -142,7 +118,7 @@ def put_on(vec: Any, burden: Callable[[], None]) -> None:
 
 def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainConfig:
     """Return a run whose envs take even or log-normal times, stepped one of three ways."""
-    run = bench_train.Run("bench.bottlenecks:uneven_env", {"env": {"even": even}})
+    run = bench_train.Run("bench.uneven:uneven_env", {"env": {"even": even}})
     config = bench_train.config_of(run, device)
     return config.merged(
         {

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/bottlenecks.py: each cause is really switched on. Times are measured here but not judged."""
+"""bench/bottlenecks.py and bench/uneven.py: each cause is really switched on. Times are measured here but not judged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench import bottlenecks, train
+from bench import bottlenecks, train, uneven
 from puffervec.train import Trainer
 
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 4}, "policy": {"hidden": (8,)}}
@@ -57,7 +57,7 @@ def test_every_cause_does_something(trainer: Trainer, cause: str) -> None:
 def test_sleepers_take_the_same_time_on_the_mean() -> None:
     times = []
     for even in (True, False):
-        env = bottlenecks.uneven_env(even)
+        env = uneven.uneven_env(even)
         env.reset(seed=3)
         times.append(env.unwrapped._times)
     same, drawn = times

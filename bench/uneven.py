@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Envs whose steps take even or uneven times, for the stragglers of bench/bottlenecks.py. Runs in workers: imports no torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+
+from bench.rivals.envs import LogNormal
+
+SLOWER = 10.0  # Times the step times of bench/peers.py: 2 ms, so that what the trainer itself does counts little.
+
+
+class Sleeper(LogNormal):
+    """Sleeps in its steps, as an env that waits for another machine: what waiting costs shows on any number of cores."""
+
+    def __init__(self, even: bool) -> None:
+        """Args: even: every step takes the mean time."""
+        super().__init__(busy=False)
+        self._even = even
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Draw the step times."""
+        found = super().reset(seed=seed, options=options)
+        mean = sum(self._times) / len(self._times)
+        self._times = [SLOWER * (mean if self._even else seconds) for seconds in self._times]
+        return found
+
+
+def uneven_env(even: bool, steps: int = 128) -> gymnasium.Env[Any, Any]:
+    """Make an env for the stragglers' rows."""
+    return gymnasium.wrappers.TimeLimit(Sleeper(even), steps)
