@@ -249,7 +249,13 @@ def run_all(root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, w
             return outcome
 
         with ThreadPoolExecutor(jobs) as pool:
-            return list(pool.map(attempt, chosen))
+            try:
+                return list(pool.map(attempt, chosen))
+            except BaseException:  # Ctrl-C, or a stale entry: nobody waits for the rest
+                pool.shutdown(wait=False, cancel_futures=True)
+                for leader in psutil.Process().children():
+                    end_session(leader.pid)
+                raise
 
 
 def line(outcome: Outcome) -> str:
@@ -291,6 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--limit-s", type=float, default=120.0, help="time for the tests of one; longer is a hang")
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     options = flags.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
     try:
         chosen = choose(read_list(), options.only)
         if options.list:
