@@ -297,7 +297,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--limit-s", type=float, default=120.0, help="time for the tests of one; longer is a hang")
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     options = flags.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):  # tests inherit none that a shell's "&" ignores; both clean up
+        signal.signal(number, signal.default_int_handler)
     try:
         chosen = choose(read_list(), options.only)
         if options.list:

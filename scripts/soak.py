@@ -75,14 +75,13 @@ class Run:
     def __init__(self, env: str, workers: int, folder: Path, checkpoint_s: float, extra: Sequence[str] = ()) -> None:
         """Start it. folder: of all runs."""
         self.env, self.folder = env, folder / env
-        self.starts = 0
         self.lines: deque[str] = deque(maxlen=200)
         self.notes = 0  # checkpoints that the disk refused, as the run reports them
         command = [env, "--log.folder", str(folder), "--run-name", env, "--log.checkpoint-interval-s", str(checkpoint_s)]
         self._start([*command, "--num-workers", str(workers), *FLAGS.split(), *extra])
 
     def _start(self, arguments: Sequence[str]) -> None:
-        self.starts += 1
+        self._before = self._metrics_bytes()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "puffervec.train.cli", *arguments],
             cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -92,9 +91,10 @@ class Run:
         self._reader.start()
 
     def _read(self, output: Any) -> None:
-        for text in output:
-            self.lines.append(text.rstrip())
-            self.notes += "cannot save" in text
+        with output:
+            for text in output:
+                self.lines.append(text.rstrip())
+                self.notes += "cannot save" in text
 
     def resume(self) -> None:
         """Start it again from its newest checkpoint."""
@@ -113,6 +113,15 @@ class Run:
                     if "spawn_main" in " ".join(child.cmdline()):
                         found.append(child)
         return found
+
+    def _metrics_bytes(self) -> int:
+        with contextlib.suppress(OSError):
+            return (self.folder / "metrics.jsonl").stat().st_size
+        return 0
+
+    def is_going(self) -> bool:
+        """Return whether it has made updates since it was started; until then its processes are still being set up."""
+        return bool(self.workers()) and self.steps() > 0 and self._metrics_bytes() > self._before
 
     def steps(self) -> int:
         """Return the agent-steps of the last whole line of metrics, 0 before the first."""
@@ -163,6 +172,7 @@ class Run:
         """End it however it is."""
         end_session(self.process.pid)
         self.process.wait()
+        self._reader.join(LEFT_OVER_S)
 
 
 def last_step(tail: bytes) -> int:
@@ -274,7 +284,7 @@ def _next_step(run: Run, before: int) -> int:
 
 @dataclass
 class Life:
-    """What was seen of one process: (seconds of the soak, value) by measure. role: "drive learner", "tag_grid worker 1"."""
+    """What was seen of one process since its first update: (seconds of the soak, value) by measure. role: "drive learner"."""
 
     role: str
     pid: int
@@ -317,7 +327,8 @@ class Sampler:
     def _loop(self) -> None:
         while not self._stop.wait(self.every_s):
             for run in self.runs:
-                self._look_at(run)
+                if run.is_going():
+                    self._look_at(run)
 
     def _look_at(self, run: Run) -> None:
         with contextlib.suppress(psutil.Error, OSError, StopIteration):  # it may end while we look
@@ -485,7 +496,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, extra = flags.parse_known_args(arguments)
     seed = int(os.environ.get("PV_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
     print(f"PV_SEED={seed} {common.command_line()}", flush=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):  # runs inherit none that a shell's "&" ignores; both clean up
+        signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="puffervec-soak-") as scratch, contextlib.ExitStack() as stack:
         runs = []
         for env in options.envs:

@@ -153,6 +153,23 @@ def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
     end(vec, threads)
 
 
+def test_the_bell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None:
+    """The flags say that both workers sleep, and that the learner sleeps on each of its bells: only the one meant rings."""
+    mine = waiter()
+    for worker in range(2):
+        bells = [lib.pv_command_line(vec._slab, w, 0).bell for w in range(2)]
+        bells += [lib.pv_learner_bell(vec._slab, w, 0) for w in range(2)]
+        for bell in bells:
+            bell.sleeping = 1
+        before = [bell.word for bell in bells]
+        lib.pv_turn_send_one(vec._slab, worker, 0, lib.PV_STEP, 0, 0, mine)
+        assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1, 0, 0]
+        lib.pv_worker_serve(vec._opened + worker, 0)
+        assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1] * 2
+        for bell in bells:
+            bell.sleeping = 0
+
+
 @pytest.mark.parametrize(
     "budgets", [{}, {"pauses": 1, "yields": 1}, {"pauses": 1, "skip_yields": 2**31}], ids=["ladder", "short", "sleep"]
 )

@@ -20,6 +20,7 @@ from tests.drive_env.worlds import make_env, random_scene, write_world
 
 PAGE = mmap.PAGESIZE
 OFFSETS = {name: int(packed.SCENE.fields[f"{name}_offset"][1]) for name in packed.OFFSETS}  # type: ignore[index]
+CANDIDATE_COUNT = int(packed.SCENE.fields["candidate_count"][1])  # type: ignore[index]
 
 
 class Fenced:
@@ -117,6 +118,22 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
     assert "candidates" in changed(candidates_at, np.uint16(65535))
     swapped = np.frombuffer(data, np.uint16, 2, candidates_at)[::-1].copy().view(np.uint32)[0]
     assert "ascending indices of the cell's type" in changed(candidates_at, swapped)
+
+
+def test_an_array_may_end_with_the_scene_and_not_behind_it(data: bytes) -> None:
+    """The last 64 bytes of the set as its candidates: 32 of two bytes each, and not one more."""
+    fenced = Fenced(len(data))
+    entry = np.frombuffer(data, packed.ENTRY, 2, packed.SET.itemsize)[1]
+    base, size = int(entry["offset"]), int(entry["bytes"])
+    assert base + size == len(data)
+    start = (size - 1) // 64 * 64
+    counts = {count: bytearray(data) for count in ((size - start) // 2, (size - start) // 2 + 1)}
+    for count, changed in counts.items():
+        np.frombuffer(changed, np.uint64, 1, base + OFFSETS["candidates"])[0] = start
+        np.frombuffer(changed, np.uint32, 1, base + CANDIDATE_COUNT)[0] = count
+    said = [fenced.check(bytes(changed))[1] for changed in counts.values()]
+    assert "candidates_offset" not in said[0]
+    assert "candidates_offset" in said[1] and "a count of elements of at most" in said[1]
 
 
 def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:
