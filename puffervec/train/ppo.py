@@ -25,6 +25,8 @@ from puffervec.train.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.policy import Observation
 from puffervec.train.rollout import Storage
 
+BF16_ROWS = 128  # see padded_rows
+
 LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
 
 
@@ -55,8 +57,11 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
 
     Args: batch.advantages: already normalised. Sums instead of means, so that microbatches add up to their minibatch.
     """
-    with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
-        heads, value, _ = policy(batch.obs, (), None, batch.action_mask)
+    rows, device = len(batch.actions), batch.actions.device.type
+    obs, action_mask = _padded(batch) if bf16 and device == "cpu" else (batch.obs, batch.action_mask)
+    with torch.autocast(device, torch.bfloat16, enabled=bf16):
+        heads, value, _ = policy(obs, (), None, action_mask)
+    heads, value = tuple(head[:rows] for head in heads), value[:rows]  # what was added counts for nothing
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
     log_ratio = log_prob - batch.log_probs
     ratio = log_ratio.exp()
@@ -75,6 +80,32 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
         clipped = ((ratio - 1.0).abs() > section.clip).sum()
         sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, clipped.to(kl.dtype)])
     return loss, sums
+
+
+def padded_rows(rows: int) -> int:
+    """Return how many rows a policy is shown on a CPU in bf16, at most a sixteenth more: a multiple of BF16_ROWS.
+
+    oneDNN compiles bf16 kernels for each number of rows and keeps them. The number of valid samples differs from minibatch to
+    minibatch, which made 500 MiB of kernels, and a compilation almost every time. Like this there are 16 numbers per octave.
+
+    >>> [padded_rows(rows) for rows in (1, 128, 129, 2049, 2176, 20_000)]
+    [128, 128, 256, 2176, 2176, 20480]
+    """
+    step = max(BF16_ROWS, 1 << max(0, rows.bit_length() - 5))
+    return -(-rows // step) * step
+
+
+def _padded(batch: Batch) -> tuple[Observation, Tensor | None]:
+    """Return observations and action masks with the last row repeated up to `padded_rows`."""
+    more = padded_rows(len(batch.actions)) - len(batch.actions)
+
+    def pad(x: Tensor) -> Tensor:
+        return torch.cat([x, x[-1:].expand(more, *x.shape[1:])])
+
+    if not more:
+        return batch.obs, batch.action_mask
+    obs = {k: pad(v) for k, v in batch.obs.items()} if isinstance(batch.obs, dict) else pad(batch.obs)
+    return obs, None if batch.action_mask is None else pad(batch.action_mask)
 
 
 def normalised(advantages: Tensor) -> Tensor:

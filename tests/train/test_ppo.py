@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, ppo
 from puffervec.train.config import PolicySection, TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec
@@ -122,6 +122,28 @@ def test_microbatches_add_up() -> None:
     a, b = whole.update(1e-2), parts.update(1e-2)
     torch.testing.assert_close(weights(whole), weights(parts), rtol=1e-4, atol=1e-5)
     assert a.losses == pytest.approx(b.losses, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 127, 128, 300])
+def test_rows_that_are_added_for_bf16_count_for_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    r = torch.Generator().manual_seed(rows)
+    spec = group(("x", (3,)), mask=5)
+    policy = build_policy(spec, PolicySection(hidden=(8,)))
+    numbers = [torch.randn(rows, generator=r) for _ in range(4)]
+    mask = torch.ones(rows, 5, dtype=torch.uint8)
+    batch = Batch(torch.randn(rows, 3, generator=r), torch.zeros(rows, 1, dtype=torch.int64), *numbers, mask)
+    found = []
+    for padded in (ppo.padded_rows, lambda count: count):
+        monkeypatch.setattr(ppo, "padded_rows", padded)
+        loss, sums = ppo_loss(policy, ActionSpec.of(spec), batch, TrainSection(), bf16=True)
+        found.append([loss.detach(), sums, *torch.autograd.grad(loss, list(policy.parameters()))])
+    for with_added, without in zip(*found, strict=True):
+        torch.testing.assert_close(with_added, without, rtol=2e-2, atol=2e-2 * rows)
+
+
+def test_policies_are_shown_few_numbers_of_rows() -> None:
+    assert len({ppo.padded_rows(rows) for rows in range(1, 25_601)}) <= 8 + 16 * 5
+    assert all(0 <= ppo.padded_rows(rows) - rows <= max(127, rows / 16) for rows in range(1, 25_601))
 
 
 def test_threads_change_nothing() -> None:
