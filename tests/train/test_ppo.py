@@ -35,20 +35,20 @@ class Fixed(nn.Module):
 
 
 def test_loss_by_hand() -> None:
-    """Four samples: inside the clip range, above it with a good and with a bad advantage, below it."""
-    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])
-    actions, old = np.array([0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4])
-    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5]), np.array([1.0, 0.0, 2.0, -1.0])
-    values, old_values = np.array([0.0, 0.5, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0])
+    """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
+    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
+    actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
+    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
+    values, old_values = np.array([0.0, 0.5, 1.0, 1.0, 0.0]), np.zeros(5)
     section = TrainSection(clip=0.2, value_coef=0.7, entropy_coef=0.3)
-    ratio = probabilities[np.arange(4), actions] / old
+    ratio = probabilities[np.arange(5), actions] / old
     policy_loss = -np.minimum(advantages * ratio, advantages * np.clip(ratio, 0.8, 1.2)).sum()
     value_loss = 0.5 * ((values - returns) ** 2).sum()
     entropy = -(probabilities * np.log(probabilities)).sum()
     kl = (ratio - 1 - np.log(ratio)).sum()
     batch = Batch(
-        obs=torch.zeros(4, 1),
-        actions=torch.tensor(actions).view(4, 1),
+        obs=torch.zeros(5, 1),
+        actions=torch.tensor(actions).view(5, 1),
         log_probs=torch.tensor(old).log().float(),
         advantages=torch.tensor(advantages).float(),
         returns=torch.tensor(returns).float(),
@@ -58,7 +58,7 @@ def test_loss_by_hand() -> None:
     policy = Fixed(torch.tensor(probabilities).log().float(), torch.tensor(values).float())
     loss, sums = ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False)
     assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
-    expected = dict(zip(LOSS_NAMES, (policy_loss, value_loss, entropy, kl, 3.0), strict=True))
+    expected = dict(zip(LOSS_NAMES, (policy_loss, value_loss, entropy, kl, 4.0), strict=True))
     for name, got in zip(LOSS_NAMES, sums.tolist(), strict=True):
         assert got == pytest.approx(expected[name], rel=1e-5), name
     clipped = dataclasses.replace(section, value_clip=0.2)
