@@ -294,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--list", action="store_true", help="print the breakages and end")
     flags.add_argument("--wide", action="store_true", help="run the whole suite where the named tests stay green")
     flags.add_argument("--jobs", type=int, default=common.usable_cores(), help="at a time (default: %(default)s)")
-    flags.add_argument("--limit-s", type=float, default=120.0, help="time for the tests of one; longer is a hang")
+    flags.add_argument("--limit-s", type=float, default=90.0, help="time for the tests of one; longer is a hang")
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     options = flags.parse_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):  # tests inherit none that a shell's "&" ignores; both clean up
