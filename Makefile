@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind sabotage soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,12 @@ limits: $(STAMP) ## the core test suite with a /dev/shm of 1 MiB (needs the righ
 	$(BIN)/python -m pytest -q tests/limits
 	unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec $(BIN)/python -m pytest -q -p no:cacheprovider \
 		-m "not slow and not gpu" tests --ignore tests/bench --ignore tests/docs --ignore tests/train --ignore tests/examples'
+
+sabotage: $(STAMP) ## break a copy of the product in a hundred ways, one at a time: some test must notice each
+	$(BIN)/python scripts/sabotage.py
+
+soak: $(STAMP) ## ten minutes of training with a fault every half minute; whether memory, files and threads stay flat
+	$(BIN)/python scripts/soak.py
 
 clean: ## remove build products and the virtual environment
 	rm -rf build dist $(VENV) *.egg-info puffervec/_native*.so puffervec/_native.c

@@ -486,7 +486,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--fault-every", type=float, default=30.0, metavar="S", help="seconds between faults (default: %(default)s)"
     )
     flags.add_argument("--checkpoint-s", type=float, default=60.0, help="seconds between checkpoints (default: %(default)s)")
-    flags.add_argument("--warm-up-s", type=float, default=120.0, help="of each life, left out of the fit (default: %(default)s)")
+    flags.add_argument("--warm-up-s", type=float, default=120.0, help="of each life, not fitted (default: %(default)s)")
     flags.add_argument("--sample-s", type=float, default=2.0, help="seconds between samples (default: %(default)s)")
     flags.add_argument(
         "--envs", nargs="+", default=["drive", "tag_grid"], help="the first takes fatal faults (default: drive tag_grid)"
