@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind sabotage soak clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind sabotage soak faults clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test: $(STAMP) ## the test suite, without the slow tests
 
 test-all: $(STAMP) ## the test suite with the slow tests
 	$(BIN)/python -m pytest -q -m "not gpu"
+
+faults: $(STAMP) ## all fault tests, the slow ones too
+	$(BIN)/python -m pytest -q tests/faults -m "slow or not slow"
 
 # TESTS and what else pytest takes may be given: make asan TESTS="tests/c -x"
 debug: $(STAMP) ## the test suite on a build with assertions and guard zones around rows
