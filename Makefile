@@ -8,9 +8,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
+FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind sabotage soak faults clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check limits model tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +24,7 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
 	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless
+		array-api-compat opencv-python-headless hypothesis
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core
@@ -84,6 +85,9 @@ model: $(STAMP) ## search all states of the channel's protocol, large setups too
 wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	$(PIP) wheel --no-build-isolation --no-deps -w dist .
 	@ls dist/*.whl
+
+fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kind, and 10,000 sequences of calls
+	$(BIN)/python scripts/fuzz.py --count $(FUZZ_COUNT) $(FUZZ_FLAGS)
 
 bench: $(STAMP) ## steps per second of all backends
 	$(BIN)/python bench/sps.py

@@ -369,8 +369,25 @@ static int probe_save(pv_block* block, uint32_t env, uint8_t* out) {
     return fault_if_due(block, env, IN_SAVE);
 }
 
+// A state comes from a file: what no run of this env can have left is refused before anything is changed.
 static int probe_load(pv_block* block, uint32_t env, const uint8_t* in) {
-    memcpy(env_at(block, env), in, env_bytes(config_of(block->context)));
+    const probe_config* config = config_of(block->context);
+    const uint32_t agents = agents_of(config), most = 1000000000; // as the fields declare
+    probe_env saved;
+    memcpy(&saved, in, sizeof saved);
+    int sound =
+        saved.over <= 1 && saved.step <= (uint32_t)config->episode_length && saved.episode <= most && saved.clock <= most;
+    sound = sound && saved.task >= -1 && saved.task <= (int64_t)most && isfinite(saved.work) && isfinite(saved.episode_return);
+    for (uint32_t agent = 0; agent < agents && sound; agent++) {
+        int32_t action;
+        memcpy(&action, in + offsetof(probe_env, last_action) + agent * sizeof action, sizeof action);
+        sound = action >= -1 && action < 8;
+    }
+    if (!sound)
+        return pv_block_error(block, env,
+                              "saved state: over %u, step %u, episode %llu, return %g and actions are no state to go on from",
+                              saved.over, saved.step, (unsigned long long)saved.episode, (double)saved.episode_return);
+    memcpy(env_at(block, env), in, env_bytes(config));
     return fault_if_due(block, env, IN_LOAD);
 }
 

@@ -21,6 +21,7 @@ from typing import Any
 from puffervec.errors import ConfigError
 from puffervec.train.config import SECTIONS, TrainConfig, describe
 
+MOST_CONFIG_BYTES = 1 << 20
 # Short names for the settings that are used most.
 ALIASES = {
     "--total-timesteps": "--train.total-timesteps",
@@ -62,10 +63,16 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises: ConfigError naming the file, and the line where it is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(MOST_CONFIG_BYTES + 1)
+        if len(data) > MOST_CONFIG_BYTES:
+            raise ConfigError(f"--config {path}: more than {MOST_CONFIG_BYTES:,} bytes, so no config of a run")
+        return tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers too long, lists too deep, a NUL in the name
         raise ConfigError(f"--config {path}: {error}") from error
 
 

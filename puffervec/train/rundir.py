@@ -136,7 +136,7 @@ def config_from_tables(values: dict[str, Any]) -> TrainConfig:
     """
     tables = dict(values)
     target = tables.pop("target", None)
-    if not isinstance(target, str):
+    if not isinstance(target, str) or not target:
         raise ConfigError(f"the run's config names no env: target is {target!r}")
     module = target.partition(":")[0].partition(".")[0]
     if ":" in target and module in sys.stdlib_module_names:
@@ -161,11 +161,11 @@ def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] |
                 return found
         raise CheckpointError(f"no run in {runs} has a whole checkpoint")
     path = Path(where)
-    if (path / MANIFEST).is_file():
+    if os.path.isfile(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
         return path
-    found = newest(path / CHECKPOINTS, note)
+    found = newest(path / CHECKPOINTS, note) if os.path.isdir(path / CHECKPOINTS) else None
     if found is None:
-        state = "has no whole checkpoint" if path.is_dir() else "is no folder"
+        state = "has no whole checkpoint" if os.path.isdir(path) else "is no folder"
         raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
     return found
 
