@@ -114,7 +114,7 @@ def _read(path: Path) -> bytes:
     """The bytes of a plain file whose head says how large it is; anything else is not read, since it may have no end."""
     try:
         if not path.is_file():
-            raise SceneError(f"{path}: no such file")
+            raise SceneError(f"{path}: cannot be read: {'not a file' if path.exists() else 'no such file'}")
         with path.open("rb") as file:
             head, size = file.read(packed.SET.itemsize), path.stat().st_size
             if len(head) == packed.SET.itemsize:
