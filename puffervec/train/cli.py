@@ -153,7 +153,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         checkpoint = find_checkpoint(
             resume, _runs_folder(args), lambda text: print(f"puffer-train: note: {text}", file=sys.stderr)
         )
-        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"])
+        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], target)
         if target is not None and target != config.target:
             raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
     elif target is None:
@@ -204,6 +204,7 @@ usage: puffer-train eval RUN|CHECKPOINT|latest [flags]
 
   --episodes N          episodes (drive: of each scene) [default: 1 for drive, 100 else]
   --scenes WHAT         drive: generated, held-out or a folder of scenes [default: held-out]
+  --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
   --baseline NAME       instead of a policy: random; drive also stop, lane-follow, log
   --png FILE            drive: draw a scene with the driven paths
   --seed N              of envs and of drawn actions [default: 0]
@@ -221,7 +222,7 @@ def run_eval(args: list[str], signals: StopSignals) -> int:
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
     values = {
-        name: flags.take_option(args, f"--{name}") for name in ("episodes", "scenes", "baseline", "png", "seed", "device")
+        name: flags.take_option(args, f"--{name}") for name in ("episodes", "scenes", "baseline", "png", "seed", "device", "env")
     }
     sampled = "--sample" in args
     left = [arg for arg in args if arg != "--sample"]
@@ -239,6 +240,7 @@ def run_eval(args: list[str], signals: StopSignals) -> int:
             seed=_whole("--seed", values["seed"], 0) or 0,
             device=values["device"] or "cpu",
             deterministic=not sampled,
+            env=values["env"],
         )
     )
 

@@ -111,13 +111,16 @@ class PolicyActor:
         return torch.tensor(array, device=self.device)
 
 
-def load_policies(path: Path, device: torch.device) -> tuple[TrainConfig, dict[str, nn.Module]]:
+def load_policies(
+    path: Path, device: torch.device, trusted: str | None = None
+) -> tuple[TrainConfig, dict[str, nn.Module]]:
     """Return the config and the policies of a checkpoint folder.
 
+    Args: trusted: the env's name where it is "module:factory", code that the checkpoint alone must not have imported.
     Raises: CheckpointError, ConfigError.
     """
     manifest = ckpt.read_manifest(path)
-    config = config_from_tables(manifest["config"])
+    config = config_from_tables(manifest["config"], trusted)
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
     groups = {group.name: group for group in env_spec(config).groups}

@@ -32,6 +32,7 @@ class EvalRequest:
     seed: int
     device: str
     deterministic: bool
+    env: str | None = None  # named by the user, so that it may be imported
 
 
 def print_scenes(config: TrainConfig) -> None:
@@ -54,10 +55,11 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
         ]
         print_table("Training, means over the latest episodes", ("", ""), rows)
     if metrics and final_eval and ev.evaluation_hook(config.target) is not None:
-        run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True), per_scene=False)
+        run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True, config.target), per_scene=False)
     scenes = " --png scene.png" if hasattr(config.env, "scenes") else ""
     print("\nTry next:")
-    print(f"  puffer-train eval {folder}{scenes}")
+    own = f" --env {config.target}" if ":" in config.target else ""
+    print(f"  puffer-train eval {folder}{own}{scenes}")
     print(f"  puffer-train {config.target} --resume {folder} {_longer(config, metrics)}")
     if hasattr(config.env, "scenes"):
         print(f"  puffer-train {config.target} --scenes FOLDER")
@@ -98,7 +100,7 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
         if config.python:
             env_spec(config)  # Refuses what cannot be made.
     else:
-        path, (config, policies) = read_newest(request.target, Path("runs"), lambda p: ev.load_policies(p, device), note)
+        path, (config, policies) = read_newest(request.target, Path("runs"), lambda p: ev.load_policies(p, device, request.env), note)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
     if ev.evaluation_hook(config.target) is not None:

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import socket
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -129,19 +128,22 @@ def write_config(folder: Path, config: TrainConfig) -> None:
     os.replace(fresh, folder / CONFIG_FILE)
 
 
-def config_from_tables(values: dict[str, Any]) -> TrainConfig:
+def config_from_tables(values: dict[str, Any], trusted: str | None = None) -> TrainConfig:
     """Return the config kept in a manifest or config file.
 
-    Raises: ConfigError for an unknown env, table or key, and for an env that cannot be one.
+    Args: trusted: the env's name as the user has given it. An env that is "module:factory" is code that is imported and called
+        with settings from the same file, so the file alone does not decide that.
+    Raises: ConfigError for an unknown env, table or key, and for an env that the user has not named.
     """
     tables = dict(values)
     target = tables.pop("target", None)
     if not isinstance(target, str) or not target:
         raise ConfigError(f"the run's config names no env: target is {target!r}")
-    module = target.partition(":")[0].partition(".")[0]
-    if ":" in target and module in sys.stdlib_module_names:
-        # What makes an env is called with settings from the same file: os:system must not be.
-        raise ConfigError(f"the run's env is {target!r}: {module} belongs to Python itself and makes no envs")
+    if ":" in target and target != trusted:
+        raise ConfigError(
+            f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
+            f"puffer-train {target} --resume RUN, or puffer-train eval RUN --env {target}"
+        )
     return TrainConfig.bare(target).merged(tables)
 
 
