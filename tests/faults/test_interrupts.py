@@ -216,3 +216,30 @@ def test_a_vec_env_that_a_finalizer_closes_too_late() -> None:
     status, out, messages = run_script(text)
     assert (status, out) == (0, "ends\n")
     assert len(messages.splitlines()) == 1 and "UnclosedWarning" in messages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_a_learners_handler_of_sigterm_stays_in_the_learner(method: str) -> None:
+    """A forked worker would have it too, and terminate() would not end it."""
+    text = """
+        import os, signal, sys
+        import puffervec
+        from puffervec.errors import WorkerDied
+
+        def handle(number, frame):
+            print("handled", flush=True)
+
+        signal.signal(signal.SIGTERM, handle)
+        with puffervec.make("probe", num_envs=2, num_workers=2, start_method=sys.argv[1]) as vec:
+            assert signal.getsignal(signal.SIGTERM) is handle
+            vec.reset(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(vec.processes[1].pid, signal.SIGTERM)
+            try:
+                while True:
+                    vec.step([0, 0])
+            except WorkerDied as error:
+                print(error.signal)
+    """
+    assert run_script(text, method) == (0, "handled\nSIGTERM\n", "")
