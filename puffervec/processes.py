@@ -94,8 +94,8 @@ def _stop_signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        if held:
-            handlers[held[0][0]](*held[0])
+        for number, frame in held:
+            handlers[number](number, frame)
 
 
 class WorkerProcesses:

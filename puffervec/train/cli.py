@@ -221,9 +221,8 @@ def run_eval(args: list[str], signals: StopSignals) -> int:
     target = take_target(args)
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
-    values = {
-        name: flags.take_option(args, f"--{name}") for name in ("episodes", "scenes", "baseline", "png", "seed", "device", "env")
-    }
+    names = ("episodes", "scenes", "baseline", "png", "seed", "device", "env")
+    values = {name: flags.take_option(args, f"--{name}") for name in names}
     sampled = "--sample" in args
     left = [arg for arg in args if arg != "--sample"]
     if left:

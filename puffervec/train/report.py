@@ -9,6 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import puffervec.envs
 from puffervec.errors import ConfigError, MissingExtraError
@@ -100,7 +101,11 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
         if config.python:
             env_spec(config)  # Refuses what cannot be made.
     else:
-        path, (config, policies) = read_newest(request.target, Path("runs"), lambda p: ev.load_policies(p, device, request.env), note)
+
+        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+            return ev.load_policies(found, device, request.env)
+
+        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
     if ev.evaluation_hook(config.target) is not None:
