@@ -183,8 +183,11 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
         if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
         uint32_t local = env - block->first_env;
         pv_block_at(block, local);
-        if (load && !flags_sound(block, buffer))
-            return fail(worker, PV_ERROR_STATE, "saved state: a flag of its rows is neither 0 nor 1: the file is damaged");
+        if (load && !flags_sound(block, buffer)) {
+            fail(worker, PV_ERROR_STATE, "saved state: a flag of its rows is neither 0 nor 1: the file is damaged");
+            pv_block_at(block, local);
+            return PV_ERROR_STATE;
+        }
         buffer = move_env_rows(block, local, buffer, load);
         int code = load ? worker->type->load(block, local, buffer) : worker->type->save(block, local, buffer);
         if (code) return code;
