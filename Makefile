@@ -8,9 +8,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 C_FILES := $(shell find csrc -name '*.[ch]')
+FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check learn limits model tsan stress valgrind clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check learn limits model tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +24,7 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
 	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript
+		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript hypothesis
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core
@@ -37,6 +38,9 @@ test: $(STAMP) ## the test suite, without the slow tests
 
 test-all: $(STAMP) ## the test suite with the slow tests
 	$(BIN)/python -m pytest -q -m "not gpu"
+
+faults: $(STAMP) ## all fault tests, the slow ones too
+	$(BIN)/python -m pytest -q tests/faults -m "slow or not slow"
 
 # TESTS and what else pytest takes may be given: make asan TESTS="tests/c -x"
 debug: $(STAMP) ## the test suite on a build with assertions and guard zones around rows
@@ -85,6 +89,9 @@ wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	$(PIP) wheel --no-build-isolation --no-deps -w dist .
 	@ls dist/*.whl
 
+fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kind, and 10,000 sequences of calls
+	$(BIN)/python scripts/fuzz.py --count $(FUZZ_COUNT) $(FUZZ_FLAGS)
+
 bench: $(STAMP) ## steps per second of all backends
 	$(BIN)/python bench/sps.py
 
@@ -101,6 +108,12 @@ limits: $(STAMP) ## the core test suite with a /dev/shm of 1 MiB (needs the righ
 	$(BIN)/python -m pytest -q tests/limits
 	unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec $(BIN)/python -m pytest -q -p no:cacheprovider \
 		-m "not slow and not gpu" tests --ignore tests/bench --ignore tests/docs --ignore tests/train --ignore tests/examples'
+
+sabotage: $(STAMP) ## break a copy of the product in a hundred ways, one at a time: some test must notice each
+	$(BIN)/python scripts/sabotage.py
+
+soak: $(STAMP) ## ten minutes of training with a fault every half minute; whether memory, files and threads stay flat
+	$(BIN)/python scripts/soak.py
 
 clean: ## remove build products and the virtual environment
 	rm -rf build dist $(VENV) *.egg-info puffervec/_native*.so puffervec/_native.c

@@ -32,6 +32,9 @@
 #define STEP_S 0.02
 #define MOST_X 2.4                                         // m; beyond it the episode ends
 #define MOST_THETA (12 * 2 * 3.14159265358979323846 / 360) // rad, 12 degrees; likewise
+#define MOST_X_DOT 100.0    // m/s, of a saved cart that stands: it stays within twice MOST_X for a step
+#define MOST_THETA_DOT 10.0 // rad/s, likewise; play does not reach half of it
+#define MOST_LEFT 1e3       // of any number of a saved cart that is over: it may have left with any speed
 #define START 0.05                                         // every state variable starts in [-START, START)
 
 // ---- 1. settings ------------------------------------------------------------------------------------------------------------
@@ -312,11 +315,14 @@ static int cartpole_load(pv_block* block, uint32_t env, const uint8_t* in) {
     cartpole_state state = state_of(block);
     cartpole_saved saved;
     memcpy(&saved, in, sizeof saved);
-    // Comparisons with NaN are false, so that it is refused too. A pole that lies may be saved only between an end and its
-    // reset.
-    const int stands = fabs(saved.x) <= MOST_X && fabs(saved.theta) <= MOST_THETA;
-    const int finite = isfinite(saved.x) && isfinite(saved.theta) && isfinite(saved.x_dot) && isfinite(saved.theta_dot);
-    if (!finite || (!stands && !saved.over) || saved.steps < 0)
+    // Comparisons with NaN are false, so that it is refused too. A pole that lies, or has no steps left, may be saved only
+    // between an end and its reset.
+    const int over = saved.over != 0;
+    const int placed = fabs(saved.x) <= (over ? MOST_LEFT : MOST_X) && fabs(saved.theta) <= (over ? MOST_LEFT : MOST_THETA);
+    const int slow =
+        fabs(saved.x_dot) <= (over ? MOST_LEFT : MOST_X_DOT) && fabs(saved.theta_dot) <= (over ? MOST_LEFT : MOST_THETA_DOT);
+    const int32_t last = config_of(block->context)->max_episode_steps - !over;
+    if (!placed || !slow || saved.steps < 0 || saved.steps > last)
         return pv_block_error(block, env, "saved state: x %g, theta %g, steps %d is no state that play can go on from", saved.x,
                               saved.theta, saved.steps);
     state.x[env] = saved.x;

@@ -37,7 +37,7 @@ typedef struct probe_config {
     int32_t work;       // iterations of a busy loop per env and step: stands for simulation
     int32_t fault;      // FAULT_...
     int32_t fault_env;  // global index of the env that fails
-    int32_t fault_step; // the env's clock at which it fails; -1: in reset
+    int32_t fault_step; // the env's clock at which it fails, or IN_RESET ...
 } probe_config;
 
 static const pv_config_field config_fields[] = {
@@ -49,6 +49,8 @@ static const pv_config_field config_fields[] = {
 
 enum { FAULT_NONE, FAULT_SEGV, FAULT_ABORT, FAULT_EXIT, FAULT_KILL, FAULT_HANG, FAULT_SPIN, FAULT_NAN, FAULT_OOB, FAULT_OOM,
        FAULT_ERROR, FAULT_SLOW, FAULT_COUNT };
+// Values of fault_step beside those of the clock.
+enum { IN_RESET = -1, IN_SAVE = -2, IN_LOAD = -3, IN_PEEK = -4, IN_CLOSE = -5, IN_INIT = -6 };
 
 // ---- 2. state: flat, no pointers, so that save and load are copies --------------------------------------------------------------
 
@@ -145,12 +147,6 @@ static int probe_describe(const pv_context* context, pv_spec* spec, char* text) 
 
 static uint64_t probe_bytes(const pv_context* context, uint32_t env_count) { return env_count * env_bytes(config_of(context)); }
 
-static int probe_init(pv_block* block) {
-    (void)block;
-    return PV_OK;
-}
-
-static void probe_close(pv_block* block) { (void)block; }
 
 // ---- 4. rows: the only place that writes observations, rewards, flags and masks ---------------------------------------------------
 
@@ -256,6 +252,19 @@ static int fault_if_due(pv_block* block, uint32_t env, int64_t now) {
     return PV_UNLIKELY(due) ? fault(block, env) : PV_OK;
 }
 
+static int probe_init(pv_block* block) {
+    int code = PV_OK;
+    for (uint32_t env = 0; env < block->env_count && !code; env++) {
+        pv_block_at(block, env);
+        code = fault_if_due(block, env, IN_INIT);
+    }
+    return code;
+}
+
+static void probe_close(pv_block* block) {
+    for (uint32_t env = 0; env < block->env_count; env++) fault_if_due(block, env, IN_CLOSE);
+}
+
 // ---- 6. reset and step ------------------------------------------------------------------------------------------------------------
 
 static void begin_episode(pv_block* block, uint32_t env) {
@@ -283,7 +292,7 @@ static int probe_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
             state->episode++;
         }
         begin_episode(block, env);
-        int code = fault_if_due(block, env, -1);
+        int code = fault_if_due(block, env, IN_RESET);
         if (code) return code;
     }
     return PV_OK;
@@ -357,12 +366,29 @@ static int probe_step(pv_block* block) {
 
 static int probe_save(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, env_at(block, env), env_bytes(config_of(block->context)));
-    return PV_OK;
+    return fault_if_due(block, env, IN_SAVE);
 }
 
+// A state comes from a file: what no run of this env can have left is refused before anything is changed.
 static int probe_load(pv_block* block, uint32_t env, const uint8_t* in) {
-    memcpy(env_at(block, env), in, env_bytes(config_of(block->context)));
-    return PV_OK;
+    const probe_config* config = config_of(block->context);
+    const uint32_t agents = agents_of(config), most = 1000000000; // as the fields declare
+    probe_env saved;
+    memcpy(&saved, in, sizeof saved);
+    int sound =
+        saved.over <= 1 && saved.step <= (uint32_t)config->episode_length && saved.episode <= most && saved.clock <= most;
+    sound = sound && saved.task >= -1 && saved.task <= (int64_t)most && isfinite(saved.work) && isfinite(saved.episode_return);
+    for (uint32_t agent = 0; agent < agents && sound; agent++) {
+        int32_t action;
+        memcpy(&action, in + offsetof(probe_env, last_action) + agent * sizeof action, sizeof action);
+        sound = action >= -1 && action < 8;
+    }
+    if (!sound)
+        return pv_block_error(block, env,
+                              "saved state: over %u, step %u, episode %llu, return %g and actions are no state to go on from",
+                              saved.over, saved.step, (unsigned long long)saved.episode, (double)saved.episode_return);
+    memcpy(env_at(block, env), in, env_bytes(config));
+    return fault_if_due(block, env, IN_LOAD);
 }
 
 static int probe_peek(pv_block* block, uint32_t env, uint8_t* out) {
@@ -370,7 +396,7 @@ static int probe_peek(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, &state->seed, 8);
     memcpy(out + 8, &state->episode, 8);
     memcpy(out + 16, &state->step, 4);
-    return PV_OK;
+    return fault_if_due(block, env, IN_PEEK);
 }
 
 // ---- 8. the table -------------------------------------------------------------------------------------------------------------------

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from drive_env import packed
-from drive_env.grid import CELLS_M, MIN_INDEX_BYTES, SCENE_BYTES, Grid, Segments, build_index, choose_grid
+from drive_env.grid import CELLS_M, MIN_INDEX_BYTES, MOST_LOOKS, SCENE_BYTES, Grid, Segments, build_index, choose_grid
 from drive_env.schema import FRAME_S, SEGMENT_TYPES, VEHICLE, Floats, Scene, SceneObject
-from drive_env.simplify import JOIN_M, simplify, split
+from drive_env.simplify import JOIN_M, simplify, split, split_count
 from puffervec.errors import SceneError
 
 SPLIT_M = 15.0
@@ -145,15 +145,19 @@ def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]
 def _pack_segments(scene: Scene, origin: Floats, settings: CompileSettings) -> Segments:
     """Simplified and split segments of all lanes, lines and edges, type by type, in file order."""
     starts, ends, kinds, numbers, counts = [], [], [], [], []
-    polyline_count = 0
+    polyline_count = total = 0
     for name in SEGMENT_TYPES:
         count = 0
         for road in scene.roads:
             if road.type != name:
                 continue
-            points = split(simplify(road.points_m[:, :2] - origin, settings.simplify_m), settings.split_m)
+            points = simplify(road.points_m[:, :2] - origin, settings.simplify_m)
             if len(points) < 2:
                 continue  # a single point, or all its points coincide
+            total += split_count(points, settings.split_m)
+            if total > packed.MAX_SEGMENTS:
+                _refuse_segments(scene, settings)
+            points = split(points, settings.split_m)
             starts.append(points[:-1])
             ends.append(points[1:])
             element = road.map_element_id if 0 <= road.map_element_id < packed.KIND_NONE else packed.KIND_NONE
@@ -162,11 +166,6 @@ def _pack_segments(scene: Scene, origin: Floats, settings: CompileSettings) -> S
             count += len(points) - 1
             polyline_count += 1
         counts.append(count)
-    if sum(counts) > packed.MAX_SEGMENTS:
-        raise SceneError(
-            f"{scene.name}: {sum(counts)} road segments after simplification, more than {packed.MAX_SEGMENTS}; "
-            f"raise simplify_m (now {settings.simplify_m:g})"
-        )
     start = np.concatenate(starts) if starts else np.zeros((0, 2))
     end = np.concatenate(ends) if ends else np.zeros((0, 2))
     length = np.maximum(np.hypot(*(end - start).T), JOIN_M)
@@ -181,6 +180,13 @@ def _pack_segments(scene: Scene, origin: Floats, settings: CompileSettings) -> S
         kind=np.concatenate(kinds) if kinds else np.zeros(0, dtype=np.uint8),
         polyline=(np.concatenate(numbers) if numbers else np.zeros(0)).astype(np.uint16),
         count=(counts[0], counts[1], counts[2]),
+    )
+
+
+def _refuse_segments(scene: Scene, settings: CompileSettings) -> NoReturn:
+    raise SceneError(
+        f"{scene.name}: more than {packed.MAX_SEGMENTS} road segments of at most {settings.split_m:g} m after simplification; "
+        f"raise simplify_m (now {settings.simplify_m:g}), or cut the scene"
     )
 
 
@@ -202,9 +208,15 @@ def _places(scene: Scene, origin: Floats, segments: Segments) -> Floats:
 def _fitting_index(
     places: Floats, segments: Segments, settings: CompileSettings, build: IndexBuilder, room_bytes: int
 ) -> tuple[Grid, NDArray[Any], NDArray[np.uint16]]:
-    """The index with the smallest cells that stays within `room_bytes`; if none does, one in which no cell is indexed."""
+    """The index with the smallest cells that stays within `room_bytes` and takes at most MOST_LOOKS distances to build; if none
+    does, one in which no cell is indexed."""
+    looks = 0
     for cell_m in CELLS_M:
         grid = choose_grid(places, cell_m)
+        wanted = int(grid.wanted.sum()) * sum(segments.count)
+        if looks + wanted > MOST_LOOKS:
+            continue
+        looks += wanted
         cells, candidates = build(segments, grid, settings.index_k, settings.range_m)
         if cells.nbytes + candidates.nbytes <= room_bytes:
             return grid, cells, candidates

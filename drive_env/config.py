@@ -103,7 +103,8 @@ class DriveConfig:
     def __post_init__(self) -> None:
         for name, (low, high) in _BOUNDS.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            wrong = isinstance(value, bool) or not isinstance(value, (int, float))
+            if wrong or (isinstance(value, float) and not math.isfinite(value)):
                 raise ConfigError(f"drive: {name} is {value!r}; it must be a number from {low:g} to {high:g}")
             if isinstance(low, int) and value != int(value):
                 raise ConfigError(f"drive: {name} is {value!r}; it must be a whole number from {low} to {high}")

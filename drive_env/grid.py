@@ -23,6 +23,7 @@ CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)  # sizes to choose from; 5 m g
 MARGIN_M = 10.0  # cells within this of a lane or of a logged vehicle are indexed: young policies leave the road
 MAX_CELLS = 1 << 14
 SCENE_BYTES = 290_000  # a compiled scene should stay within this: cells grow until it does
+MOST_LOOKS = 60_000_000  # distances taken while an index is built, over all sizes tried: a fraction of a second
 MIN_INDEX_BYTES = 60_000  # ... but not below an index of this size, where objects and segments alone are too large
 
 

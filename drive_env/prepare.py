@@ -20,7 +20,7 @@ from drive_env import generate, packed
 from drive_env.cache import cache_folder, key_of, write_atomically
 from drive_env.compile import CompileSettings, compile_scene
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
-from drive_env.scenes import LeftOut, read_folder, read_scene
+from drive_env.scenes import LeftOut, read_bytes, read_folder, read_scene
 from drive_env.sceneset import SceneSet, write_scene_set
 from drive_env.schema import Scene
 from puffervec.errors import ConfigError, SceneError
@@ -68,31 +68,30 @@ def scene_source(scenes: str) -> tuple[list[Any], Callable[[], Iterator[Scene | 
     if scenes == HELD_OUT_SCENES:
         size = [generate.GENERATOR_VERSION, generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED]
         return [HELD_OUT_SCENES, *size], generate.held_out_scenes
-    given = Path(scenes).expanduser()
-    if given.is_dir():
-        files = sorted(path for path in given.glob("*.json") if path.is_file())
-        return ["folder", *([path.name, digest_of(path)] for path in files)], lambda: read_folder(given)
-    if given.is_file():
-        return ["file", given.name, digest_of(given)], lambda: iter([read_scene(given)])
+    try:
+        given = Path(scenes).expanduser()
+        if given.is_dir():
+            files = sorted(path for path in given.glob("*.json") if path.is_file())
+            return ["folder", *([path.name, digest_of(path)] for path in files)], lambda: read_folder(given)
+        if given.is_file():
+            return ["file", given.name, digest_of(given)], lambda: iter([read_scene(given)])
+    except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
+        raise SceneError(f"{scenes}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     raise SceneError(f'{scenes}: no such folder or file; or give "{DEFAULT_SCENES}" or "{HELD_OUT_SCENES}"')
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file's content, hexadecimal."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise SceneError(f"{path}: cannot be read: {error.strerror}") from error
+    """SHA-256 of a scene file's content, hexadecimal. Raises SceneError as `scenes.read_bytes`."""
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def load_cached(path: Path) -> Prepared | None:
     """A set from the cache, or None if it is not there or does not verify."""
     try:
-        notes = json.loads(notes_path(path).read_text())
+        notes = json.loads(read_bytes(notes_path(path)))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         return Prepared(path, SceneSet(path), left_out)
-    except (OSError, ValueError, KeyError, TypeError, SceneError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SceneError):
         return None
 
 

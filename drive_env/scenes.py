@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from drive_env.schema import OBJECT_TYPES, ROAD_TYPES, Floats, Road, Scene, SceneObject
 from puffervec.errors import SceneError
 
-MAX_FILE_BYTES = 256 << 20
+MAX_FILE_BYTES = 64 << 20  # parsed JSON takes several times its text; the largest scenes known have 3 MiB
 MAX_OBJECTS = 4096
 MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
 MAX_POINTS = 2_000_000
 COORDINATE_LIMIT_M = 100_000.0
 SPEED_LIMIT_MPS = 1_000.0
-SIZE_LIMIT_M = 100.0
+SIZE_LEAST_M, SIZE_LIMIT_M = 0.01, 100.0
 HEADING_LIMIT_RAD = 2 * math.pi + 1e-3
 
 _MISSING = object()
@@ -58,16 +58,26 @@ def read_scene(path: Path) -> Scene:
         SceneError: the file is missing, too large, not JSON, or has a key that is absent or wrong. The message reads
             `path: key path: expected ..., found ...`. `Unusable` (a SceneError) for older formats and single-frame scenes.
     """
+    return parse_scene(read_bytes(path), str(path), path.name)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read the bytes of a scene file: a plain file (or a link to one) of at most MAX_FILE_BYTES.
+
+    Raises:
+        SceneError: it is missing, something else than a file, too large, or cannot be read.
+    """
     try:
         if not path.is_file():
             raise SceneError(f"{path}: no such scene file")
         size_bytes = path.stat().st_size
         if size_bytes > MAX_FILE_BYTES:
             raise SceneError(f"{path}: expected at most {MAX_FILE_BYTES} bytes, found {size_bytes}")
-        data = path.read_bytes()
-    except OSError as error:
-        raise SceneError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse_scene(data, str(path), path.name)
+        return path.read_bytes()
+    except SceneError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def read_folder(folder: Path) -> Iterator[Scene | LeftOut]:
@@ -125,10 +135,14 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
     check.unique_ids([item.id for item in read_objects])
     if frame_count < 2:
         raise Unusable(f"{source}: the scene has a single frame, so nothing can be driven in it")
-    scenario_id = top.get("scenario_id", "")
+    scenario_id = top.get("scenario_id")
+    if scenario_id is None:
+        scenario_id = ""
+    if type(scenario_id) not in (str, int):
+        check.fail("scenario_id", "a string", scenario_id)
     return Scene(
         name=name,
-        scenario_id=scenario_id if isinstance(scenario_id, str) else str(scenario_id),
+        scenario_id=str(scenario_id),
         frame_count=frame_count,
         objects=tuple(read_objects),
         roads=_read_roads(check, roads),
@@ -248,8 +262,8 @@ class _Checker:
         """A width, length or height in metres; anything numeric where the object is never there."""
         if type(value) not in (int, float):
             self.fail(key, "a number", value)
-        if used and not 0 < value <= SIZE_LIMIT_M:
-            self.fail(key, f"more than 0 and at most {SIZE_LIMIT_M:g} (metres)", value)
+        if used and not SIZE_LEAST_M <= value <= SIZE_LIMIT_M:
+            self.fail(key, f"{SIZE_LEAST_M:g} to {SIZE_LIMIT_M:g} (metres)", value)
         return float(value) if used else 1.0
 
     def length(self, value: Any, key: str, count: int) -> list[Any]:

@@ -34,10 +34,7 @@ class SceneSet:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self._data = path.read_bytes()
-        except OSError as error:
-            raise SceneError(f"{path}: cannot be read: {error.strerror}") from error
+        self._data = _read(path)
         self.head, self.entries = _verify(self._data, path)
 
     def __len__(self) -> int:
@@ -59,7 +56,17 @@ class SceneSet:
         return np.asarray(self.entries[column].astype(np.int64))
 
     def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """Head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene."""
+        """Head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene.
+
+        Raises:
+            SceneError: its arrays do not lie in the file.
+        """
+        try:
+            return self._scene(index)
+        except (ValueError, OverflowError) as error:
+            raise SceneError(f"{self.path}: scene {index}: its arrays do not lie in the file ({error})") from error
+
+    def _scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
         entry = self.entries[index]
         start = int(entry["offset"])
         head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
@@ -103,15 +110,35 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: Compi
     write_atomically(path, [head.tobytes(), *chunks])
 
 
+def _read(path: Path) -> bytes:
+    """The bytes of a plain file whose head says how large it is; anything else is not read, since it may have no end."""
+    try:
+        if not path.is_file():
+            raise SceneError(f"{path}: cannot be read: {'not a file' if path.exists() else 'no such file'}")
+        with path.open("rb") as file:
+            head, size = file.read(packed.SET.itemsize), path.stat().st_size
+            if len(head) == packed.SET.itemsize:
+                _check_head(np.frombuffer(head, packed.SET)[0], size, path)
+            return head + file.read(size - len(head))
+    except SceneError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _check_head(head: Any, size: int, path: Path) -> None:
+    for name, expected in (("magic", packed.MAGIC), ("version", packed.VERSION), ("bytes", size)):
+        if head[name] != expected:
+            at = packed.SET.fields[name][1] if packed.SET.fields else 0
+            raise SceneError(f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}")
+
+
 def _verify(data: bytes, path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     """Check head, table and checksum; the C side checks what is inside the scenes as well."""
     if len(data) < packed.SET.itemsize:
         raise SceneError(f"{path}: expected at least {packed.SET.itemsize} bytes of head, found {len(data)}")
     head = np.frombuffer(data, packed.SET, 1)[0]
-    for name, expected in (("magic", packed.MAGIC), ("version", packed.VERSION), ("bytes", len(data))):
-        if head[name] != expected:
-            at = packed.SET.fields[name][1] if packed.SET.fields else 0
-            raise SceneError(f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}")
+    _check_head(head, len(data), path)
     count = int(head["scene_count"])
     table_end = packed.SET.itemsize + count * packed.ENTRY.itemsize
     if count == 0 or table_end > len(data):

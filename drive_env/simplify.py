@@ -13,10 +13,13 @@ the input.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from drive_env.schema import Floats
+from puffervec.errors import SceneError
 
 JOIN_M = 1e-3  # points closer than this to their predecessor are the same point; segments are longer than this
+MOST_LOOKS, MOST_LOOKS_PER_POINT = 20_000_000, 200  # points looked at again and again; roads need about 15 per point
 
 
 def simplify(points_m: Floats, tolerance_m: float) -> Floats:
@@ -29,6 +32,9 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
     Returns:
         (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) where
         the polyline has no extent.
+
+    Raises:
+        SceneError: it has thousands of points that split off one at a time, which takes time by the square of their number.
     """
     points = _distinct(points_m)
     if len(points) <= 2:
@@ -36,10 +42,14 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
     keep = np.zeros(len(points), dtype=bool)
     keep[[0, -1]] = True
     pending = [(0, len(points) - 1)]
+    looks = 0
     while pending:
         first, last = pending.pop()
         if last - first < 2:
             continue
+        looks += last - first
+        if looks > MOST_LOOKS + MOST_LOOKS_PER_POINT * len(points):
+            raise SceneError(f"a polyline of {len(points)} points is too crooked to be simplified: thin it out, or cut it")
         distance = segment_distance(points[first + 1 : last], points[first], points[last])
         worst = int(distance.argmax())
         if distance[worst] > tolerance_m:
@@ -53,14 +63,23 @@ def split(points_m: Floats, longest_m: float) -> Floats:
     """Insert points so that no segment is longer than `longest_m`. (n, 2) -> (m, 2), m >= n; the shape stays as it is."""
     if len(points_m) < 2:
         return points_m
-    lengths = np.hypot(*np.diff(points_m, axis=0).T)
-    pieces = np.maximum(1, np.ceil(lengths / longest_m - 1e-9)).astype(int)
+    pieces = _pieces(points_m, longest_m)
     if pieces.max(initial=1) == 1:
         return points_m
     start = np.repeat(np.arange(len(pieces)), pieces)
     share = (np.arange(len(start)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[start]
     inner = points_m[start] + share[:, None] * (points_m[start + 1] - points_m[start])
     return np.concatenate([inner, points_m[-1:]])
+
+
+def split_count(points_m: Floats, longest_m: float) -> int:
+    """How many segments `split` would return for at least two points (n, 2), without making them."""
+    return int(_pieces(points_m, longest_m).sum())
+
+
+def _pieces(points_m: Floats, longest_m: float) -> NDArray[np.int64]:
+    lengths = np.hypot(*np.diff(points_m, axis=0).T)
+    return np.asarray(np.maximum(1, np.ceil(lengths / longest_m - 1e-9)).astype(np.int64))
 
 
 def segment_distance(points_m: Floats, start_m: Floats, end_m: Floats) -> Floats:

@@ -4,7 +4,7 @@
 
 python train_any_env.py
 puffer-train train_any_env:Thermostat --env.target 23.5 --total-timesteps 60000
-puffer-train eval latest
+puffer-train eval latest --env train_any_env:Thermostat
 """
 
 from __future__ import annotations

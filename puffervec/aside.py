@@ -73,6 +73,8 @@ class Aside:
     def set_tasks(self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int) -> None:
         """Say which task (scene index, start layout) each env runs from its next reset on; -1: the env draws its own.
 
+        A reset in a turn that is under way may still take the task before.
+
         Raises:
             ConfigError: an env or a task that is not there.
         """

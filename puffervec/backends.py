@@ -31,9 +31,7 @@ from puffervec.worker_main import SharedFile, WorkerTask
 START_TIMEOUT_S = 120.0
 LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
 CLOSE_TIMEOUT_S = 1.0
-PYTHON_CLOSE_TIMEOUT_S = (
-    1.8  # with the second between SIGTERM and SIGKILL below three; envs may have videos to finish, simulators to end
-)
+PYTHON_CLOSE_TIMEOUT_S = 1.8  # envs may have videos to finish; with the second until SIGKILL it stays below three
 
 
 class _InProcess(VectorEnv):

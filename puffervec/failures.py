@@ -116,8 +116,7 @@ def died(slab: Any, worker: int, exit_code: int, trace: str, killed: str) -> Wor
         error.signal = signal_name(exit_code)
     else:
         error.exit_code = exit_code
-    error.trace = trace
-    return _noted(error, "left this behind")
+    return _noted(error, trace, "left this behind")
 
 
 def hung(slab: Any, worker: int, limit_s: float, trace: str) -> WorkerTimeout:
@@ -125,27 +124,24 @@ def hung(slab: Any, worker: int, limit_s: float, trace: str) -> WorkerTimeout:
     at = work(slab, worker)
     where = "it has not begun its turn" if at.doing == "idle" else f"an env hangs ({at})"
     text = f"worker {worker} gave no answer in {limit_s:g} s: {where}, or timeout_s is too short"
-    error = WorkerTimeout(text, **at.of(worker))
-    error.trace = trace
-    return _noted(error, "is here")
+    return _noted(WorkerTimeout(text, **at.of(worker)), trace, "is here")
 
 
 def hung_start(slab: Any, worker: int, limit_s: float, trace: str) -> WorkerTimeout:
     """Return the error of a worker that has not got its envs ready in time. trace: its Python stacks."""
     at = work(slab, worker)
     which = "" if at.env is None else f" (env {at.env})"
-    error = WorkerTimeout(
+    text = (
         f"worker {worker} was not ready after {limit_s:g} s: an env's constructor hangs{which}, or takes longer; give a larger "
-        "timeout_s",
-        **at.of(worker),
+        "timeout_s"
     )
+    return _noted(WorkerTimeout(text, **at.of(worker)), trace, "is here")
+
+
+def _noted(error: Traced, trace: str, says: str) -> Traced:
     error.trace = trace
-    return _noted(error, "is here")
-
-
-def _noted(error: Traced, says: str) -> Traced:
-    if error.trace:
-        error.add_note(f"worker {error.worker} {says}:\n{error.trace}")
+    if trace:
+        error.add_note(f"worker {error.worker} {says}:\n{trace}")
     return error
 
 

@@ -16,8 +16,9 @@ import os
 import pickle
 import struct
 from collections.abc import Iterable
-from multiprocessing import reduction
 from typing import Any, Protocol
+
+from puffervec.memory_file import MemoryFile
 
 _LENGTH = struct.Struct("<Q")
 
@@ -48,11 +49,11 @@ class LocalSlot:
         return message
 
 
-class SharedSlot:
+class SharedSlot(MemoryFile):
     """A slot between two processes: an unnamed file in memory (memfd), passed on by multiprocessing."""
 
     def __init__(self) -> None:
-        self._fd = os.memfd_create("puffervec-mail", os.MFD_CLOEXEC)
+        super().__init__("puffervec-mail")
 
     def post(self, message: Any) -> None:
         """Put a message in place of whatever is there.
@@ -74,17 +75,6 @@ class SharedSlot:
         data = _read(self._fd, size)
         os.ftruncate(self._fd, 0)
         return loads(data)
-
-    def __getstate__(self) -> Any:
-        return reduction.DupFd(self._fd)
-
-    def __setstate__(self, duplicate: Any) -> None:
-        self._fd = duplicate.detach()
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def _read(fd: int, size: int) -> bytes:

@@ -87,7 +87,6 @@ class NativeEnv:
                 given[name] = _checked(self.name, known[name], value)
         return self.config(**given)
 
-
     def pack(self, config: Any) -> bytes:
         """Return the bytes of the C config struct."""
         return pack_config(config)
@@ -120,7 +119,10 @@ def _checked(env: str, f: dataclasses.Field[Any], given: Any) -> Any:
     is_bool = isinstance(given, (bool, np.bool_))
     if not isinstance(given, accepted[wanted]) or (is_bool and wanted != "bool"):
         raise ConfigError(f"{env}: {f.name} is {given!r}, which is {type(given).__name__}: give {wanted}")
-    value: Any = {"int": int, "bool": bool, "float": float}[wanted](given)
+    try:
+        value: Any = {"int": int, "bool": bool, "float": float}[wanted](given)
+    except OverflowError as error:  # a whole number of more than 308 digits
+        raise ConfigError(f"{env}: {f.name} is a number that no double holds: give {wanted}") from error
     if wanted == "int" and not -(2**31) <= value < 2**31:
         raise ConfigError(f"{env}: {f.name} is {value}: whole numbers here have 32 bits")
     return value
@@ -153,12 +155,14 @@ def _compare_config(name: str, config: type[Any], library: str | None) -> None:
 
 def pack_config(config: Any) -> bytes:
     """Return the bytes of the C config struct."""
-    fields = c_fields(type(config))
-    letters = "".join(_LETTER[_KIND[_type_name(f)]] for f in fields)
+    return b"".join(_packed(type(config).__name__, f, getattr(config, f.name)) for f in c_fields(type(config)))
+
+
+def _packed(config: str, f: dataclasses.Field[Any], value: Any) -> bytes:
     try:
-        return struct.pack("<" + letters, *(getattr(config, f.name) for f in fields))
+        return struct.pack("<" + _LETTER[_KIND[_type_name(f)]], value)
     except (struct.error, OverflowError) as error:
-        raise ConfigError(f"a setting of {type(config).__name__} does not fit its C type: {error}") from None
+        raise ConfigError(f"{f.name} of {config} is {value!r:.40}, which does not fit its C type: {error}") from None
 
 
 def pack_params(params: Mapping[str, np.ndarray]) -> bytes:

@@ -28,20 +28,19 @@ def kills(root: str = "/sys/fs/cgroup", proc: str = "/proc") -> int:
     """
     from pathlib import Path  # not in workers, whose start it would slow down
 
-    from puffervec.cores import group_folders
+    from puffervec.cores import group_folders, read_text
 
     files = [Path(proc) / "vmstat"]
     files += [folder / "memory.events" for folder in group_folders(Path(root), Path(proc), "")]
     files += [folder / "memory.oom_control" for folder in group_folders(Path(root), Path(proc), "memory")]
-    return sum(_count(str(path)) for path in files)
+    return sum(_count(read_text(path)) for path in files)
 
 
-def _count(path: str) -> int:
-    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
-        for line in file:
-            name, _, value = line.partition(" ")
-            if name == "oom_kill" and value.strip().isdigit():
-                return int(value)
+def _count(text: str) -> int:
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name == "oom_kill" and value.strip().isdigit():
+            return int(value)
     return 0
 
 

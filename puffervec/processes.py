@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Any
 
 from puffervec.errors import ConfigError
@@ -72,14 +73,29 @@ def _context(start_method: str) -> BaseContext:
 
 @contextlib.contextmanager
 def _stop_signals_held() -> Iterator[None]:
-    """Start processes with Ctrl-C and SIGTERM held back, which they inherit: until a worker has its own handling
-    (worker_main.py) they would end it, with a traceback, when the learner's whole group is meant. A fork server that is started
-    here holds them back for good; it ends with the learner."""
+    """Hold Ctrl-C and SIGTERM back while a process is started: here, so that none comes between its start and its being noted;
+    and in the worker, which inherits the mask, until it has its own handling (worker_main.py): they would end it, with a
+    traceback, when the learner's whole group is meant. A fork server that is started here holds them back for good; it ends
+    with the learner.
+
+    Here the mask is not enough: another thread (of a math library) may take a signal, and Python then runs its handler in the
+    main thread all the same.
+    """
+    held: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {n: handler for n in HELD_AT_START if callable(handler := signal.getsignal(n))}
+    for number in handlers:
+        signal.signal(number, lambda n, frame: held.append((n, frame)))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_AT_START)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in held:
+            handlers[number](number, frame)
 
 
 class WorkerProcesses:
@@ -111,20 +127,19 @@ class WorkerProcesses:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
                 with _hidden_main(), one_math_thread(), _stop_signals_held():
                     process.start()
-                self.processes.append(process)
+                    self.processes.append(process)
         except BaseException:
             self.kill()
             raise
 
     def dead(self, where: Sequence[int]) -> tuple[int, int] | None:
         """Return (worker, exit code) of one in `where` that has ended, None if all live. Looks at sentinels, never at pids."""
-        sentinels: list[Any] = [self.processes[index].sentinel for index in where]
-        if connection.wait(sentinels, timeout=0):
-            for index in where:
-                process = self.processes[index]
-                process.join(timeout=0.2)
-                if process.exitcode is not None:
-                    return index, process.exitcode
+        sentinels: dict[Any, int] = {self.processes[index].sentinel: index for index in where}
+        for ended in connection.wait(list(sentinels), timeout=0):
+            process = self.processes[sentinels[ended]]
+            process.join(timeout=0.2)  # its status comes a moment after the sentinel
+            if process.exitcode is not None:
+                return sentinels[ended], process.exitcode
         return None
 
     def disown(self) -> None:

@@ -61,11 +61,22 @@ def dump_source(source: PythonSource) -> bytes:
     try:
         return cloudpickle.dumps(source)  # type: ignore[no-any-return]
     except Exception as error:
-        function = source.creators[0].function
         raise ConfigError(
-            f"the env creator {function!r} cannot be sent to worker processes ({type(error).__name__}: {error}): make what it "
-            "holds inside of it, or use backend='serial'"
+            f"the env creator {_unsendable(source.creators)!r} cannot be sent to worker processes "
+            f"({type(error).__name__}: {error}): make what it holds inside of it, or use backend='serial'"
         ) from error
+
+
+def _unsendable(creators: Sequence[Creator]) -> Any:
+    """Return the first function that cannot be pickled, by itself or for its arguments."""
+    import cloudpickle
+
+    for creator in creators:
+        try:
+            cloudpickle.dumps(creator)
+        except Exception:
+            return creator.function
+    return creators[0].function
 
 
 class PythonEnv:

@@ -12,19 +12,19 @@ import faulthandler
 import os
 import signal
 import time
-from multiprocessing import reduction
-from typing import Any
+
+from puffervec.memory_file import MemoryFile
 
 MOST_BYTES = 64 * 1024
 ASK_TIMEOUT_S = 0.1
 _POLL_S = 0.003
 
 
-class TraceFile:
+class TraceFile(MemoryFile):
     """Where one worker's traces go."""
 
     def __init__(self) -> None:
-        self._fd = os.memfd_create("puffervec-trace", os.MFD_CLOEXEC)
+        super().__init__("puffervec-trace")
 
     def enable(self) -> None:
         """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory."""
@@ -48,17 +48,6 @@ class TraceFile:
             if size > begin and size == before:
                 break
         return self.read(begin)
-
-    def __getstate__(self) -> Any:
-        return reduction.DupFd(self._fd)
-
-    def __setstate__(self, duplicate: Any) -> None:
-        self._fd = duplicate.detach()
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def _is_stopped(pid: int) -> bool:

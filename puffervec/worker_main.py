@@ -76,6 +76,7 @@ def _protect(task: WorkerTask) -> None:
     from puffervec import oom
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked worker has the learner's handler, and would not end by it
     with contextlib.suppress(OSError):
         # A group of its own: a Ctrl-C or SIGTERM for the learner's whole group must not take the workers from under it while it
         # saves. They end with the learner in any case.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import resource
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import psutil
@@ -25,6 +27,7 @@ LONGEST_SLOW_TEST_S = 3600 * TIME_SCALE
 # Long-lived helpers of multiprocessing, started once per session; and the small arenas that its heap keeps for reuse.
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 KEPT_FILES = "/pym-"
+MOST_KEPT_BYTES = 16 << 20
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -89,10 +92,37 @@ def _files() -> Counter[str]:
     return found
 
 
+def _shared_mappings() -> Counter[str]:
+    """Shared memory that this process maps, by what backs it; of the arenas that multiprocessing keeps only too many bytes."""
+    found: Counter[str] = Counter()
+    kept_bytes = 0
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        place, flags, _, _, _, *name = line.split(maxsplit=5)
+        if "s" not in flags or "gconv-modules" in "".join(name):  # the C library's own cache
+            continue
+        elif KEPT_FILES in "".join(name):
+            begin, end = place.split("-")
+            kept_bytes += int(end, 16) - int(begin, 16)
+        else:
+            found[f"shared mapping {' '.join(name)}"] += 1
+    if kept_bytes > MOST_KEPT_BYTES:
+        found[f"arenas of multiprocessing with more than {MOST_KEPT_BYTES} bytes"] += 1
+    return found
+
+
 def _held() -> Counter[str]:
-    """Return what this process holds: children, threads, open files; and the names in /dev/shm."""
+    """Return what this process holds: children, threads, open files, shared memory; and the names in /dev/shm."""
     threads = Counter(f"thread {thread.name}" for thread in threading.enumerate())
-    return _children() + _files() + threads + Counter(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))
+    names = Counter(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))
+    return _children() + _files() + _shared_mappings() + threads + names
+
+
+def _end_children() -> None:
+    """Kill what a failed test has left running, so that the next one begins without it."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if not any(helper in " ".join(process.cmdline()) for helper in HELPERS):
+                process.kill()
 
 
 @pytest.fixture(scope="session")
@@ -104,11 +134,13 @@ def helpers_of_multiprocessing() -> None:
 
 @pytest.fixture
 def no_leaks(helpers_of_multiprocessing: None) -> Iterator[None]:
-    """Fail if the test leaves a process, a thread, an open file or a name in /dev/shm behind."""
+    """Fail if the test leaves a process, a thread, an open file, shared memory or a name in /dev/shm behind."""
     before = _held()
     yield
     give_up = time.monotonic() + 5.0
     while (left := _held() - before) and time.monotonic() < give_up:
         gc.collect()  # a failed test's traceback, or a cycle that is the test's own
         time.sleep(0.02)  # a dead process may take a moment to leave the table
+    if left:
+        _end_children()
     assert not left

@@ -83,8 +83,12 @@ def fail(kind: str) -> Any:
             time.sleep(0.05)
     if kind == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if kind in ("segv", "abort"):
+        os.kill(os.getpid(), {"segv": signal.SIGSEGV, "abort": signal.SIGABRT}[kind])
     if kind == "exit":
         sys.exit(3)
+    if kind == "exit at once":
+        os._exit(3)
     errors = {
         "value": ValueError("told to fail"),
         "two parts": TwoPartsError("this", "that"),

@@ -9,6 +9,8 @@ import pytest
 import puffervec
 from puffervec import failures
 from puffervec._ffi import lib
+from puffervec.envs.probe import FAULTS
+from puffervec.errors import WorkerDied
 from puffervec.failures import Work
 from puffervec.vector import VectorEnv
 
@@ -113,3 +115,15 @@ def test_an_error_goes_on_with_its_attributes() -> None:
         with pytest.raises(puffervec.errors.WorkerTimeout, match=r"close it and make a new one") as caught:
             vec.recv()
         assert (caught.value.env, caught.value.step, caught.value.trace) == (5, 0, "stack")
+
+
+def test_a_death_in_a_step_names_worker_env_and_step() -> None:
+    """The worker is gone; what it had begun stands in the slab."""
+    kwargs = {"fault": FAULTS.index("exit"), "fault_env": 3, "fault_step": 2}
+    with puffervec.make("probe", env_kwargs=kwargs, num_envs=4, num_workers=2) as vec:
+        vec.reset(0)
+        vec.step([0] * 4)
+        with pytest.raises(WorkerDied, match="worker 1 ended with exit status 3 in step 2 of env 3") as caught:
+            vec.step([0] * 4)
+    error = caught.value
+    assert (error.worker, error.env, error.step, error.doing, error.exit_code) == (1, 3, 2, "step", 3)

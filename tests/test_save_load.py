@@ -191,3 +191,16 @@ def test_a_broken_state_is_refused_by_the_env() -> None:
                 pytest.raises(WorkerError, match=rf"env 1.*{value}"),
             ):
                 other.load([saved[0], bytes(broken)])
+
+
+@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
+def test_flags_of_a_saved_state_are_flags(backend: str) -> None:
+    """A byte of 2 would be a bool that is neither True nor False."""
+    with puffervec.make("probe", backend=backend, num_envs=2, num_workers=1) as vec:
+        vec.reset(0)
+        saved = [bytearray(state) for state in vec.save()]
+        flags = 8 + 8 * 4 + 4  # behind the task, the observation and the reward
+        assert bytes(saved[1][flags : flags + 3]) == b"\x00\x00\x01"
+        saved[1][flags] = 2
+        with pytest.raises(WorkerError, match="env 1: saved state: a flag of its rows is neither 0 nor 1"):
+            vec.load([bytes(state) for state in saved])

@@ -235,6 +235,8 @@ def test_sizes_that_overflow_are_refused() -> None:
         }
         with pytest.raises(ConfigError, match="of shared memory.*use fewer envs"):
             layout(c_spec, Request(**{**values, **change}))
+    wraps_to_0 = ffi.new("pv_slab_request*", {"num_envs": 4, "num_workers": 4, "num_buffers": 1, "info_bytes": 2**62})
+    assert lib.pv_slab_layout(c_spec, wraps_to_0, ffi.new("pv_slab*")) == 0
     c_spec.groups[0].agents, c_spec.groups[0].observation_bytes = 2**31, 2**31
     assert lib.pv_slab_layout(c_spec, ffi.new("pv_slab_request*", [1, 1, 1]), ffi.new("pv_slab*")) == 0
 

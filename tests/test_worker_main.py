@@ -69,6 +69,14 @@ def test_signals_of_a_worker() -> None:
             assert caught & 1 << (number - 1), number  # faulthandler
 
 
+def test_signals_for_the_learners_group_do_not_reach_workers() -> None:
+    """As from a terminal, or a scheduler that ends a job: the learner saves, and needs them for that."""
+    with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
+        vec.reset(0)
+        pids = [process.pid for process in vec.processes]
+        assert [os.getpgid(pid) for pid in pids] == pids
+
+
 def test_a_worker_shows_its_stack_when_asked() -> None:
     with puffervec.make("probe", num_workers=1) as vec:
         vec.reset(0)

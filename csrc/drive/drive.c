@@ -296,21 +296,37 @@ static int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// True if the agents of the slot are those of its scene and their numbers are finite.
-static int slot_sound(drive_turn* turn) {
+// True if a row's numbers are such as a run can have left: what follows from the scene does, the rest is finite and in range.
+static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
+    const pv_object* object = &turn->scene.objects[o];
+    const float inverse_wheelbase = 1.0f / (turn->config->wheelbase_factor * object->length_m);
+    const struct {
+        float value, most;
+    } numbers[] = {{agents->x[row], 1e7f},
+                   {agents->y[row], 1e7f},
+                   {agents->heading[row], 3.2f},
+                   {agents->cosine[row], 1.001f},
+                   {agents->sine[row], 1.001f},
+                   {agents->speed[row], 400.0f},
+                   {agents->progress[row], 1e9f},
+                   {agents->goal_distance[row], 1e8f},
+                   {agents->episode_return[row], 1e30f}};
+    for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (!(fabsf(numbers[i].value) <= numbers[i].most)) return 0;
+    }
+    return agents->object[row] == o && agents->slot[row] == (uint32_t)(turn->slot - turn->slots) &&
+           agents->length[row] == object->length_m && agents->width[row] == object->width_m &&
+           agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m &&
+           agents->inverse_wheelbase[row] == inverse_wheelbase;
+}
+
+// True if the agents of the slot are those of its scene.
+static int slot_sound(const drive_turn* turn) {
     uint32_t row = turn->slot->row, end = row + turn->slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
         if (!drive_object_controlled(turn->config, &turn->scene.objects[o])) continue;
-        const float numbers[] = {
-            agents->x[row],      agents->y[row],      agents->heading[row],       agents->cosine[row],
-            agents->sine[row],   agents->speed[row],  agents->length[row],        agents->width[row],
-            agents->goal_x[row], agents->goal_y[row], agents->goal_distance[row], agents->inverse_wheelbase[row]};
-        for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-            if (!(fabsf(numbers[i]) <= 1e7f)) return 0;
-        }
-        if (agents->object[row] != o || agents->slot[row] != (uint32_t)(turn->slot - turn->slots)) return 0;
-        row++;
+        if (!agent_sound(turn, row++, o)) return 0;
     }
     return row == end;
 }

@@ -12,6 +12,7 @@
 
 #define MAX_COORDINATE_M 1e6
 #define MAX_SIZE_M 1e3
+#define MIN_SIZE_M 1e-3 // the inverse of a length must be a number
 #define ALIGNMENT 64
 
 _Static_assert(sizeof(pv_scene_set) == 64, "written by drive_env/compile.py");
@@ -44,10 +45,13 @@ void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
 
 // ---- checks -------------------------------------------------------------------------------------------------------
 
+// Parts that scenes, frames and lists of candidates have in common would let a small file ask for any number of looks at them;
+// so each byte belongs to one of a kind, and the work is bounded by the size of the file.
 typedef struct checker {
     const uint8_t* data;
     uint64_t bytes;
     char* text;
+    uint64_t end;  // of the scenes before, bytes from the start of the set
     uint64_t base; // byte offset of the scene being checked
     uint64_t scene_bytes;
     uint32_t scene;
@@ -175,12 +179,14 @@ static int check_segments(const checker* check, const drive_scene* scene) {
 }
 
 // Frames of one object lie within the scene, are finite, and agree with its flags.
-static int check_object(const checker* check, const drive_scene* scene, uint32_t o) {
+static int check_object(const checker* check, const drive_scene* scene, uint32_t o, uint64_t* frames) {
     const pv_object* object = &scene->objects[o];
     uint64_t at = scene->head->objects_offset + o * sizeof *object;
-    if (!(object->width_m > 0.0f && (double)object->width_m <= MAX_SIZE_M && object->length_m > 0.0f &&
-          (double)object->length_m <= MAX_SIZE_M))
-        return bad(check, at, "object.width_m, length_m", MAX_SIZE_M, (double)object->length_m, "more than 0 and at most");
+    const float sizes[2] = {object->width_m, object->length_m};
+    for (int i = 0; i < 2; i++) {
+        if (!((double)sizes[i] >= MIN_SIZE_M && (double)sizes[i] <= MAX_SIZE_M))
+            return bad(check, at, "object.width_m, length_m", MAX_SIZE_M, (double)sizes[i], "at least 0.001 and at most");
+    }
     if (!(fabs((double)object->goal_x_m) <= MAX_COORDINATE_M && fabs((double)object->goal_y_m) <= MAX_COORDINATE_M))
         return bad(check, at, "object.goal", MAX_COORDINATE_M, (double)object->goal_x_m, "a magnitude of at most");
     if (object->type > PV_OTHER) return bad(check, at, "object.type", PV_OTHER, object->type, "at most");
@@ -190,6 +196,9 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
     uint64_t room = (check->scene_bytes - scene->head->frames_offset) / sizeof(pv_frame);
     if (object->frames_index > room || object->frame_count > room - object->frames_index)
         return bad(check, at, "object.frames_index", (double)room, (double)object->frames_index, "frames that end at most at");
+    *frames += object->frame_count;
+    if (*frames > room)
+        return bad(check, at, "object.frame_count", (double)room, (double)*frames, "frames of its own, up to here at most");
     for (uint32_t i = 0; i < object->frame_count; i++) {
         const pv_frame* frame = &scene->frames[object->frames_index + i];
         if (frame->speed == PV_FRAME_INVALID) continue;
@@ -205,8 +214,9 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
 
 static int check_objects(const checker* check, const drive_scene* scene) {
     uint32_t valid = 0, moving = 0;
+    uint64_t frames = 0;
     for (uint32_t o = 0; o < scene->head->object_count; o++) {
-        int code = check_object(check, scene, o);
+        int code = check_object(check, scene, o, &frames);
         if (code) return code;
         const pv_object* object = &scene->objects[o];
         if (object->type != PV_VEHICLE || !(object->flags & PV_OBJECT_VALID_AT_START)) continue;
@@ -225,10 +235,15 @@ static int check_objects(const checker* check, const drive_scene* scene) {
 
 static int check_cells(const checker* check, const drive_scene* scene) {
     const pv_scene* head = scene->head;
+    uint64_t listed = 0;
     for (uint64_t c = 0; c < (uint64_t)head->grid_nx * head->grid_ny; c++) {
         const pv_cell* cell = &scene->cells[c];
         if (cell->first == PV_CELL_EMPTY) continue;
         uint64_t at = cell->first;
+        listed += (uint64_t)cell->count[0] + cell->count[1] + cell->count[2];
+        if (listed > head->candidate_count)
+            return bad(check, head->cells_offset + c * sizeof *cell, "cell", head->candidate_count, (double)listed,
+                       "candidates of its own, up to here at most");
         for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
             if (at + cell->count[type] > head->candidate_count)
                 return bad(check, head->cells_offset + c * sizeof *cell, "cell", head->candidate_count,
@@ -251,13 +266,15 @@ static int check_scene(checker* check, uint32_t scene_index) {
     uint64_t heads = sizeof(pv_scene_set) + (uint64_t)drive_set(check->data)->scene_count * sizeof *entry;
     check->scene = scene_index;
     check->base = (uint64_t)((const uint8_t*)entry - check->data);
-    if (entry->offset % ALIGNMENT || entry->offset < heads || entry->offset > check->bytes)
-        return bad(check, 0, "entry.offset", (double)heads, (double)entry->offset, "a multiple of 64 within the set, at least");
+    uint64_t least = check->end > heads ? check->end : heads;
+    if (entry->offset % ALIGNMENT || entry->offset < least || entry->offset > check->bytes)
+        return bad(check, 0, "entry.offset", (double)least, (double)entry->offset, "a multiple of 64 within the set, at least");
     if (entry->bytes < sizeof(pv_scene) || entry->bytes > check->bytes - entry->offset)
         return bad(check, 8, "entry.bytes", (double)(check->bytes - entry->offset), (double)entry->bytes,
                    "a scene's head and at most");
     if (!memchr(entry->name, 0, PV_SCENE_NAME_BYTES))
         return bad(check, 0, "entry.name", 0.0, 1.0, "a name that ends with byte");
+    check->end = entry->offset + entry->bytes;
     check->base = entry->offset;
     check->scene_bytes = entry->bytes;
     const pv_scene* head = (const pv_scene*)(const void*)(check->data + check->base);

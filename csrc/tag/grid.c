@@ -42,6 +42,7 @@ static const pv_config_field config_fields[] = {
 };
 
 #define MOST_TAGGERS 4095
+#define MOST_REWARD 1e9f // in either direction
 
 // The block's state: pointers into one allocation, made anew from its base at each call.
 typedef struct tag_state {
@@ -98,7 +99,9 @@ static int check(const tag_config* config, char* text) {
     const float rewards[4] = {config->wall_hit_penalty, config->tag_reward_for_tagger, config->tag_penalty_for_runner,
                               config->step_cost_for_tagger};
     for (int i = 0; i < 4; i++) {
-        if (!isfinite(rewards[i])) return pv_describe_error(text, PV_ERROR_CONFIG, "a reward is not finite: use numbers");
+        if (!(fabsf(rewards[i]) <= MOST_REWARD)) // or NaN; sums over an episode stay finite
+            return pv_describe_error(text, PV_ERROR_CONFIG, "a reward is %g: use a finite number from -1e9 to 1e9",
+                                     (double)rewards[i]);
     }
     return PV_OK;
 }
@@ -437,15 +440,21 @@ static int tag_load(pv_block* block, uint32_t env, const uint8_t* in) {
     uint32_t agents = agents_of(config);
     tag_saved saved;
     memcpy(&saved, in, sizeof saved);
-    int32_t* x = state.x + (uint64_t)env * agents;
-    int32_t* y = state.y + (uint64_t)env * agents;
-    memcpy(x, in + sizeof saved, agents * sizeof(int32_t));
-    memcpy(y, in + sizeof saved + agents * sizeof(int32_t), agents * sizeof(int32_t));
+    int32_t last = saved.over ? config->episode_length : config->episode_length - 1;
+    if (saved.time < 0 || saved.time > last || !isfinite(saved.tagger_return) || !isfinite(saved.runner_return))
+        return pv_block_error(block, env, "saved state: time %d of %d, returns %g and %g are no state to go on from",
+                              saved.time, config->episode_length, (double)saved.tagger_return, (double)saved.runner_return);
+    const uint8_t *in_x = in + sizeof saved, *in_y = in_x + agents * sizeof(int32_t);
     for (uint32_t i = 0; i < agents; i++) {
-        if (x[i] < 0 || x[i] > config->grid_length || y[i] < 0 || y[i] > config->grid_length)
-            return pv_block_error(block, env, "saved state: agent %u stands on (%d, %d), outside 0 to %d", i, x[i], y[i],
+        int32_t x, y;
+        memcpy(&x, in_x + i * sizeof x, sizeof x);
+        memcpy(&y, in_y + i * sizeof y, sizeof y);
+        if (x < 0 || x > config->grid_length || y < 0 || y > config->grid_length)
+            return pv_block_error(block, env, "saved state: agent %u stands on (%d, %d), outside 0 to %d", i, x, y,
                                   config->grid_length);
     }
+    memcpy(state.x + (uint64_t)env * agents, in_x, agents * sizeof(int32_t));
+    memcpy(state.y + (uint64_t)env * agents, in_y, agents * sizeof(int32_t));
     state.seed[env] = saved.seed;
     state.episode[env] = saved.episode;
     state.task[env] = saved.task;

@@ -86,9 +86,7 @@ def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
     return env.reset(options=options) if seed is None else env.reset(seed=seed, options=options)
 
 
-def _reset_with_some(
-    env: Any, takes: dict[str, bool], sow: Callable[[int], Any] | None, seed: int | None, options: Any
-) -> Any:
+def _reset_with_some(env: Any, takes: dict[str, bool], sow: Callable[[int], Any] | None, seed: int | None, options: Any) -> Any:
     if options is not None and "options" not in takes:
         raise _no_options(env, options)
     if sow is not None and seed is not None:

@@ -10,6 +10,8 @@ from puffervec.native import EnvData, NativeEnv
 
 # Values of ProbeConfig.fault.
 FAULTS = ("none", "segv", "abort", "exit", "kill", "hang", "spin", "nan", "oob", "oom", "error", "slow")
+# Values of ProbeConfig.fault_step beside the number of steps since the reset.
+MOMENTS = {"reset": -1, "save": -2, "load": -3, "peek": -4, "close": -5, "init": -6}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class ProbeConfig:
     fault_env: int = 0
     """Global index of the env that fails."""
     fault_step: int = 0
-    """Steps since the reset at which it fails; -1: during the reset."""
+    """Steps since the reset at which it fails; below 0: at another moment, see MOMENTS."""
 
 
 ENV = NativeEnv(name="probe", config=ProbeConfig, build=lambda config: EnvData())

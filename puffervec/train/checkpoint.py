@@ -266,7 +266,7 @@ def _open(path: Path) -> Any:
         if isinstance(error, CheckpointError):
             raise
         words = getattr(error, "strerror", None) or str(error)
-        raise CheckpointError(f"cannot read {path}: {'it is a link' if path.is_symlink() else words}") from error
+        raise CheckpointError(f"cannot read {path}: {'it is a link' if os.path.islink(path) else words}") from error
 
 
 def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:

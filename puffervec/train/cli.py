@@ -159,7 +159,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         checkpoint = find_checkpoint(
             resume, _runs_folder(args), lambda text: print(f"puffer-train: note: {text}", file=sys.stderr)
         )
-        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"])
+        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], (target, flags.peek(args, "--policy.kind")))
         if target is not None and target != config.target:
             raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
     elif target is None:
@@ -177,7 +177,7 @@ def _runs_folder(args: Sequence[str]) -> Path:
     """Where `latest` is looked for: --log.folder where it is given, else the default."""
     from puffervec.train.config import LogSection
 
-    value = flags.take_option(list(args), "--log.folder")
+    value = flags.peek(args, "--log.folder")
     return LogSection().folder if value is None else Path(value)
 
 
@@ -210,6 +210,8 @@ usage: puffer-train eval RUN|CHECKPOINT|latest [flags]
 
   --episodes N          episodes (drive: of each scene) [default: 1 for drive, 100 else]
   --scenes WHAT         drive: generated, held-out or a folder of scenes [default: held-out]
+  --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
+  --policy MODULE:CLASS the run's policy, likewise
   --baseline NAME       instead of a policy: random; drive also stop, lane-follow, log
   --png FILE            drive: draw a scene with the driven paths
   --seed N              of envs and of drawn actions [default: 0]
@@ -226,9 +228,8 @@ def run_eval(args: list[str], signals: StopSignals) -> int:
     target = flags.take_target(args)
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
-    values = {
-        name: flags.take_option(args, f"--{name}") for name in ("episodes", "scenes", "baseline", "png", "seed", "device")
-    }
+    names = ("episodes", "scenes", "baseline", "png", "seed", "device", "env", "policy")
+    values = {name: flags.take_option(args, f"--{name}") for name in names}
     sampled = "--sample" in args
     flags.refuse_left([arg for arg in args if arg != "--sample"], "eval")
     from puffervec.train.report import EvalRequest, run_evaluation
@@ -243,6 +244,7 @@ def run_eval(args: list[str], signals: StopSignals) -> int:
             seed=flags.whole("--seed", values["seed"], 0) or 0,
             device=values["device"] or "cpu",
             deterministic=not sampled,
+            code=(values["env"], values["policy"]),
         )
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,13 +112,16 @@ class PolicyActor:
         return torch.tensor(array, device=self.device)
 
 
-def load_policies(path: Path, device: torch.device) -> tuple[TrainConfig, dict[str, nn.Module]]:
+def load_policies(
+    path: Path, device: torch.device, trusted: Collection[str | None] = ()
+) -> tuple[TrainConfig, dict[str, nn.Module]]:
     """Return the config and the policies of a checkpoint folder.
 
+    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported.
     Raises: CheckpointError, ConfigError.
     """
     manifest = ckpt.read_manifest(path)
-    config = config_from_tables(manifest["config"])
+    config = config_from_tables(manifest["config"], trusted)
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
     groups = {group.name: group for group in env_spec(config).groups}

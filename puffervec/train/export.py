@@ -17,7 +17,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -92,16 +92,20 @@ def check_request(kind: str | None, out: Path | None) -> str:
 
 
 def export_run(
-    run: str, kind: str | None = None, out: Path | None = None, note: Callable[[str], None] | None = None
+    run: str,
+    kind: str | None = None,
+    out: Path | None = None,
+    note: Callable[[str], None] | None = None,
+    trusted: Collection[str | None] = (),
 ) -> list[Exported]:
     """Write the policies of a run, each into its own file.
 
     Args: run: run folder, checkpoint or latest; kind: onnx or pt2; out: the file (with several policies: their names are put
-        before its ending); None is policy.<kind> in the run folder.
+        before its ending); None is policy.<kind> in the run folder; trusted: see load_policies.
     Raises: ConfigError, CheckpointError, MissingExtraError: bad input. ExportError: no file was left or replaced.
     """
     kind = check_request(kind, out)
-    path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu")), note)
+    path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note)
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     first = out or folder / f"policy{FORMATS[kind]}"
     groups = env_spec(config).groups

@@ -21,6 +21,7 @@ from typing import Any
 from puffervec.errors import ConfigError
 from puffervec.train.config import SECTIONS, TrainConfig, describe
 
+MOST_CONFIG_BYTES = 1 << 20
 # Short names for the settings that are used most.
 ALIASES = {
     "--total-timesteps": "--train.total-timesteps",
@@ -56,6 +57,11 @@ def take_option(argv: list[str], flag: str) -> str | None:
     return value
 
 
+def peek(argv: Sequence[str], flag: str) -> str | None:
+    """Return what `take_option` would, and leave it there."""
+    return take_option(list(argv), flag)
+
+
 def take_target(args: list[str]) -> str | None:
     """Remove and return the first argument if it is no flag."""
     return args.pop(0) if args and not args[0].startswith("-") else None
@@ -89,10 +95,16 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises: ConfigError naming the file, and the line where it is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(MOST_CONFIG_BYTES + 1)
+        if len(data) > MOST_CONFIG_BYTES:
+            raise ConfigError(f"--config {path}: more than {MOST_CONFIG_BYTES:,} bytes, so no config of a run")
+        return tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers too long, lists too deep, a NUL in the name
         raise ConfigError(f"--config {path}: {error}") from error
 
 

@@ -215,7 +215,7 @@ def _draw_times(axis: Any, runs: Sequence[Run], x: str) -> None:
     if len(runs) == 1:
         curves = [runs[0].curve(x, f"time/{part}") for part in TIME_PARTS]
         if all(len(xs) == len(curves[0][0]) for xs, _ in curves):
-            axis.stackplot(curves[0][0], *(ys for _, ys in curves), labels=TIME_PARTS, colors=COLOURS[:5], alpha=0.8)
+            axis.stackplot(curves[0][0], *(ys for _, ys in curves), labels=TIME_PARTS, colors=COLOURS, alpha=0.8)
         axis.set_ylim(0, 1)
         _legend_below(axis)
         _dress(axis, x)

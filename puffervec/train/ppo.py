@@ -110,7 +110,7 @@ class Updater:
         self.optimizer.set_lr(lr)
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks)
         advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda))
-        samples = samples_of(s, advantages, valid, self.memory)
+        samples = samples_of(s, advantages, valid, self.memory, pad=self.bf16 and s.device.type == "cpu")
         sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
         seen, taken, finished = 0, 0, True
         for _ in range(section.update_epochs):

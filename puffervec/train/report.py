@@ -9,6 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import puffervec.envs
 from puffervec.errors import ConfigError, MissingExtraError
@@ -32,6 +33,7 @@ class EvalRequest:
     seed: int
     device: str
     deterministic: bool
+    code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
 
 
 def print_scenes(config: TrainConfig) -> None:
@@ -54,13 +56,23 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
         print_table("Training, means over the latest episodes", ("", ""), rows)
         print(f"  time split of the last update: {time_split(metrics)}")
     if metrics and final_eval and ev.evaluation_hook(config.target) is not None:
-        run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True), per_scene=False)
+        run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True, _code(config)), per_scene=False)
     scenes = " --png scene.png" if hasattr(config.env, "scenes") else ""
     print("\nTry next:")
-    print(f"  puffer-train eval {folder}{scenes}")
+    own = own_code(config)
+    print(f"  puffer-train eval {folder}{own}{scenes}")
     print(f"  puffer-train {config.target} --resume {folder} {_longer(config, metrics)}")
     if hasattr(config.env, "scenes"):
         print(f"  puffer-train {config.target} --scenes FOLDER")
+
+
+def _code(config: TrainConfig) -> tuple[str, ...]:
+    return config.target, config.policy.kind
+
+
+def own_code(config: TrainConfig) -> str:
+    """Return the flags with which eval and export may import what a run of this config uses."""
+    return "".join(f" {flag} {name}" for flag, name in zip(("--env", "--policy"), _code(config), strict=True) if ":" in name)
 
 
 def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> str:
@@ -98,7 +110,11 @@ def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:
         if config.python:
             env_spec(config)  # Refuses what cannot be made.
     else:
-        path, (config, policies) = read_newest(request.target, Path("runs"), lambda p: ev.load_policies(p, device), note)
+
+        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+            return ev.load_policies(found, device, request.code)
+
+        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
     if ev.evaluation_hook(config.target) is not None:

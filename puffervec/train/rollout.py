@@ -266,5 +266,3 @@ def _starts_anew(storage: Storage, step: int, columns: slice) -> Tensor:
     """Rows whose next observation is not this episode's: done or absent at `step`."""
     done = storage.terminals[step, columns] | storage.truncations[step, columns]
     return (storage.masks[step, columns] == 0) | (done != 0)
-
-

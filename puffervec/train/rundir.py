@@ -18,9 +18,8 @@ import json
 import os
 import re
 import socket
-import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,20 +127,30 @@ def write_config(folder: Path, config: TrainConfig) -> None:
     durable.replace_file(folder / CONFIG_FILE, (text + "\n").encode())
 
 
-def config_from_tables(values: dict[str, Any]) -> TrainConfig:
+def config_from_tables(values: dict[str, Any], trusted: Collection[str | None] = ()) -> TrainConfig:
     """Return the config kept in a manifest or config file.
 
-    Raises: ConfigError for an unknown env, table or key, and for an env that cannot be one.
+    Args: trusted: names of code as the user has given them. An env "module:factory" and a policy "module:Class" are imported
+        and called with settings from the same file, so the file alone does not decide that.
+    Raises: ConfigError for an unknown env, table or key, and for code that the user has not named.
     """
     tables = dict(values)
     target = tables.pop("target", None)
-    if not isinstance(target, str):
+    if not isinstance(target, str) or not target:
         raise ConfigError(f"the run's config names no env: target is {target!r}")
-    module = target.partition(":")[0].partition(".")[0]
-    if ":" in target and module in sys.stdlib_module_names:
-        # What makes an env is called with settings from the same file: os:system must not be.
-        raise ConfigError(f"the run's env is {target!r}: {module} belongs to Python itself and makes no envs")
-    return TrainConfig.bare(target).merged(tables)
+    if ":" in target and target not in trusted:
+        raise ConfigError(
+            f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
+            f"puffer-train {target} --resume RUN, or puffer-train eval RUN --env {target}"
+        )
+    config = TrainConfig.bare(target).merged(tables)
+    kind = config.policy.kind
+    if ":" in kind and kind not in trusted:
+        raise ConfigError(
+            f"this run's policy is {kind!r}: code that would be imported and called. If you want that, name it yourself: "
+            f"puffer-train {target} --resume RUN --policy.kind {kind}, or puffer-train eval RUN --policy {kind}"
+        )
+    return config
 
 
 def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:
@@ -160,11 +169,11 @@ def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] |
                 return found
         raise CheckpointError(f"no run in {runs} has a whole checkpoint")
     path = Path(where)
-    if (path / MANIFEST).is_file():
+    if os.path.isfile(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
         return path
-    found = newest(path / CHECKPOINTS, note)
+    found = newest(path / CHECKPOINTS, note) if os.path.isdir(path / CHECKPOINTS) else None
     if found is None:
-        state = "has no whole checkpoint" if path.is_dir() else "is no folder"
+        state = "has no whole checkpoint" if os.path.isdir(path) else "is no folder"
         raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
     return found
 

@@ -16,11 +16,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from puffervec.train.memory import State
 from puffervec.train.policy import Observation
 from puffervec.train.storage import Storage
+
+BF16_ROWS = 128  # see padded_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +68,25 @@ class Samples(Protocol):
         """Return the number of valid samples in a minibatch."""
 
 
-def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool) -> Samples:
-    """Return the samples of a roll-out. advantages (T, R) float32, valid (T, R) uint8; memory: the policy has one."""
-    return SequenceSamples(storage, advantages, valid) if memory else FlatSamples(storage, advantages, valid)
+def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False) -> Samples:
+    """Return the samples of a roll-out.
+
+    Args: advantages: (T, R) float32; valid: (T, R) uint8; memory: the policy has one; pad: see padded_rows.
+    """
+    return SequenceSamples(storage, advantages, valid) if memory else FlatSamples(storage, advantages, valid, pad)
+
+
+def padded_rows(rows: int) -> int:
+    """Return how many rows a policy is shown on a CPU in bf16, at most a sixteenth more: a multiple of BF16_ROWS.
+
+    oneDNN compiles bf16 kernels for each number of rows and keeps them. The number of valid samples differs from minibatch to
+    minibatch, which made 500 MiB of kernels, and a compilation almost every time. Like this there are 16 numbers per octave.
+
+    >>> [padded_rows(rows) for rows in (1, 128, 129, 2049, 2176, 20_000)]
+    [128, 128, 256, 2176, 2176, 20480]
+    """
+    step = max(BF16_ROWS, 1 << max(0, rows.bit_length() - 5))
+    return -(-rows // step) * step
 
 
 def normalised(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
@@ -94,9 +112,9 @@ def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | No
 class FlatSamples:
     """Single samples."""
 
-    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
-        """Views on the storage except for the returns."""
-        self._storage = storage
+    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False) -> None:
+        """Views on the storage except for the returns. pad: see padded_rows."""
+        self._storage, self._pad = storage, pad
         horizon = storage.horizon
         self._actions, self._log_probs, self._values = (
             x[:horizon].flatten(0, 1) for x in (storage.actions, storage.log_probs, storage.values)
@@ -132,10 +150,15 @@ class FlatSamples:
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
     def _batch(self, index: Tensor, advantages: Tensor) -> Batch:
+        valid = None
+        if self._pad and (more := padded_rows(len(index)) - len(index)):
+            valid = nn.functional.pad(torch.ones_like(advantages), (0, more))
+            advantages = nn.functional.pad(advantages, (0, more))
+            index = torch.cat([index, index[-1:].expand(more)])
         obs, mask = _take(self._storage, 0, index, shape=())
         mine = (x.index_select(0, index) for x in (self._actions, self._log_probs, self._returns, self._values))
         actions, log_probs, returns, values = mine
-        return Batch(obs, actions, log_probs, advantages, returns, values, mask)
+        return Batch(obs, actions, log_probs, advantages, returns, values, mask, valid)
 
 
 class SequenceSamples:

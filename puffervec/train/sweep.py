@@ -105,13 +105,13 @@ class Sweep:
         self._lock = RunLock(self.folder)
         try:
             self._study = _open_study(storage, self.name)
-            self._resume(plan)
+            self._resume(plan, request.config)
         except BaseException:
             self._lock.close()
             raise
 
-    def _resume(self, plan: dict[str, Any] | None) -> None:
-        """Take over what the study was begun with, or leave it there; do again what was cut off."""
+    def _resume(self, plan: dict[str, Any] | None, given: TrainConfig | None) -> None:
+        """Take over what the study was begun with, or leave it there; do again what was cut off. given: by the user."""
         import optuna
 
         kept = self._study.user_attrs.get("plan")
@@ -129,7 +129,7 @@ class Sweep:
         self.plan = plan = kept or plan
         assert plan is not None
         self.metric = str(plan["metric"])
-        self.config = config_from_tables(plan["config"])
+        self.config = config_from_tables(plan["config"], () if given is None else (given.target, given.policy.kind))
         self.space: Space = {key: parse(self.config, key, text) for key, text in plan["space"].items()}
         for trial in self._study.trials:
             if trial.state == optuna.trial.TrialState.RUNNING:  # Its process is gone: no other has the lock.

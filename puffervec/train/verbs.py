@@ -42,6 +42,8 @@ usage: puffer-train export RUN|CHECKPOINT|latest [flags]
 
   --format NAME         onnx (needs puffervec[onnx]) or pt2, the archive of torch.export [default: onnx, or as FILE ends]
   --out FILE            [default: policy.onnx or policy.pt2 in the run folder; several policies: policy-NAME.onnx]
+  --env MODULE:FACTORY  the run's env where it is code of yours, which export imports only if you name it
+  --policy MODULE:CLASS the run's policy, likewise
 """
 
 SWEEP_USAGE = """\
@@ -132,14 +134,14 @@ def run_export(args: list[str], signals: StopSignals) -> int:
         print(EXPORT_USAGE)
         return 0
     target = flags.take_target(args)
-    kind, out = flags.take_option(args, "--format"), flags.take_option(args, "--out")
+    kind, out, *code = (flags.take_option(args, flag) for flag in ("--format", "--out", "--env", "--policy"))
     flags.refuse_left(args, "export")
     if target is None:
         raise ConfigError("which run? For example: puffer-train export latest (puffer-train export --help shows more)")
     from puffervec.train.export import export_run
     from puffervec.train.report import note
 
-    for done in export_run(target, kind, None if out is None else Path(out), note):
+    for done in export_run(target, kind, None if out is None else Path(out), note, code):
         print(done.text())
     return 0
 
@@ -166,6 +168,7 @@ def run_sweep(args: list[str], signals: StopSignals) -> int:
         config = _config_of(target, args)
         folder = config.log.folder
         build_space(config, ranges, parameters)
+    from puffervec.train.report import own_code
     from puffervec.train.sweep import Sweep, SweepRequest
 
     name, metric, storage = values["name"], values["metric"], values["storage"]
@@ -176,7 +179,7 @@ def run_sweep(args: list[str], signals: StopSignals) -> int:
     print(f"\n{len(summary['trials'])} trials, {len(summary['failed'])} of them failed; best {summary['best']},", end=" ")
     print(f"Pareto front {summary['pareto']}: see {sweep.folder}")
     if summary["best"] is not None:
-        print(f"\nTry next:\n  puffer-train eval {sweep.folder}/trials/{summary['best']:04d}")
+        print(f"\nTry next:\n  puffer-train eval {sweep.folder}/trials/{summary['best']:04d}{own_code(sweep.config)}")
     where = "" if folder == LogSection().folder else f" --log.folder {folder}"
     print(f"  puffer-train sweep --name {sweep.name}{where} --trials {2 * trials}")
     return 128 + signals.received if signals.received else 0

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.vector import VectorEnv
+from tests.builds import source_folder
 from tests.helpers import Lazy, eventually
 
 SLICE_NS = 1_000_000
@@ -45,6 +47,29 @@ def end(vec: VectorEnv, threads: list[threading.Thread]) -> None:
     for worker, thread in enumerate(threads):
         lib.pv_turn_send_one(vec._slab, worker, lib.pv_worker_home(vec._slab, worker), lib.PV_CLOSE, 0, 0, waiter())
         thread.join()
+
+
+# ---- promises that no run on one processor can show ----------------------------------------------------------
+
+
+def test_a_slice_is_short() -> None:
+    """Between two slices the learner looks for dead workers and Python for signals: a longer one is a later answer to both."""
+    assert lib.PV_SLICE_NS <= 20_000_000
+
+
+@pytest.mark.parametrize(
+    ("helper", "access"),
+    [
+        ("pv_load_acquire", "__atomic_load_n(word, __ATOMIC_ACQUIRE)"),
+        ("pv_increment", "__atomic_fetch_add(word, 1, __ATOMIC_RELEASE)"),
+        ("pv_load_seq_cst", "__atomic_load_n(word, __ATOMIC_SEQ_CST)"),
+        ("pv_store_seq_cst", "__atomic_store_n(word, value, __ATOMIC_SEQ_CST)"),
+    ],
+)
+def test_helpers_order_memory_as_their_names_say(helper: str, access: str) -> None:
+    """x86 hides a missing acquire or release, and a compiler may. tests/model shows what each order is for."""
+    header = (source_folder() / "csrc/channel.h").read_text()
+    assert re.search(rf"\b{helper}\([^)]*\) {{ (?:return )?{re.escape(access)}; }}", header)
 
 
 # ---- lines -------------------------------------------------------------------------------------------------
@@ -126,6 +151,23 @@ def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
         assert mine.wakes_sent - sent == bell.word - word <= 1  # 0 if it woke by itself in that moment
         eventually(lambda worker=worker: lib.pv_turn_recv_one(vec._slab, worker, 0, mine, SLICE_NS, 0) == 0, "an answer")
     end(vec, threads)
+
+
+def test_the_bell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None:
+    """The flags say that both workers sleep, and that the learner sleeps on each of its bells: only the one meant rings."""
+    mine = waiter()
+    for worker in range(2):
+        bells = [lib.pv_command_line(vec._slab, w, 0).bell for w in range(2)]
+        bells += [lib.pv_learner_bell(vec._slab, w, 0) for w in range(2)]
+        for bell in bells:
+            bell.sleeping = 1
+        before = [bell.word for bell in bells]
+        lib.pv_turn_send_one(vec._slab, worker, 0, lib.PV_STEP, 0, 0, mine)
+        assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1, 0, 0]
+        lib.pv_worker_serve(vec._opened + worker, 0)
+        assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1] * 2
+        for bell in bells:
+            bell.sleeping = 0
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.drive_env.worlds import make_env, random_scene, write_world
 
 PAGE = mmap.PAGESIZE
 OFFSETS = {name: int(packed.SCENE.fields[f"{name}_offset"][1]) for name in packed.OFFSETS}  # type: ignore[index]
+CANDIDATE_COUNT = int(packed.SCENE.fields["candidate_count"][1])  # type: ignore[index]
 
 
 class Fenced:
@@ -117,6 +119,69 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
     assert "candidates" in changed(candidates_at, np.uint16(65535))
     swapped = np.frombuffer(data, np.uint16, 2, candidates_at)[::-1].copy().view(np.uint32)[0]
     assert "ascending indices of the cell's type" in changed(candidates_at, swapped)
+
+
+def test_an_array_may_end_with_the_scene_and_not_behind_it(data: bytes) -> None:
+    """The last 64 bytes of the set as its candidates: 32 of two bytes each, and not one more."""
+    fenced = Fenced(len(data))
+    entry = np.frombuffer(data, packed.ENTRY, 2, packed.SET.itemsize)[1]
+    base, size = int(entry["offset"]), int(entry["bytes"])
+    assert base + size == len(data)
+    start = (size - 1) // 64 * 64
+    counts = {count: bytearray(data) for count in ((size - start) // 2, (size - start) // 2 + 1)}
+    for count, changed in counts.items():
+        np.frombuffer(changed, np.uint64, 1, base + OFFSETS["candidates"])[0] = start
+        np.frombuffer(changed, np.uint32, 1, base + CANDIDATE_COUNT)[0] = count
+    said = [fenced.check(bytes(changed))[1] for changed in counts.values()]
+    assert "candidates_offset" not in said[0]
+    assert "candidates_offset" in said[1] and "a count of elements of at most" in said[1]
+
+
+def test_parts_belong_to_one_scene_object_or_cell_each(data: bytes) -> None:
+    """Else a small file could ask for any number of looks at the same bytes: checking would take time by its square."""
+    fenced = Fenced(len(data))
+    entries = np.frombuffer(data, packed.ENTRY, 2, packed.SET.itemsize)
+    base = int(entries["offset"][0])
+    head = np.frombuffer(data, packed.SCENE, 1, base)[0]
+
+    def refused(change: Callable[[bytearray], None]) -> str:
+        broken = bytearray(data)
+        change(broken)
+        code, text = fenced.check(bytes(broken))
+        assert code == lib.PV_ERROR_DATA
+        return text
+
+    def same_scene(broken: bytearray) -> None:
+        at, size = packed.SET.itemsize, packed.ENTRY.itemsize
+        broken[at + size : at + 2 * size] = broken[at : at + size]
+
+    def same_candidates(broken: bytearray) -> None:
+        at = base + int(head["cells_offset"])
+        cells = np.frombuffer(broken, packed.CELL, int(head["grid_nx"]) * int(head["grid_ny"]), at)
+        full = cells[cells["first"] != packed.CELL_EMPTY]
+        cells[:] = full[full["count"].sum(axis=1).argmax()]
+
+    assert "entry.offset" in refused(same_scene)
+    assert "candidates of its own, up to here at most" in refused(same_candidates)
+
+
+def test_frames_belong_to_one_object_each(data: bytes) -> None:
+    """All objects of the last scene claim the same frames, which stand at its end, so that there is no room for more."""
+    entry = np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)[0]
+    base = int(entry["offset"])
+    head = np.frombuffer(data, packed.SCENE, 1, base)[0]
+    first = base + int(head["frames_offset"])
+    frames = 16
+    longer = bytearray(data + data[first : first + frames * packed.FRAME.itemsize])  # 192 bytes
+    np.frombuffer(longer, packed.SET, 1)["bytes"] = len(longer)
+    np.frombuffer(longer, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)["bytes"] = len(longer) - base
+    changed = np.frombuffer(longer, packed.SCENE, 1, base)
+    changed["frames_offset"], changed["frame_count"] = len(data) - base, frames
+    objects = np.frombuffer(longer, packed.OBJECT, int(head["object_count"]), base + int(head["objects_offset"]))
+    objects["frames_index"], objects["frame_first"], objects["flags"] = 0, 0, 0
+    objects["frame_count"] = frames
+    code, text = Fenced(len(longer)).check(bytes(longer))
+    assert code == lib.PV_ERROR_DATA and "expected frames of its own, up to here at most 16, found 32" in text
 
 
 def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:

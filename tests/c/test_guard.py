@@ -46,7 +46,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     files = [str(root / "tests/c/guard_main.c"), *(str(root / "csrc" / name) for name in SOURCES)]
     running = {}
     for kind, flags in {"debug": [], "sanitize": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]}.items():
-        command = ["gcc", *FLAGS, *flags, f"-I{root / 'csrc'}", "-o", str(folder / kind), *files]
+        command = ["gcc", *FLAGS, *flags, f"-I{root / 'csrc'}", "-o", str(folder / kind), *files, "-lm"]
         running[kind] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for process in running.values():
         said, _ = process.communicate(timeout=300)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -47,6 +48,28 @@ def test_serving_runs_a_command_once(vec: VectorEnv) -> None:
     for _ in range(3):
         lib.pv_worker_serve(vec._opened, 0)
     assert rows[:, 7].tolist() == [1] * 4
+
+
+def test_a_turn_is_published_when_the_env_has_stepped() -> None:
+    """An env that looks at its own status line: the answer stands there only after its step."""
+    answered = []
+
+    class Watching(gymnasium.Env[Any, Any]):
+        observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+            return 0, {}
+
+        def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            command, status = (line(vec._slab, 0, 0) for line in (lib.pv_command_line, lib.pv_status_line))
+            answered.append(status.turn == command.turn)
+            return 1, 0.0, False, False, {}
+
+    with puffervec.make(Watching, backend="serial") as vec:
+        vec.reset(seed=0)
+        for _ in range(3):
+            vec.step([1])
+    assert answered == [False] * 3
 
 
 def test_a_masked_reset_touches_only_its_envs(vec: VectorEnv) -> None:

@@ -67,7 +67,7 @@ BAD = [
     (("objects", 1, "valid"), [True] * 29, "objects[1].valid: expected a list of 30 (as many frames as objects[0])"),
     (("objects", 1, "valid", 2), 1, "objects[1].valid[2]: expected true or false, found 1"),
     (("objects", 0, "valid"), [], "objects[0].valid: expected at least one frame, found a list of 0"),
-    (("objects", 1, "width"), 0, "objects[1].width: expected more than 0 and at most 100 (metres), found 0"),
+    (("objects", 1, "width"), 0, "objects[1].width: expected 0.01 to 100 (metres), found 0"),
     (("objects", 1, "length"), "4", "objects[1].length: expected a number, found the string '4'"),
     (("objects", 1, "height"), DELETE, "objects[1].height: expected this key"),
     (("objects", 1, "goalPosition", "y"), DELETE, "objects[1].goalPosition.y: expected this key"),

@@ -289,6 +289,26 @@ def test_fast_cars_cannot_jump_over_an_edge(tmp_path: Path) -> None:
     assert judge.seen["departures"] == 11
 
 
+def test_a_car_that_arrives_in_the_last_step_is_not_cut(tmp_path: Path) -> None:
+    """It is done for good, and its value is not to be bootstrapped."""
+    frames = 40
+    car = moving_object(np.random.default_rng(0), frames, 0.0, 0)
+    car.valid[:], car.heading_rad[:], car.velocity_mps[:], car.position_m[:] = True, 0.0, (10.0, 0.0), 0.0
+    car.goal_m[:] = 15.0, 0.0, 0.0
+    write_world(tmp_path / "set", [Scene("near", "", frames, (dataclasses.replace(car, expert=False),), (), {}, {})])
+    steps, limit = 0, 0
+    for limit in (0, 1):  # first without a limit, to see how long it takes
+        with make_env(tmp_path / "set", num_agents=1, max_steps=limit * steps) as vec:
+            vec.reset(0)
+            done: tuple[Any, Any] = (False, False)
+            steps = 0
+            while not any(done):
+                _, _, terminals, truncations, _ = vec.step(np.array([6 * 13 + 6]))
+                done, steps = (bool(terminals[0]), bool(truncations[0])), steps + 1
+            assert done == (True, False), f"after {steps} steps"
+    assert 3 < steps < frames
+
+
 def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))

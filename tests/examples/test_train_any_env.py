@@ -38,5 +38,5 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert cli.main(["train_any_env:Thermostat", *args.split(), "--log.folder", str(tmp_path), "--run-name", "r"]) == 0
     out = capsys.readouterr().out
     assert "serial" in out and "away" in out and "power" in out
-    assert cli.main(["eval", str(tmp_path / "r"), "--episodes", "4"]) == 0
+    assert cli.main(["eval", str(tmp_path / "r"), "--env", "train_any_env:Thermostat", "--episodes", "4"]) == 0
     assert "train_any_env:Thermostat" in capsys.readouterr().out

@@ -204,7 +204,7 @@ def test_a_second_trainer_is_refused_and_starts_when_the_first_is_gone(
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert re.search(rf"another trainer is using {trainer.folder}: pid {os.getpid()}, host \S+, started 20", said)
-        for worker in psutil.Process().children(recursive=True):  # Not even a worker that outlives the learner holds the lock.
+        for worker in trainer.vec.processes:  # Not even a worker that outlives the learner holds the lock.
             held = [os.readlink(path) for path in Path(f"/proc/{worker.pid}/fd").iterdir() if path.is_symlink()]
             assert held and not any(name.endswith("run.lock") for name in held)
     assert cli.main(resume) == 0

@@ -82,6 +82,7 @@ def test_the_address_space_counts(fake: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "RLIMIT_AS of 67,108,864, ulimit -v" in room(fake).bound
 
 
+@pytest.mark.normal_build("AddressSanitizer itself takes terabytes of addresses")
 def test_a_real_address_space_limit_is_seen() -> None:
     code = (
         "import resource; from puffervec import memory\n"

@@ -20,9 +20,10 @@ import pytest
 import puffervec
 from puffervec import memory, processes, shared_memory
 from puffervec.errors import ConfigError
+from tests.helpers import TIME_SCALE
 from tests.mock_envs import SINGLE
 
-MOST_CPU_S, MOST_RSS = 0.1, 10 << 20
+MOST_CPU_S, MOST_RSS = 0.1 * TIME_SCALE, 10 << 20
 ABSURD = [0, -1, 1.5, True, "8", 2**31, 2**40]
 
 

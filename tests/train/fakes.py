@@ -1,10 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Group specs made by hand, for tests that need no env."""
+"""Group specs made by hand, for tests that need no env; and a policy with memory."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import torch
+from torch import nn
 
 from puffervec.spec import Field, GroupSpec
 
@@ -18,3 +22,21 @@ def group(*fields: tuple[str, tuple[int, ...]], sizes: tuple[int, ...] = (5,), m
         offset += field.size * field.dtype.itemsize
     kind = "discrete" if len(sizes) == 1 else "multi_discrete"
     return GroupSpec("agents", 1, tuple(made), offset, kind, sizes, (0.0,) * len(sizes), (0.0,) * len(sizes), mask)
+
+
+class Remembering(nn.Module):
+    """A policy with memory, which is also its value: how many steps ago a row began, the first one counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(5))
+
+    def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
+        """See policy.py."""
+        return (torch.zeros(rows),)
+
+    def forward(self, obs: torch.Tensor, state: tuple[torch.Tensor, ...], reset: Any, mask: Any) -> Any:
+        """See policy.py."""
+        lead = obs.shape[:-1]
+        count = torch.where(reset, 0.0, state[0]) + 1 if state else torch.zeros(lead)
+        return (self.logits.expand(*lead, 5),), count, (count,) if state else ()

@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib")
 
 
 def line(step: int, **values: Any) -> dict[str, Any]:
-    shares = {f"time/{part}": 0.2 for part in TIME_PARTS}
+    shares = {f"time/{part}": 1 / len(TIME_PARTS) for part in TIME_PARTS}
     return {"step": step, "elapsed_s": step / 10, "charts/agent_steps_per_s": 10.0, **shares, **values}
 
 

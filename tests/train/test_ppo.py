@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, samples
 from puffervec.train.config import PolicySection, TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec
@@ -36,20 +36,20 @@ class Fixed(nn.Module):
 
 
 def test_loss_by_hand() -> None:
-    """Four samples: inside the clip range, above it with a good and with a bad advantage, below it."""
-    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])
-    actions, old = np.array([0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4])
-    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5]), np.array([1.0, 0.0, 2.0, -1.0])
-    values, old_values = np.array([0.0, 0.5, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0])
+    """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
+    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
+    actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
+    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
+    values, old_values = np.array([0.0, 0.5, 1.0, 1.0, 0.0]), np.zeros(5)
     section = TrainSection(clip=0.2, value_coef=0.7, entropy_coef=0.3)
-    ratio = probabilities[np.arange(4), actions] / old
+    ratio = probabilities[np.arange(5), actions] / old
     policy_loss = -np.minimum(advantages * ratio, advantages * np.clip(ratio, 0.8, 1.2)).sum()
     value_loss = 0.5 * ((values - returns) ** 2).sum()
     entropy = -(probabilities * np.log(probabilities)).sum()
     kl = (ratio - 1 - np.log(ratio)).sum()
     batch = Batch(
-        obs=torch.zeros(4, 1),
-        actions=torch.tensor(actions).view(4, 1),
+        obs=torch.zeros(5, 1),
+        actions=torch.tensor(actions).view(5, 1),
         log_probs=torch.tensor(old).log().float(),
         advantages=torch.tensor(advantages).float(),
         returns=torch.tensor(returns).float(),
@@ -59,7 +59,7 @@ def test_loss_by_hand() -> None:
     policy = Fixed(torch.tensor(probabilities).log().float(), torch.tensor(values).float())
     loss, sums = ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False)
     assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
-    expected = dict(zip(LOSS_NAMES, (policy_loss, value_loss, entropy, kl, 3.0), strict=True))
+    expected = dict(zip(LOSS_NAMES, (policy_loss, value_loss, entropy, kl, 4.0), strict=True))
     for name, got in zip(LOSS_NAMES, sums.tolist(), strict=True):
         assert got == pytest.approx(expected[name], rel=1e-5), name
     clipped = dataclasses.replace(section, value_clip=0.2)
@@ -89,11 +89,11 @@ def filled_storage(rows: int = 6, horizon: int = 5, invalid: float = 0.3) -> Sto
     return storage
 
 
-def updater(storage: Storage, minibatches: int = 2, **section: Any) -> Updater:
+def updater(storage: Storage, minibatches: int = 2, bf16: bool = False, **section: Any) -> Updater:
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,)))
     generator = torch.Generator().manual_seed(2)
-    return Updater(policy, storage, TrainSection(**section), minibatches, False, generator, ThreadTeam(1))
+    return Updater(policy, storage, TrainSection(**section), minibatches, bf16, generator, ThreadTeam(1))
 
 
 def weights(u: Updater) -> torch.Tensor:
@@ -123,6 +123,23 @@ def test_microbatches_add_up() -> None:
     a, b = whole.update(1e-2), parts.update(1e-2)
     torch.testing.assert_close(weights(whole), weights(parts), rtol=1e-4, atol=1e-5)
     assert a.losses == pytest.approx(b.losses, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("envs", [1, 60, 64, 100])
+def test_rows_that_are_added_for_bf16_count_for_nothing(envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = []
+    for padded in (samples.padded_rows, lambda count: count):
+        monkeypatch.setattr(samples, "padded_rows", padded)
+        u = updater(filled_storage(envs), bf16=True)
+        losses = u.update(1e-2).losses
+        changed.append((weights(u), losses))
+    torch.testing.assert_close(changed[0][0], changed[1][0], rtol=2e-2, atol=2e-2)
+    assert changed[0][1] == pytest.approx(changed[1][1], rel=2e-2, abs=2e-2)
+
+
+def test_policies_are_shown_few_numbers_of_rows() -> None:
+    assert len({samples.padded_rows(rows) for rows in range(1, 25_601)}) <= 8 + 16 * 5
+    assert all(0 <= samples.padded_rows(rows) - rows <= max(127, rows / 16) for rows in range(1, 25_601))
 
 
 def test_threads_change_nothing() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def learn(config: TrainConfig, steps: int) -> tuple[dict[str, float], Path]:
 
 
 def evaluated(path: Path, deterministic: bool = True) -> list[ev.TypeRates]:
-    config, policies = ev.load_policies(path, CPU)
+    config, policies = ev.load_policies(path, CPU, [json.loads((path / "manifest.json").read_text())["config"]["target"]])
     return ev.evaluate_python(config, ev.PolicyActor(policies, CPU, deterministic), episodes=40, seed=1)
 
 
@@ -221,9 +222,12 @@ def test_a_module_in_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # multiprocessing gives workers the folder that this process was started in
     monkeypatch.delitem(sys.modules, "my_envs", raising=False)
-    assert cli.main(["--resume", "latest", "--total-timesteps", "3200"]) == 0
+    for command in (["--resume", "latest"], ["eval", "runs/r"]):  # what the run names is code: the user must name it
+        assert cli.main(command) == 2
+        assert "puffer-train my_envs:make --resume RUN, or puffer-train eval RUN --env my_envs:make" in capsys.readouterr().err
+    assert cli.main(["my_envs:make", "--resume", "latest", "--total-timesteps", "3200"]) == 0
     assert "goes on with new episodes" in capsys.readouterr().out
-    assert cli.main(["eval", "runs/r", "--episodes", "16"]) == 0
+    assert cli.main(["eval", "runs/r", "--env", "my_envs:make", "--episodes", "16"]) == 0
     assert "2.000 +- 0.000" in capsys.readouterr().out
     assert cli.main(["my_envs:make", "--env.lenth", "4"]) == 2
     err = capsys.readouterr().err

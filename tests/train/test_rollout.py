@@ -11,6 +11,7 @@ import torch
 
 import puffervec
 from puffervec.train import TrainConfig, Trainer
+from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
 
@@ -123,3 +124,20 @@ def test_times_add_up_over_the_parts(small: Small) -> None:
         trainer.collect()
         times = trainer.rollout.times
         assert min(times.env, times.copy, times.forward) > 0
+
+
+@pytest.mark.parametrize("buffers", [1, 2])
+def test_memory_lasts_as_long_as_an_episode(small: Small, buffers: int) -> None:
+    """Across the seam of two roll-outs too; terminals and truncations end it alike."""
+    config = small(env={"num_agents": 2, "episode_length": 5, "end_kind": 2}, vec={"num_buffers": buffers})
+    with Trainer(config, policies={"default": Remembering()}) as trainer:
+        storage = trainer.slots["default"].storage
+        ended = 0
+        for _ in range(3):
+            trainer.collect()
+            obs = storage.obs
+            assert isinstance(obs, torch.Tensor)
+            torch.testing.assert_close(storage.values, obs[..., 2] + 1)  # the env's own count of steps
+            ended += int(storage.terminals.any()) + 2 * int(storage.truncations.any())
+            trainer.update()
+        assert ended >= 3

@@ -10,6 +10,7 @@ import torch
 from puffervec.errors import CheckpointError
 from puffervec.train import TrainConfig, Trainer, state
 from puffervec.train import checkpoint as ckpt
+from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
 
@@ -50,3 +51,15 @@ def test_missing_parts_are_named(small: Small) -> None:
 def test_unknown_policy() -> None:
     with pytest.raises(CheckpointError, match="no policy 'x': it has default"):
         state.actor_weights(ckpt.Checkpoint({"policies": {"default": {}}}, {"default": {}}), "x")
+
+
+def test_memory_is_restored(small: Small) -> None:
+    """In the middle of an episode: what is remembered goes on counting."""
+    config = small(env={"episode_length": 1000}, train={"total_timesteps": 10_000})
+    with Trainer(config, policies={"default": Remembering()}) as trainer:
+        trainer.collect()
+        trainer.update()
+        path = trainer.save()
+    with Trainer(config, policies={"default": Remembering()}, checkpoint=path) as trainer:
+        trainer.collect()
+        assert trainer.slots["default"].storage.values[:, 0].tolist() == [float(9 + k) for k in range(9)]

@@ -1,0 +1,524 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`make soak`: training for long, with a fault every half minute; then whether memory, files and threads stayed flat.
+
+    python scripts/soak.py                          10 minutes of drive and tag_grid, four workers in all
+    python scripts/soak.py --minutes 1440           a day; what it takes to claim a slope under 1 MiB/h
+    PV_SEED=7 python scripts/soak.py                the same faults in the same order
+
+Two runs of `puffer-train` go on side by side. The first takes faults of all kinds, also those that end it; it is then resumed
+from its newest checkpoint, as a user would. The second takes only faults that it must survive, so that its processes live as
+long as the soak: their slopes are the ones to look at. After each fault the run has to go on, from no earlier than the
+checkpoint that it had, and a learner that has ended may leave no process behind.
+
+    kill worker    SIGKILL; the learner ends with an error, and is resumed
+    kill learner   SIGKILL; its workers end by themselves, and it is resumed
+    terminate      SIGTERM to its group; it saves, ends with 143, and is resumed
+    stop worker    SIGSTOP, and SIGCONT after some seconds
+    full disk      no file may grow until a checkpoint has failed (RLIMIT_FSIZE of the learner); then they may again
+
+Memory is what only a leak makes grow: anonymous pages and shared memory; pages of libraries come and go with the files. See
+scripts/slope.py for the fit. Exit status: 0; 1 if a run did not go on, something was left, or a slope is above the limit for
+certain. A slope whose interval reaches over the limit is called undecided, and is no failure: run longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from scripts.sabotage import end_session, in_session
+from scripts.slope import Slope, fit, floors, steady
+
+FATAL = ("kill worker", "kill learner", "terminate")
+HARMLESS = ("stop worker", "full disk")
+PATIENCE_S = 180.0  # for a start, a checkpoint or an update, on a busy machine
+LEFT_OVER_S = 10.0  # within which the processes of a dead learner are gone
+STOPPED_S = 3.0
+POLL_S = 0.1
+LIMIT_MIB_PER_HOUR = 1.0
+FLAGS = (
+    "--total-timesteps 1000000000000 --time-limit-s 0 --train.final-eval false --train.threads 1 --device cpu"
+    " --log.dashboard plain"
+)
+
+
+class Trouble(Exception):
+    """A run did not do what it is to do."""
+
+
+# ---- one run of puffer-train ---------------------------------------------------------------------------------
+
+
+class Run:
+    """A training run that is started, broken and resumed. Times are seconds of the soak."""
+
+    def __init__(self, env: str, workers: int, folder: Path, checkpoint_s: float, extra: Sequence[str] = ()) -> None:
+        """Start it. folder: of all runs."""
+        self.env, self.folder = env, folder / env
+        self.lines: deque[str] = deque(maxlen=200)
+        self.notes = 0  # checkpoints that the disk refused, as the run reports them
+        command = [env, "--log.folder", str(folder), "--run-name", env, "--log.checkpoint-interval-s", str(checkpoint_s)]
+        self._start([*command, "--num-workers", str(workers), *FLAGS.split(), *extra])
+
+    def _start(self, arguments: Sequence[str]) -> None:
+        self._before = self._metrics_bytes()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "puffervec.train.cli", *arguments],
+            cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, output: Any) -> None:
+        with output:
+            for text in output:
+                self.lines.append(text.rstrip())
+                self.notes += "cannot save" in text
+
+    def resume(self) -> None:
+        """Start it again from its newest checkpoint."""
+        self._start(["--resume", str(self.folder)])
+
+    @property
+    def learner(self) -> psutil.Process:
+        return psutil.Process(self.process.pid)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the worker processes, without helpers of multiprocessing."""
+        found = []
+        with contextlib.suppress(psutil.Error):
+            for child in self.learner.children():
+                with contextlib.suppress(psutil.Error):
+                    if "spawn_main" in " ".join(child.cmdline()):
+                        found.append(child)
+        return found
+
+    def _metrics_bytes(self) -> int:
+        with contextlib.suppress(OSError):
+            return (self.folder / "metrics.jsonl").stat().st_size
+        return 0
+
+    def is_going(self) -> bool:
+        """Return whether it has made updates since it was started; until then its processes are still being set up."""
+        return bool(self.workers()) and self.steps() > 0 and self._metrics_bytes() > self._before
+
+    def steps(self) -> int:
+        """Return the agent-steps of the last whole line of metrics, 0 before the first."""
+        with contextlib.suppress(OSError):
+            return last_step((self.folder / "metrics.jsonl").read_bytes()[-20_000:])
+        return 0
+
+    def checkpoint(self) -> int:
+        """Return the agent-steps of the newest checkpoint, -1 where there is none."""
+        with contextlib.suppress(OSError):
+            names = [path.name.split("-")[0] for path in (self.folder / "checkpoints").iterdir()]
+            return max((int(name) for name in names if name.isdigit()), default=-1)
+        return -1
+
+    def await_(self, condition: Callable[[], bool], what: str, alive: bool = True) -> None:
+        """Wait until something is so.
+
+        Raises: Trouble where it does not come, or (alive) the learner ends before it.
+        """
+        give_up = time.monotonic() + PATIENCE_S
+        while not condition():
+            if alive and self.process.poll() is not None:
+                raise Trouble(f"{self.env} ended with {self.process.returncode} before {what}: {self.last_words()}")
+            if time.monotonic() > give_up:
+                raise Trouble(f"{self.env}: {PATIENCE_S:g} s without {what}: {self.last_words()}")
+            time.sleep(POLL_S)
+
+    def last_words(self) -> str:
+        """Return the end of what it said, in one line."""
+        return " / ".join(list(self.lines)[-3:])
+
+    def await_end(self, expected: int, pid: int) -> None:
+        """Wait for the learner to end as it should, and for its processes to be gone.
+
+        Raises: Trouble.
+        """
+        self.await_(lambda: self.process.poll() is not None, "its end", alive=False)
+        give_up = time.monotonic() + LEFT_OVER_S
+        while left := [p for p in in_session(pid) if p.pid != pid and p.status() != psutil.STATUS_ZOMBIE]:
+            if time.monotonic() > give_up:
+                raise Trouble(f"{self.env} left {len(left)} processes behind: {[p.cmdline()[-3:] for p in left]}")
+            time.sleep(POLL_S)
+        self._reader.join(LEFT_OVER_S)
+        if self.process.returncode != expected:
+            raise Trouble(f"{self.env} ended with {self.process.returncode}, not {expected}: {self.last_words()}")
+
+    def close(self) -> None:
+        """End it however it is."""
+        end_session(self.process.pid)
+        self.process.wait()
+        self._reader.join(LEFT_OVER_S)
+
+
+def last_step(tail: bytes) -> int:
+    """Return the "step" of the last whole line of a metrics file's end, 0 where there is none.
+
+    >>> last_step(b'"cut": 1}\\n{"step": 5, "x": 1}\\n{"step": 7, "x"')
+    5
+    """
+    import json
+
+    for line in reversed(tail[: tail.rfind(b"\n") + 1].splitlines()):
+        with contextlib.suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict) and "step" in found:
+                return int(found["step"])
+    return 0
+
+
+# ---- faults --------------------------------------------------------------------------------------------------
+
+
+def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
+    """Yield (index of the run, kind of fault) for ever: rounds in which each comes once, in an order drawn from the seed.
+
+    Only the first run gets fatal ones.
+    """
+    chance = random.Random(seed)
+    while True:
+        one_round = [(0, kind) for kind in FATAL] + [(run, kind) for run in range(runs) for kind in HARMLESS]
+        chance.shuffle(one_round)
+        yield from one_round
+
+
+def inject(run: Run, kind: str, chance: random.Random) -> None:
+    """Let a fault happen to a run, and wait until it has taken it as it should.
+
+    Raises: Trouble.
+    """
+    pid = run.process.pid
+    if kind == "kill worker":
+        chance.choice(run.workers()).kill()
+        run.await_end(1, pid)
+        if not any("SIGKILL" in line for line in run.lines):
+            raise Trouble(f"{run.env} does not say that a worker was killed: {run.last_words()}")
+    elif kind == "kill learner":
+        run.process.kill()
+        run.await_end(-signal.SIGKILL, pid)
+    elif kind == "terminate":
+        os.killpg(pid, signal.SIGTERM)
+        run.await_end(128 + signal.SIGTERM, pid)
+    elif kind == "stop worker":
+        worker = chance.choice(run.workers())
+        worker.suspend()
+        time.sleep(STOPPED_S)
+        worker.resume()
+    else:
+        _fill_disk(run)
+    if kind in FATAL:
+        run.resume()
+
+
+def _fill_disk(run: Run) -> None:
+    """Let no file of the learner grow until a checkpoint has failed; what it prints goes through a pipe, which has no size."""
+    notes, (_, hard) = run.notes, resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        run.await_(lambda: run.notes > notes, "a word about the full disk")
+    finally:
+        resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+def strike(run: Run, kind: str, chance: random.Random) -> dict[str, Any]:
+    """Let a fault happen and wait until the run goes on. Returns what happened.
+
+    Raises: Trouble.
+    """
+    run.await_(lambda: run.checkpoint() >= 0 and bool(run.workers()), "a first checkpoint")
+    saved, begin = run.checkpoint(), time.monotonic()
+    inject(run, kind, chance)
+    before = run.steps() if kind not in FATAL else -1
+    first = _next_step(run, before)
+    if first <= saved:
+        raise Trouble(f"{run.env}: after {kind} it went on at {first} agent-steps, before its checkpoint of {saved}")
+    return {"run": run.env, "kind": kind, "checkpoint": saved, "went_on_at": first,
+            "seconds": round(time.monotonic() - begin, 1)}  # fmt: skip
+
+
+def _next_step(run: Run, before: int) -> int:
+    """Wait for the next line of metrics and return its agent-steps; before: those of the last one, -1 after a new start."""
+    path = run.folder / "metrics.jsonl"
+    size = path.stat().st_size
+    found = 0
+
+    def written() -> bool:
+        nonlocal found
+        with path.open("rb") as file:
+            file.seek(size)
+            new = file.read()
+        whole = [step for line in new.splitlines(keepends=True) if (step := last_step(line))]
+        found = whole[0] if whole and before < 0 else max(whole, default=0)
+        return found > before and bool(whole)
+
+    run.await_(written, "going on")
+    return found
+
+
+# ---- samples -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Life:
+    """What was seen of one process since its first update: (seconds of the soak, value) by measure. role: "drive learner"."""
+
+    role: str
+    pid: int
+    began_s: float
+    seen: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+    def after(self, warm_up_s: float, measure: str) -> list[tuple[float, float]]:
+        """Return the samples of a measure without the life's warm-up."""
+        return [point for point in self.seen.get(measure, []) if point[0] - self.began_s >= warm_up_s]
+
+
+def look(process: psutil.Process) -> dict[str, float]:
+    """Return what a process holds: bytes (memory: anonymous and shared pages; rss; pss), open files, threads, children."""
+    sizes = {"Anonymous": 0, "Rss": 0, "Pss": 0}
+    for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name in sizes:
+            sizes[name] = int(value.split()[0]) * 1024
+    shared = next(
+        int(line.split()[1]) * 1024
+        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        if "RssShmem" in line
+    )
+    with process.oneshot():
+        return {"memory": sizes["Anonymous"] + shared, "rss": sizes["Rss"], "pss": sizes["Pss"], "fds": process.num_fds(),
+                "threads": process.num_threads(), "children": len(process.children())}  # fmt: skip
+
+
+class Sampler:
+    """Looks at all processes of the runs now and then, in a thread; a new process is a new life."""
+
+    def __init__(self, runs: Sequence[Run], every_s: float) -> None:
+        self.runs, self.every_s = runs, every_s
+        self.lives: dict[int, Life] = {}
+        self._begin = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+        self._thread.start()
+
+    def _loop(self) -> None:
+        while not self._stop.wait(self.every_s):
+            for run in self.runs:
+                if run.is_going():
+                    self._look_at(run)
+
+    def _look_at(self, run: Run) -> None:
+        with contextlib.suppress(psutil.Error, OSError, StopIteration):  # it may end while we look
+            self._note(f"{run.env} learner", run.learner)
+            for worker in run.workers():
+                self._note(f"{run.env} worker", worker)
+
+    def _note(self, role: str, process: psutil.Process) -> None:
+        now = time.monotonic() - self._begin
+        values = look(process)
+        life = self.lives.get(process.pid)
+        if life is None or life.role != role:
+            life = self.lives[process.pid] = Life(role, process.pid, now)
+        for name, value in values.items():
+            life.seen.setdefault(name, []).append((now, value))
+
+    def stop(self) -> list[Life]:
+        """End the thread and return all lives."""
+        self._stop.set()
+        self._thread.join()
+        return list(self.lives.values())
+
+
+# ---- the report ----------------------------------------------------------------------------------------------
+
+
+def judge(lives: Sequence[Life], warm_up_s: float) -> list[dict[str, Any]]:
+    """Return one entry per role: lives, level, slope with verdict, the floors of open files and threads."""
+    entries = []
+    for role in sorted({life.role for life in lives}):
+        mine = [life for life in lives if life.role == role]
+        memory = [life.after(warm_up_s, "memory") for life in mine]
+        slope = fit(memory)
+        counts = {name: [life.after(warm_up_s, name) for life in mine] for name in ("fds", "threads", "children")}
+        last = [floors(points)[-1][1] for points in memory if points]
+        entries.append(
+            {
+                "role": role, "lives": len(mine), "lives_fitted": sum(bool(points) for points in memory),
+                "level_mib": [round(value / 2**20, 2) for value in last],
+                "rss_mib": round(max((v for life in mine for _, v in life.seen["rss"]), default=0) / 2**20, 1),
+                "pss_mib": round(max((v for life in mine for _, v in life.seen["pss"]), default=0) / 2**20, 1),
+                "slope": None if slope is None else asdict(slope),
+                "verdict": "too short to fit" if slope is None else slope.verdict(LIMIT_MIB_PER_HOUR),
+                **{name: sorted({value for points in found for _, value in floors(points)}) for name, found in counts.items()},
+                "steady": all(steady(found) for found in counts.values()),
+            }
+        )  # fmt: skip
+    return entries
+
+
+def show(entries: Sequence[dict[str, Any]], incidents: Sequence[dict[str, Any]], troubles: Sequence[str]) -> None:
+    """Print the result."""
+    rows = [
+        (
+            entry["role"],
+            entry["verdict"],
+            str(Slope(**entry["slope"])) if entry["slope"] else "-",
+            f"{entry['slope']['hours']:.2f}" if entry["slope"] else "-",
+            str(entry["lives"]),
+            f"{entry['rss_mib']:.0f}",
+            f"{entry['pss_mib']:.0f}",
+            "/".join(f"{value:g}" for value in entry["fds"]) or "-",
+            "/".join(f"{value:g}" for value in entry["threads"]) or "-",
+        )
+        for entry in entries
+    ]
+    columns = (
+        "process",
+        f"under {LIMIT_MIB_PER_HOUR:g} MiB/h",
+        "slope (95 %)",
+        "hours",
+        "lives",
+        "RSS MiB",
+        "PSS MiB",
+        "fds",
+        "threads",
+    )
+    common.print_table("memory that only a leak makes grow", columns, rows)
+    kinds = {kind: sum(incident["kind"] == kind for incident in incidents) for kind in FATAL + HARMLESS}
+    resumed = sum(incident["kind"] in FATAL for incident in incidents)
+    print(f"{len(incidents)} faults, {resumed} resumes: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    undecided = [entry["role"] for entry in entries if entry["verdict"] not in ("flat", "grows")]
+    if undecided:
+        print(f"undecided: the run was too short to claim less than {LIMIT_MIB_PER_HOUR:g} MiB/h of {', '.join(undecided)}")
+    for trouble in troubles:
+        print(f"TROUBLE: {trouble}")
+
+
+def told(incident: dict[str, Any]) -> str:
+    """Return one line about a fault.
+
+    >>> told({"kind": "terminate", "run": "drive", "seconds": 8.25, "checkpoint": 1000, "went_on_at": 1234})
+    'terminate     drive      went on after 8.2 s at 1,234 agent-steps, from a checkpoint of 1,000'
+    """
+    return (
+        f"{incident['kind']:13} {incident['run']:10} went on after {incident['seconds']:.1f} s at"
+        f" {incident['went_on_at']:,} agent-steps, from a checkpoint of {incident['checkpoint']:,}"
+    )
+
+
+# ---- the soak ------------------------------------------------------------------------------------------------
+
+
+def soak(runs: Sequence[Run], seconds: float, every_s: float, seed: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Let faults happen until the time is up. Returns what happened, and what did not go as it should (which ends the soak)."""
+    begin = time.monotonic()
+    chance = random.Random(seed + 1)
+    incidents: list[dict[str, Any]] = []
+    try:
+        for run in runs:
+            run.await_(lambda run=run: run.checkpoint() >= 0 and run.steps() > 0, "a first checkpoint")  # type: ignore[misc]
+        due = time.monotonic() + every_s
+        for index, kind in plan(len(runs), seed):
+            while time.monotonic() < min(due, begin + seconds):
+                time.sleep(POLL_S)
+                _require_alive(runs)
+            if time.monotonic() >= begin + seconds:
+                break
+            incident = strike(runs[index], kind, chance)
+            incidents.append(incident)
+            print(f"{time.monotonic() - begin:6.0f} s  {told(incident)}", flush=True)
+            due = max(due + every_s, time.monotonic())
+        for run in runs:
+            _finish(run)
+    except Trouble as trouble:
+        return incidents, [str(trouble)]
+    return incidents, []
+
+
+def _require_alive(runs: Sequence[Run]) -> None:
+    for run in runs:
+        if run.process.poll() is not None:
+            raise Trouble(f"{run.env} ended with {run.process.returncode} without a fault: {run.last_words()}")
+
+
+def _finish(run: Run) -> None:
+    """Stop a run as Ctrl-C does, and load what it leaves.
+
+    Raises: Trouble.
+    """
+    from puffervec.train import checkpoint as ckpt
+
+    os.killpg(run.process.pid, signal.SIGINT)
+    run.await_end(128 + signal.SIGINT, run.process.pid)
+    newest = ckpt.newest(run.folder / "checkpoints")
+    if newest is None or ckpt.read(newest).manifest["counters"]["agent_steps"] < run.steps():
+        raise Trouble(f"{run.env}: the checkpoint of its end is {newest}, and its last step {run.steps()}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--minutes", type=float, default=10.0, help="length (default: %(default)s)")
+    flags.add_argument(
+        "--fault-every", type=float, default=30.0, metavar="S", help="seconds between faults (default: %(default)s)"
+    )
+    flags.add_argument("--checkpoint-s", type=float, default=60.0, help="seconds between checkpoints (default: %(default)s)")
+    flags.add_argument("--warm-up-s", type=float, default=120.0, help="of each life, not fitted (default: %(default)s)")
+    flags.add_argument("--sample-s", type=float, default=2.0, help="seconds between samples (default: %(default)s)")
+    flags.add_argument(
+        "--envs", nargs="+", default=["drive", "tag_grid"], help="the first takes fatal faults (default: drive tag_grid)"
+    )
+    flags.add_argument("--workers", type=int, default=4, help="of all runs together (default: %(default)s)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
+    options, extra = flags.parse_known_args(arguments)
+    seed = int(os.environ.get("PV_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+    print(f"PV_SEED={seed} {common.command_line()}", flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM):  # runs inherit none that a shell's "&" ignores; both clean up
+        signal.signal(number, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="puffervec-soak-") as scratch, contextlib.ExitStack() as stack:
+        runs = []
+        for env in options.envs:
+            runs.append(Run(env, max(2, options.workers // len(options.envs)), Path(scratch), options.checkpoint_s, extra))
+            stack.callback(runs[-1].close)
+        sampler = Sampler(runs, options.sample_s)
+        incidents, troubles = soak(runs, 60 * options.minutes, options.fault_every, seed)
+        entries = judge(sampler.stop(), options.warm_up_s)
+    troubles += [
+        f"{entry['role']}: open files, threads or children did not stay as they were"
+        for entry in entries
+        if not entry["steady"]
+    ]
+    troubles += [f"{entry['role']} grows" for entry in entries if entry["verdict"] == "grows"]
+    show(entries, incidents, troubles)
+    if options.json:
+        settings = {**{name: value for name, value in vars(options).items() if name != "json"}, "seed": seed}
+        results = {"processes": entries, "faults": incidents, "troubles": troubles}
+        common.write_json(options.json, common.report("soak", common.machine(), settings, results))
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
