@@ -176,7 +176,7 @@ class Run:
 
 
 def last_step(tail: bytes) -> int:
-    """Return the "step" of the last whole line of a metrics file's end, 0 where there is none.
+    """Return the "step" of the last whole line of metrics in the end of such a file, 0 where there is none; markers are none.
 
     >>> last_step(b'"cut": 1}\\n{"step": 5, "x": 1}\\n{"step": 7, "x"')
     5
@@ -186,7 +186,7 @@ def last_step(tail: bytes) -> int:
     for line in reversed(tail[: tail.rfind(b"\n") + 1].splitlines()):
         with contextlib.suppress(ValueError):
             found = json.loads(line)
-            if isinstance(found, dict) and "step" in found:
+            if isinstance(found, dict) and "step" in found and "event" not in found:
                 return int(found["step"])
     return 0
 

@@ -36,6 +36,7 @@ def test_a_round_has_every_fault_once_and_fatal_ones_for_the_first_run_only() ->
         (b'{"step": 12}\n', 12),
         (b'{"step": 12}\n{"step": 30', 12),
         (b'ep": 3}\nnull\n{"step": 40}\n', 40),
+        (b'{"step": 40}\n{"event": "resumed", "step": 30}\n', 40),
     ],
 )
 def test_the_last_whole_line_counts(tail: bytes, step: int) -> None:
