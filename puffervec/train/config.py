@@ -66,6 +66,12 @@ class TrainSection:
     adam_eps: float = 1e-8  # Adam's denominator floor.
     gamma: float = 0.98  # Discount per step.
     gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
+    vtrace: bool = False  # Correct the advantages for what the policy has changed since the roll-out, in every epoch (IMPALA).
+    vtrace_rho: float = 1.0  # vtrace: bound on the ratio of probabilities that weighs a step's own error.
+    vtrace_c: float = 1.0  # vtrace: bound on the ratio that weighs what a step takes over from the next.
+    priority_alpha: float = 0.0  # Draw rows with large advantages more often: 0 not, 1 in proportion.
+    priority_beta: float = 1.0  # How far weights make up for priority_alpha: 0 not, 1 wholly.
+    asynchronous: bool = False  # Collect the next roll-out during the update, with the weights before it; implies vtrace.
     clip: float = 0.2  # Bound on the change of an action's probability ratio.
     value_coef: float = 1.0  # Weight of the value loss.
     value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
@@ -205,10 +211,10 @@ class TrainConfig:
             "threads",
         ):
             _at_least(f"train.{name}", getattr(t, name), 0)
-        for name in ("lr", "clip", "max_grad_norm", "adam_eps"):
+        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c"):
             if not getattr(t, name) > 0:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
-        for name in ("gamma", "gae_lambda"):
+        for name in ("gamma", "gae_lambda", "priority_alpha", "priority_beta"):
             if not 0 <= getattr(t, name) <= 1:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
         if not self.policy.hidden or min(self.policy.hidden) < 1:

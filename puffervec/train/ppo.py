@@ -4,6 +4,8 @@
 
     roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
 
+With `train.vtrace` (or roll-outs older than the weights) values and ratios are those of today's policy, anew for each epoch.
+
 Only valid transitions count: filler rows, rows of cars that are gone and the step after a done teach nothing. A minibatch is
 worked off in microbatches that stay in the caches of a CPU. Losses are summed on the device and read once per update. Runs in
 the learner.
@@ -24,7 +26,8 @@ from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.optimizers import make_optimizer
 from puffervec.train.policy import Policy
-from puffervec.train.samples import Batch, Samples, samples_of
+from puffervec.train.reevaluate import reevaluate
+from puffervec.train.samples import Batch, Priority, Samples, samples_of
 from puffervec.train.storage import Storage
 
 LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
@@ -57,7 +60,7 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
 
     def total(x: Tensor) -> Tensor:
-        return x.sum() if batch.valid is None else (x * batch.valid).sum()
+        return x.sum() if batch.weights is None else (x * batch.weights).sum()
 
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
     log_ratio = log_prob - batch.log_probs
@@ -94,6 +97,8 @@ class Updater:
     ) -> None:
         """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches."""
         self.loss = loss
+        self.vtrace = section.vtrace or section.asynchronous
+        self.priority = Priority(section.priority_alpha, section.priority_beta) if section.priority_alpha > 0 else None
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
         self.team = team
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
@@ -108,12 +113,13 @@ class Updater:
         """
         s, section = self.storage, self.section
         self.optimizer.set_lr(lr)
-        steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks)
-        advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda))
-        samples = samples_of(s, advantages, valid, self.memory, pad=self.bf16 and s.device.type == "cpu")
+        first = samples = self._samples(behind=section.asynchronous)
+        explained = _explained_variance(first.returns, first.values)
         sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
         seen, taken, finished = 0, 0, True
-        for _ in range(section.update_epochs):
+        for epoch in range(section.update_epochs):
+            if epoch > 0 and self.vtrace:
+                samples = self._samples(behind=True)
             epoch_kl = torch.zeros((), device=s.device)
             for minibatch in samples.shuffled(self.generator, self.minibatches):
                 if stop():
@@ -123,13 +129,24 @@ class Updater:
                 sums += part
                 epoch_kl += part[3]
                 seen, taken = seen + samples.valid_in(minibatch), taken + 1
-            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, samples.count)):
+            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, first.count)):
                 break
         means = (sums[:-1] / max(1, seen)).tolist()
         losses = dict(zip(LOSS_NAMES, means, strict=True))
         losses["grad_norm"] = float(sums[-1]) / max(1, taken)
-        losses["explained_variance"] = _explained_variance(samples.returns, samples.values)
-        return UpdateResult(losses, samples.count, finished)
+        losses["explained_variance"] = explained
+        return UpdateResult(losses, first.count, finished)
+
+    def _samples(self, behind: bool) -> Samples:
+        """Return the roll-out's samples. behind: other weights than today's have acted in it."""
+        s, section = self.storage, self.section
+        size = section.microbatch_size
+        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, size) if behind else None
+        steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
+        bounds = section.vtrace_rho, section.vtrace_c
+        advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda, *bounds))
+        pad = self.bf16 and s.device.type == "cpu"
+        return samples_of(s, advantages, valid, self.memory, pad, self.priority)
 
     def _gradient_step(self, samples: Samples, minibatch: Tensor) -> Tensor:
         """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""

@@ -5,7 +5,8 @@
     FlatSamples      the valid samples of a roll-out, shuffled: filler rows are never gathered
     SequenceSamples  columns (a row over all T steps), shuffled, with the state that each began with; filler is masked
 
-Both cut a minibatch into microbatches that stay in the caches of a CPU, one gather each. Runs in the learner.
+Both cut a minibatch into microbatches that stay in the caches of a CPU, one gather each. With `Priority` the columns of a
+minibatch are drawn, those of large advantages more often, and weighed accordingly. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BF16_ROWS = 128  # see padded_rows
 class Batch:
     """Samples of a microbatch: (B, ...) each, or sequences (T, B, ...).
 
-    advantages: normalised over the minibatch. valid: None where all are, else 1 or 0 each, float32. state, resets: of
+    advantages: normalised over the minibatch. weights: what each counts, float32, 0 of filler; None: 1 each. state, resets: of
     sequences, what the policy remembered before step 0, and (T, B) bool where it forgets.
     """
 
@@ -40,9 +41,41 @@ class Batch:
     returns: Tensor
     values: Tensor
     action_mask: Tensor | None
-    valid: Tensor | None = None
+    weights: Tensor | None = None
     state: State = ()
     resets: Tensor | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Priority:
+    """How columns are drawn (Schaul et al. 2016, arXiv:1511.05952, with the mean size of advantages for errors).
+
+    alpha: 0: all alike; 1: in proportion to their priority. beta: how far weights make up for that: 0 not, 1 wholly.
+    """
+
+    alpha: float
+    beta: float
+
+
+class _Columns:
+    """The order in which columns come up."""
+
+    def __init__(self, advantages: Tensor, valid: Tensor, priority: Priority | None) -> None:
+        self.counts = valid.sum(0, dtype=torch.int64).cpu()
+        self.weights: Tensor | None = None
+        self._chances: Tensor | None = None
+        if priority is not None and priority.alpha > 0 and bool(self.counts.any()):
+            size = advantages.abs().sum(0).cpu() / self.counts.clamp_min(1) + 1e-6
+            chances = torch.where(self.counts > 0, size.nan_to_num().pow(priority.alpha), 0.0)
+            self._chances = chances / chances.sum()
+            self.weights = (self._chances * int((self.counts > 0).sum())).clamp_min(1e-6).pow(-priority.beta)
+
+    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Return the columns of each minibatch of an epoch: each column once, or as they are drawn."""
+        if self._chances is None:
+            return list(torch.randperm(len(self.counts), generator=generator).tensor_split(parts))
+        drawn = min(max(1, len(self.counts) // parts), int((self._chances > 0).sum()))
+        return [torch.multinomial(self._chances, drawn, generator=generator) for _ in range(parts)]
 
 
 class Samples(Protocol):
@@ -68,12 +101,21 @@ class Samples(Protocol):
         """Return the number of valid samples in a minibatch."""
 
 
-def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False) -> Samples:
+def samples_of(
+    storage: Storage,
+    advantages: Tensor,
+    valid: Tensor,
+    memory: bool,
+    pad: bool = False,
+    priority: Priority | None = None,
+) -> Samples:
     """Return the samples of a roll-out.
 
     Args: advantages: (T, R) float32; valid: (T, R) uint8; memory: the policy has one; pad: see padded_rows.
     """
-    return SequenceSamples(storage, advantages, valid) if memory else FlatSamples(storage, advantages, valid, pad)
+    if memory:
+        return SequenceSamples(storage, advantages, valid, priority)
+    return FlatSamples(storage, advantages, valid, pad, priority)
 
 
 def padded_rows(rows: int) -> int:
@@ -112,9 +154,17 @@ def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | No
 class FlatSamples:
     """Single samples."""
 
-    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        advantages: Tensor,
+        valid: Tensor,
+        pad: bool = False,
+        priority: Priority | None = None,
+    ) -> None:
         """Views on the storage except for the returns. pad: see padded_rows."""
-        self._storage, self._pad = storage, pad
+        self._storage, self._pad, self._valid = storage, pad, valid.view(-1)
+        self._columns = _Columns(advantages, valid, priority) if priority is not None else None
         horizon = storage.horizon
         self._actions, self._log_probs, self._values = (
             x[:horizon].flatten(0, 1) for x in (storage.actions, storage.log_probs, storage.values)
@@ -136,8 +186,13 @@ class FlatSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of samples."""
-        order = torch.randperm(self.count, generator=generator).to(self._chosen.device)
-        return [part for part in self._chosen[order].tensor_split(parts) if len(part)]
+        device = self._chosen.device
+        if self._columns is None:
+            order = torch.randperm(self.count, generator=generator).to(device)
+            return [part for part in self._chosen[order].tensor_split(parts) if len(part)]
+        first = torch.arange(self._storage.horizon, device=device).unsqueeze(-1) * self._storage.rows
+        drawn = [(first + columns.to(device)).view(-1) for columns in self._columns.shuffled(generator, parts)]
+        return [part for part in (index[self._valid[index] != 0] for index in drawn) if len(part)]
 
     def valid_in(self, minibatch: Tensor) -> int:
         """All of them."""
@@ -150,28 +205,31 @@ class FlatSamples:
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
     def _batch(self, index: Tensor, advantages: Tensor) -> Batch:
-        valid = None
+        weights = None
+        if self._columns is not None and self._columns.weights is not None:
+            weights = self._columns.weights.to(index.device)[index % self._storage.rows]
         if self._pad and (more := padded_rows(len(index)) - len(index)):
-            valid = nn.functional.pad(torch.ones_like(advantages), (0, more))
+            weights = nn.functional.pad(torch.ones_like(advantages) if weights is None else weights, (0, more))
             advantages = nn.functional.pad(advantages, (0, more))
             index = torch.cat([index, index[-1:].expand(more)])
         obs, mask = _take(self._storage, 0, index, shape=())
         mine = (x.index_select(0, index) for x in (self._actions, self._log_probs, self._returns, self._values))
         actions, log_probs, returns, values = mine
-        return Batch(obs, actions, log_probs, advantages, returns, values, mask, valid)
+        return Batch(obs, actions, log_probs, advantages, returns, values, mask, weights)
 
 
 class SequenceSamples:
     """Whole columns."""
 
-    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
+    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor, priority: Priority | None = None) -> None:
         """Views on the storage except for the returns and the first states."""
         self._storage, self._advantages, self._valid = storage, advantages, valid.float()
         self._returns = advantages + storage.values[: storage.horizon]
-        halves = [storage.first_states[half] for half in sorted(storage.first_states)]
-        self._states = tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
-        self._counts = valid.sum(0, dtype=torch.int64).cpu()
-        self.count = int(self._counts.sum())
+        self._states = storage.first_state()
+        self._columns = _Columns(advantages, valid, priority)
+        self.count = int(self._columns.counts.sum())
+        weights = self._columns.weights
+        self._weights = self._valid if weights is None else self._valid * weights.to(self._valid.device)
 
     @property
     def returns(self) -> Tensor:
@@ -185,12 +243,12 @@ class SequenceSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of columns."""
-        order = torch.randperm(self._storage.rows, generator=generator).to(self._valid.device)
-        return [part for part in order.tensor_split(parts) if len(part) and self.valid_in(part)]
+        parted = self._columns.shuffled(generator, parts)
+        return [part.to(self._valid.device) for part in parted if len(part) and self.valid_in(part)]
 
     def valid_in(self, minibatch: Tensor) -> int:
         """Filler is not counted."""
-        return int(self._counts[minibatch.cpu()].sum())
+        return int(self._columns.counts[minibatch.cpu()].sum())
 
     def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
         """Pieces of as many columns as make `size` samples."""
@@ -210,7 +268,7 @@ class SequenceSamples:
             returns=self._returns.index_select(1, index),
             values=storage.values[steps].index_select(1, index),
             action_mask=mask,
-            valid=self._valid.index_select(1, index),
+            weights=self._weights.index_select(1, index),
             state=tuple(part.index_select(0, index) for part in self._states),
             resets=storage.resets[steps].index_select(1, index) != 0,
         )

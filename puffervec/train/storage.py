@@ -82,6 +82,11 @@ class Storage:
         observations = {f"obs.{k}": v for k, v in self.obs.items()} if isinstance(self.obs, dict) else {"obs": self.obs}
         return {name: tensor for name, tensor in (observations | named).items() if tensor is not None}
 
+    def first_state(self) -> State:
+        """Return what the policy remembered before step 0, (R, ...) each; () of policies without memory."""
+        halves = [self.first_states[half] for half in sorted(self.first_states)]
+        return tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
+
     def carry_over(self) -> None:
         """Copy the last step to the first: a roll-out begins where the one before ended."""
         for tensor in self.tensors().values():

@@ -137,6 +137,16 @@ def test_rows_that_are_added_for_bf16_count_for_nothing(envs: int, monkeypatch: 
     assert changed[0][1] == pytest.approx(changed[1][1], rel=2e-2, abs=2e-2)
 
 
+def test_vtrace_differs_once_the_policy_has_changed() -> None:
+    def after(epochs: int, vtrace: bool) -> torch.Tensor:
+        u = updater(filled_storage(), update_epochs=epochs, vtrace=vtrace)
+        u.update(1e-2)
+        return weights(u)
+
+    torch.testing.assert_close(after(1, True), after(1, False), rtol=0, atol=0)
+    assert float((after(2, True) - after(2, False)).abs().max()) > 1e-5
+
+
 def test_policies_are_shown_few_numbers_of_rows() -> None:
     assert len({samples.padded_rows(rows) for rows in range(1, 25_601)}) <= 8 + 16 * 5
     assert all(0 <= samples.padded_rows(rows) - rows <= max(127, rows / 16) for rows in range(1, 25_601))

@@ -12,7 +12,7 @@ import torch
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import TrainSection
 from puffervec.train.ppo import ppo_loss
-from puffervec.train.samples import FlatSamples, SequenceSamples, normalised, samples_of
+from puffervec.train.samples import FlatSamples, Priority, SequenceSamples, normalised, samples_of
 from puffervec.train.storage import Storage
 from tests.train.fakes import group
 
@@ -43,7 +43,7 @@ def test_each_valid_sample_is_in_one_minibatch(memory: bool) -> None:
         count = 0
         for batch in samples.cut(minibatch, 5):
             made = batch()
-            here = made.obs[..., 0] if made.valid is None else made.obs[..., 0][made.valid != 0]  # type: ignore[index]
+            here = made.obs[..., 0] if made.weights is None else made.obs[..., 0][made.weights != 0]  # type: ignore[index]
             count += here.numel()
             seen += here.flatten().tolist()
         assert count == samples.valid_in(minibatch) > 0
@@ -75,6 +75,37 @@ def test_advantages_are_normalised_over_valid_ones() -> None:
     samples = FlatSamples(storage, advantages, valid)
     parts = torch.cat([make().advantages for make in samples.cut(samples.shuffled(torch.Generator(), 1)[0], 4)])
     assert float(parts.mean()) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_columns_of_large_advantages_come_up_more_often(memory: bool) -> None:
+    """In proportion to the mean size of their advantages to the power of alpha; weighed, each counts the same in the mean."""
+    storage, _, valid = filled()
+    advantages = torch.arange(1.0, 1 + ROWS).expand(HORIZON, ROWS) * valid
+    generator, alpha, draws = torch.Generator().manual_seed(3), 0.7, 1000
+    seen, weighed = torch.zeros(ROWS), torch.zeros(ROWS)
+    samples = samples_of(storage, advantages.contiguous(), valid, memory, priority=Priority(alpha, 1.0))
+    for minibatch in samples.shuffled(generator, ROWS * draws):  # one column each
+        batch = samples.cut(minibatch, 1000)[0]()
+        column = int(batch.obs[..., 0].flatten()[0]) % ROWS  # type: ignore[index]
+        assert batch.weights is not None
+        seen[column] += 1
+        weighed[column] += batch.weights.max()
+    there = valid.sum(0) > 0
+    chances = torch.where(there, torch.arange(1.0, 1 + ROWS).pow(alpha), 0.0)
+    torch.testing.assert_close(seen / seen.sum(), chances / chances.sum(), rtol=0.1, atol=0.01)
+    torch.testing.assert_close(weighed[there] / (ROWS * draws), torch.full((5,), 1 / 5), rtol=0.1, atol=0)
+    assert seen[2] == 0  # where nothing is valid
+
+
+def test_without_a_priority_and_with_alike_advantages_nothing_is_weighed() -> None:
+    storage, _, valid = filled()
+    samples = samples_of(storage, torch.ones(HORIZON, ROWS) * valid, valid, False, priority=Priority(1.0, 1.0))
+    (minibatch, *_) = samples.shuffled(torch.Generator(), 2)
+    weights = samples.cut(minibatch, 1000)[0]().weights
+    assert weights is not None
+    torch.testing.assert_close(weights, torch.ones_like(weights))
+    assert len(minibatch) == int(valid.reshape(-1)[minibatch].sum())
 
 
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
