@@ -35,6 +35,7 @@ import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import checkpoint as ckpt
 from puffervec.train import provenance, rundir, state, target, trackers
+from puffervec.train.ahead import Ahead, actor_of
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
 from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
@@ -104,7 +105,8 @@ class Trainer:
         self.stop_requested = False
         spec = target.env_spec(config)
         obs_dtype = torch.bfloat16 if self.bf16 else None
-        refuse_large(spec, config.vec.num_envs, config.train.horizon, self.device, obs_dtype)
+        copies = 2 if config.train.asynchronous else 1
+        refuse_large(spec, config.vec.num_envs, config.train.horizon, self.device, obs_dtype, copies)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
@@ -112,6 +114,7 @@ class Trainer:
         self.log: JsonLog | None = None
         self.vec: Any = None
         self.team: Any = None
+        self.ahead: Ahead | None = None
         self.dashboard: Dashboard | None = None
         self.trackers: trackers.Trackers | None = None
         self._resumed_from = checkpoint
@@ -173,10 +176,17 @@ class Trainer:
                 obs_dtype = torch.bfloat16 if self.bf16 else None
                 storage = Storage(group, section.horizon, rows, self.device, obs_dtype)
                 self.policies[name] = policy
-                self.slots[name] = Slot(name, policy, group, storage)
+                if section.asynchronous:
+                    acting = Storage(group, section.horizon, rows, self.device, obs_dtype)
+                    self.slots[name] = Slot(name, actor_of(policy), group, acting)
+                else:
+                    self.slots[name] = Slot(name, policy, group, storage)
                 shuffle = self.shuffle_generator
                 self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team, loss)
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
+        if section.asynchronous:
+            learned = {name: updater.storage for name, updater in self.updaters.items()}
+            self.ahead = Ahead(self.rollout, self.policies, learned)
         self.return_scale: ReturnScale | None = None
         self.info_means: InfoMeans | None = None
         if config.python:
@@ -211,7 +221,7 @@ class Trainer:
     def collect(self) -> bool:
         """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way."""
         with one_torch_thread():
-            whole = self.rollout.collect(lambda: self.stop_requested)
+            whole = (self.ahead or self.rollout).collect(lambda: self.stop_requested)
         self.episodes.add(self.rollout.episodes)
         self.rollout.episodes.clear()
         self._turns += self.config.train.horizon if whole else 0
@@ -224,8 +234,8 @@ class Trainer:
 
     def _scale_rewards(self, scale: ReturnScale) -> None:
         """Scale the rewards of the roll-out collected last, in the storage; nothing else reads them after the records."""
-        (slot,) = self.slots.values()
-        storage = slot.storage
+        (updater,) = self.updaters.values()
+        storage = updater.storage
         rewards = storage.rewards[1:]
         valid = (storage.masks[:-1] != 0) & (storage.terminals[:-1] == 0) & (storage.truncations[:-1] == 0)
         scale.observe(rewards.cpu().numpy(), valid.cpu().numpy())
@@ -236,7 +246,7 @@ class Trainer:
         for name, policy in self.policies.items():
             encoder = getattr(policy, "encoder", None)
             if isinstance(encoder, RowEncoder):
-                storage = self.slots[name].storage
+                storage = self.updaters[name].storage
                 assert isinstance(storage.obs, torch.Tensor)
                 encoder.observe(storage.obs[1:][storage.masks[1:] != 0])
 
@@ -253,6 +263,8 @@ class Trainer:
         with one_torch_thread():
             if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
                 self._observe()
+            if self.ahead is not None:
+                self.ahead.start(lambda: self.stop_requested)
             for name, updater in self.updaters.items():
                 result = updater.update(self.learning_rate(), lambda: self.stop_requested)
                 prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
@@ -328,7 +340,7 @@ class Trainer:
         return self.counters.elapsed_s + self.reporter.since()
 
     def _totals(self) -> Totals:
-        times = self.rollout.times
+        times = self.rollout.times if self.ahead is None else self.ahead.times
         seconds = {"env": times.env, "copy": times.copy, "forward": times.forward, "update": self._update_s}
         return Totals(self.counters.agent_steps, self.counters.env_steps, self._turns, seconds)
 
@@ -375,9 +387,9 @@ class Trainer:
     def _dump(self, bad: list[str], losses: dict[str, float]) -> str:
         """Leave the roll-out's statistics in the run folder; return the message."""
         arrays = {
-            f"{slot.name}.{name}": tensor.float()
-            for slot in self.slots.values()
-            for name, tensor in slot.storage.tensors().items()
+            f"{policy}.{name}": tensor.float()
+            for policy, updater in self.updaters.items()
+            for name, tensor in updater.storage.tensors().items()
         }
         stats = {
             name: {
@@ -414,6 +426,8 @@ class Trainer:
         if bad:
             raise Diverged(self._dump(bad[:3], {}))
         self._refind_folder()
+        if self.ahead is not None:
+            self.ahead.wait()
         counters = dataclasses.replace(self.counters, elapsed_s=self._elapsed())
         manifest = {
             "env": self.config.target,
@@ -464,7 +478,8 @@ class Trainer:
 
     def close(self) -> None:
         """Stop the workers and close the files; may be called twice."""
-        for resource in (self.dashboard, self.vec, self.team, self.trackers, self.log, self.lock):
+        self.stop_requested = True  # Of a roll-out that is under way.
+        for resource in (self.dashboard, self.ahead, self.vec, self.team, self.trackers, self.log, self.lock):
             if resource is not None:
                 resource.close()
 

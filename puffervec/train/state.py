@@ -50,6 +50,8 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
         envs = _envs_of(trainer)
         if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
             files["envs"] = envs
+            if trainer.ahead is not None and trainer.ahead.ready:
+                files["ahead"] = trainer.ahead.tensors()
     return files
 
 
@@ -102,6 +104,8 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
             trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
         if "envs" in found.tensors:
             _restore_envs(trainer, found.tensors["envs"])
+            if trainer.ahead is not None and "ahead" in found.tensors:
+                trainer.ahead.restore(found.tensors["ahead"])
         else:  # A Python env, or stopped inside a roll-out: new episodes, other than those of the start.
             trainer.rollout.begin(trainer.config.train.seed + trainer.counters.agent_steps)
     except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:

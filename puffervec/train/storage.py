@@ -87,6 +87,12 @@ class Storage:
         halves = [self.first_states[half] for half in sorted(self.first_states)]
         return tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
 
+    def copy_from(self, other: Storage) -> None:
+        """Take over the roll-out of a storage of the same shape."""
+        for name, tensor in self.tensors().items():
+            tensor.copy_(other.tensors()[name])
+        self.first_states, self.last_states = dict(other.first_states), dict(other.last_states)
+
     def carry_over(self) -> None:
         """Copy the last step to the first: a roll-out begins where the one before ended."""
         for tensor in self.tensors().values():
@@ -100,9 +106,11 @@ def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None) -> in
     return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
 
 
-def refuse_large(spec: EnvSpec, num_envs: int, horizon: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
+def refuse_large(
+    spec: EnvSpec, num_envs: int, horizon: int, device: torch.device, obs_dtype: torch.dtype | None, copies: int = 1
+) -> None:
     """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
-    wanted = (horizon + 1) * sum(step_bytes(group, group.agents * num_envs, obs_dtype) for group in spec.groups)
+    wanted = copies * (horizon + 1) * sum(step_bytes(group, group.agents * num_envs, obs_dtype) for group in spec.groups)
     what, advice = (
         f"for roll-outs of {horizon:,} steps of {num_envs:,} envs",
         "use a shorter train.horizon, or fewer vec.num_envs",

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The next roll-out during the update (`train.asynchronous`), with copies of the policies as they were before it.
+
+    learner  | update 1           | take over, copy weights | update 2           | ...
+    thread   | roll-out 2 (old)   |                         | roll-out 3 (old)   | ...
+
+What a roll-out's actions lag behind is one update, which V-trace corrects. The order of all draws and sums is that of the
+diagram, whichever side is faster, so the same seed still gives the same bytes. A roll-out that nothing has learned from yet is
+part of a checkpoint. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from torch import Tensor, nn
+
+from puffervec.train.device import one_torch_thread
+from puffervec.train.rollout import Rollout, Times
+from puffervec.train.storage import Storage
+
+
+def actor_of(policy: nn.Module) -> nn.Module:
+    """Return a copy that acts while its original learns."""
+    return copy.deepcopy(policy).requires_grad_(False)
+
+
+class Ahead:
+    """Collects one roll-out ahead of the learner."""
+
+    def __init__(self, rollout: Rollout, policies: Mapping[str, nn.Module], storages: Mapping[str, Storage]) -> None:
+        """Args: rollout: its slots hold the copies that act, and storages of their own; policies, storages: the learner's."""
+        self.rollout, self.policies, self.storages = rollout, policies, storages
+        self.ready = False  # a roll-out has been collected that the learner has not taken over
+        self.times = Times()  # of the learner, which only waits
+        self._thread = ThreadPoolExecutor(1, "puffervec-ahead")
+        self._under_way: Future[bool] | None = None
+
+    def collect(self, stop: Callable[[], bool]) -> bool:
+        """Give the learner the next roll-out; False where `stop()` became true before it was there.
+
+        Raises: what collecting it raised.
+        """
+        if not self.wait():
+            self.start(stop)
+            if not self.wait():
+                return False
+        begin = time.perf_counter()
+        for name, slot in self.rollout.slots.items():
+            self.storages[name].copy_from(slot.storage)
+        self.ready = False
+        self.times.copy += time.perf_counter() - begin
+        return True
+
+    def start(self, stop: Callable[[], bool]) -> None:
+        """Begin to collect in the thread, with the weights of now."""
+        begin = time.perf_counter()
+        for name, slot in self.rollout.slots.items():
+            slot.policy.load_state_dict(self.policies[name].state_dict())
+        self.times.copy += time.perf_counter() - begin
+        self._under_way = self._thread.submit(self._collect, stop)
+
+    def _collect(self, stop: Callable[[], bool]) -> bool:
+        with one_torch_thread():
+            return self.rollout.collect(stop)
+
+    def wait(self) -> bool:
+        """Wait for the roll-out that is under way, if any; True where a whole one is there.
+
+        Raises: what collecting it raised.
+        """
+        begin, under_way, self._under_way = time.perf_counter(), self._under_way, None
+        if under_way is not None:
+            self.ready = under_way.result()
+        self.times.env += time.perf_counter() - begin
+        return self.ready
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the roll-out that is there, for a checkpoint; empty where there is none."""
+        found: dict[str, Tensor] = {}
+        for name, slot in self.rollout.slots.items() if self.ready else ():
+            found |= {f"{name}/{key}": tensor for key, tensor in slot.storage.tensors().items()}
+            for half, state in slot.storage.first_states.items():
+                found |= {f"{name}/first/{half}/{i}": part for i, part in enumerate(state)}
+        return found
+
+    def restore(self, found: Mapping[str, Tensor]) -> None:
+        """Put back what `tensors` returned.
+
+        Raises: KeyError, RuntimeError where it does not fit.
+        """
+        for name, slot in self.rollout.slots.items():
+            for key, tensor in slot.storage.tensors().items():
+                if found[f"{name}/{key}"].shape != tensor.shape:
+                    raise ValueError(f"{name}/{key} is no roll-out of this run")
+                tensor.copy_(found[f"{name}/{key}"])
+            for half in slot.storage.last_states:
+                count = len(slot.storage.last_states[half])
+                parts = (found[f"{name}/first/{half}/{i}"] for i in range(count))
+                slot.storage.first_states[half] = tuple(part.to(slot.storage.device) for part in parts)
+        self.ready = True
+
+    def close(self) -> None:
+        """End the thread; a roll-out under way is waited for, so tell it to stop before."""
+        self._thread.shutdown()
