@@ -168,7 +168,7 @@ def log_prob_entropy(spec: ActionSpec, heads: Heads, actions: Tensor) -> tuple[T
     log_prob, entropy = torch.zeros(()), torch.zeros(())
     for d, head in enumerate(heads):
         log_p = head.log_softmax(-1)
-        chosen = log_p.gather(-1, actions[..., d : d + 1].long()).squeeze(-1)
+        chosen = log_p.gather(-1, actions.narrow(-1, d, 1).to(torch.int64)).squeeze(-1)
         spread = -(log_p.exp() * log_p).sum(-1)
         log_prob, entropy = (chosen, spread) if d == 0 else (log_prob + chosen, entropy + spread)
     return log_prob, entropy

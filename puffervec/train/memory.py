@@ -31,9 +31,9 @@ class LinearRecurrence(torch.autograd.Function):
     def forward(ctx: Any, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
         h = torch.empty_like(b)
         before = first
-        for t in range(len(b)):
-            torch.addcmul(b[t], a[t], before, out=h[t])
-            before = h[t]
+        for kept, given, now in zip(a.unbind(0), b.unbind(0), h.unbind(0), strict=True):
+            torch.addcmul(given, kept, before, out=now)
+            before = now
         ctx.save_for_backward(a, h, first)
         return h
 

@@ -26,12 +26,17 @@ class Optimizers:
     def __init__(self, parameters: list[nn.Parameter], parts: list[torch.optim.Optimizer]) -> None:
         """Args: parameters: all, in order; parts: each over some of them."""
         self.parameters, self.parts = parameters, parts
+        # Muon's step size is a number in Python, which a graph would keep for ever.
+        self.capturable = all(group.get("capturable", False) for part in parts for group in part.param_groups)
 
     def set_lr(self, lr: float) -> None:
         """Set the step size of all."""
         for part in self.parts:
             for group in part.param_groups:
-                group["lr"] = lr
+                if isinstance(group["lr"], torch.Tensor):
+                    group["lr"].fill_(lr)  # A graph knows where it stands.
+                else:
+                    group["lr"] = lr
 
     def step(self) -> None:
         """Take a step along the gradients; parameters without one stay."""
@@ -58,20 +63,20 @@ class Optimizers:
                 yield part, index, place[id(parameter)]
 
 
-def make_optimizer(policy: nn.Module, section: TrainSection) -> Optimizers:
-    """Return the optimizer that `train.optimizer` names.
+def make_optimizer(policy: nn.Module, section: TrainSection, device: torch.device) -> Optimizers:
+    """Return the optimizer that `train.optimizer` names; on CUDA its steps can be captured in a graph, if they are Adam's.
 
     Raises: ConfigError where this version of torch has no Muon.
     """
     named = [(name, parameter) for name, parameter in policy.named_parameters() if parameter.requires_grad]
     everything = [parameter for _, parameter in named]
     if section.optimizer == "adam":
-        return Optimizers(everything, [_adam(everything, section)])
+        return Optimizers(everything, [_adam(everything, section, device)])
     if not hasattr(torch.optim, "Muon"):
         raise ConfigError(f"train.optimizer is 'muon', which torch {torch.__version__} lacks: use torch 2.9 or newer, or adam")
     matrices = [parameter for name, parameter in named if parameter.dim() == 2 and not name.startswith(HEADS)]
     others = [parameter for name, parameter in named if not any(parameter is matrix for matrix in matrices)]
-    parts: list[torch.optim.Optimizer] = [_adam(others, section)] if others else []
+    parts: list[torch.optim.Optimizer] = [_adam(others, section, device)] if others else []
     if matrices:
         # Scaled so that a step is about as long as one of Adam's: the same lr suits both.
         muon = torch.optim.Muon(matrices, lr=section.lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
@@ -79,5 +84,9 @@ def make_optimizer(policy: nn.Module, section: TrainSection) -> Optimizers:
     return Optimizers(everything, parts)
 
 
-def _adam(parameters: list[nn.Parameter], section: TrainSection) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, lr=section.lr, eps=section.adam_eps, fused=True)
+def _adam(parameters: list[nn.Parameter], section: TrainSection, device: torch.device) -> torch.optim.Optimizer:
+    on_cuda = device.type == "cuda"
+    adam = torch.optim.Adam(parameters, lr=section.lr, eps=section.adam_eps, fused=True, capturable=on_cuda)
+    for group in adam.param_groups if on_cuda else ():
+        group["lr"] = torch.tensor(section.lr, device=device)
+    return adam

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from puffervec.train.advantage import Discount, Steps, advantage
 from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
+from puffervec.train.device_step import DeviceStep
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.optimizers import make_optimizer
 from puffervec.train.policy import Policy
@@ -30,6 +31,7 @@ from puffervec.train.reevaluate import reevaluate
 from puffervec.train.samples import Batch, Priority, Samples, samples_of
 from puffervec.train.storage import Storage
 
+Gradients = Sequence[Tensor | None]
 LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
 
 
@@ -104,7 +106,12 @@ class Updater:
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
-        self.optimizer = make_optimizer(policy, section)
+        self.optimizer = make_optimizer(policy, section, storage.device)
+        self.device_step: DeviceStep | None = None
+        if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
+            width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
+            capture = storage.device.type == "cuda" and self.optimizer.capturable
+            self.device_step = DeviceStep(self._whole_step, width, storage.device, capture)
 
     def update(self, lr: float, stop: Callable[[], bool] = lambda: False) -> UpdateResult:
         """Improve the policy with the roll-out in the storage.
@@ -151,22 +158,34 @@ class Updater:
     def _gradient_step(self, samples: Samples, minibatch: Tensor) -> Tensor:
         """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""
         count = samples.valid_in(minibatch)
-        # CUDA takes minibatches whole.
-        size = self.section.microbatch_size if minibatch.device.type == "cpu" else self.storage.rows * self.storage.horizon
+        if self.device_step is not None:
+            (whole,) = samples.cut(minibatch, self.storage.rows * self.storage.horizon)
+            return self.device_step.run(whole(), count)
 
-        def gradients(batch: Callable[[], Batch]) -> tuple[Sequence[Tensor | None], Tensor]:
-            # Not backward(): threads would add into the same .grad at once. Runs in a thread of the team.
-            loss, sums = self.loss(self.policy, self.storage.spec, batch(), self.section, self.bf16)
-            return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
+        def gradients(batch: Callable[[], Batch]) -> tuple[Gradients, Tensor]:
+            """Runs in a thread of the team."""
+            return self._gradients(batch(), count)
 
-        found = self.team.map(gradients, samples.cut(minibatch, size))
-        for position, parameter in enumerate(self.parameters):
-            # In the order of the pieces, so that the sum does not depend on which thread was faster.
-            parameter.grad = _sum([grads[position] for grads, _ in found])
-        sums = torch.stack([sums for _, sums in found]).sum(0)
+        found = self.team.map(gradients, samples.cut(minibatch, self.section.microbatch_size))
+        # In the order of the pieces, so that the sum does not depend on which thread was faster.
+        grads = [_sum([grads[position] for grads, _ in found]) for position in range(len(self.parameters))]
+        return self._descend(grads, torch.stack([sums for _, sums in found]).sum(0))
+
+    def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
+        # Not backward(): threads would add into the same .grad at once.
+        loss, sums = self.loss(self.policy, self.storage.spec, batch, self.section, self.bf16)
+        return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
+
+    def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
+        for parameter, grad in zip(self.parameters, grads, strict=True):
+            parameter.grad = grad
         norm = nn.utils.clip_grad_norm_(self.parameters, self.section.max_grad_norm)
         self.optimizer.step()
         return torch.cat([sums, norm.detach().view(1)])
+
+    def _whole_step(self, batch: Batch, count: Tensor) -> Tensor:
+        """A gradient step that reads nothing back."""
+        return self._descend(*self._gradients(batch, count))
 
 
 def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:

@@ -47,9 +47,19 @@ def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) 
     return copied
 
 
+def _to(self: torch.Tensor, where: torch.dtype | torch.device) -> torch.Tensor:
+    """to, likewise; nothing can be moved."""
+    if not isinstance(where, torch.dtype):
+        assert self.device.type == torch.device(where).type
+        return self
+    changed: torch.Tensor = torch.ops.aten.to.dtype(self, where)
+    return changed
+
+
 @contextmanager
 def fake_cuda() -> Iterator[torch.device]:
     """In the block, new tensors are on "cuda" and have shapes but no contents; nothing can be moved there."""
     device = torch.device("cuda")
-    with mock.patch.object(torch.Tensor, "copy_", _copy), FakeTensorMode(allow_non_fake_inputs=True), device:
+    ways = mock.patch.multiple(torch.Tensor, copy_=_copy, to=_to)
+    with ways, FakeTensorMode(allow_non_fake_inputs=True), device:
         yield device

@@ -14,6 +14,8 @@ from puffervec.train.optimizers import Optimizers, make_optimizer
 from puffervec.train.policy import build_policy
 from tests.train.fakes import group
 
+CPU = torch.device("cpu")
+
 
 def policy() -> nn.Module:
     torch.manual_seed(0)
@@ -30,7 +32,7 @@ def take(of: nn.Module, optimizer: Optimizers, which: range) -> None:
 
 def test_muon_takes_hidden_matrices_and_adam_the_rest() -> None:
     of = policy()
-    adam, muon = make_optimizer(of, TrainSection(optimizer="muon")).parts
+    adam, muon = make_optimizer(of, TrainSection(optimizer="muon"), CPU).parts
     names = {id(parameter): name for name, parameter in of.named_parameters()}
     mine = [{names[id(p)] for g in part.param_groups for p in g["params"]} for part in (adam, muon)]
     assert mine[1] == {"trunk.0.weight", "trunk.2.weight"}
@@ -41,11 +43,11 @@ def test_muon_takes_hidden_matrices_and_adam_the_rest() -> None:
 def test_a_state_goes_on_as_if_never_stopped(name: str) -> None:
     section = TrainSection(optimizer=name, lr=0.01)  # type: ignore[arg-type]
     whole, first, second = policy(), policy(), policy()
-    take(whole, make_optimizer(whole, section), range(4))
-    optimizer = make_optimizer(first, section)
+    take(whole, make_optimizer(whole, section, CPU), range(4))
+    optimizer = make_optimizer(first, section, CPU)
     take(first, optimizer, range(2))
     second.load_state_dict(first.state_dict())
-    fresh = make_optimizer(second, section)
+    fresh = make_optimizer(second, section, CPU)
     fresh.load_state(optimizer.state())
     take(second, fresh, range(2, 4))
     for got, wanted in zip(second.parameters(), whole.parameters(), strict=True):
@@ -54,7 +56,7 @@ def test_a_state_goes_on_as_if_never_stopped(name: str) -> None:
 
 def test_the_step_size_is_set_for_all() -> None:
     for name in ("adam", "muon"):
-        optimizer = make_optimizer(policy(), TrainSection(optimizer=name))  # type: ignore[arg-type]
+        optimizer = make_optimizer(policy(), TrainSection(optimizer=name), CPU)  # type: ignore[arg-type]
         optimizer.set_lr(0.5)
         assert {g["lr"] for part in optimizer.parts for g in part.param_groups} == {0.5}
 
@@ -62,4 +64,4 @@ def test_the_step_size_is_set_for_all() -> None:
 def test_a_torch_without_muon_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.optim, "Muon")
     with pytest.raises(ConfigError, match="train.optimizer is 'muon', which torch .* lacks"):
-        make_optimizer(policy(), TrainSection(optimizer="muon"))
+        make_optimizer(policy(), TrainSection(optimizer="muon"), CPU)

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Gradient steps in fixed buffers (puffervec/train/device_step.py): as on a CPU, nothing read back, nothing replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from puffervec.train.config import PolicySection, TrainSection
+from puffervec.train.device import ThreadTeam
+from puffervec.train.device_step import DeviceStep
+from puffervec.train.policy import build_policy
+from puffervec.train.ppo import Updater
+from puffervec.train.samples import Batch
+from puffervec.train.storage import Storage
+from tests.train.fakes import group
+from tests.train.syncs import Syncs, fake_cuda
+
+CPU = torch.device("cpu")
+SPEC = group(("x", (3,)), mask=5)
+ROWS, HORIZON, PARTS = 6, 5, 4
+CASES = [("none", 0.0), ("none", 0.8), ("mingru", 0.0), ("lstm", 0.8)]
+
+
+def filled(policy: Any) -> Storage:
+    r = torch.Generator().manual_seed(0)
+    storage = Storage(SPEC, HORIZON, ROWS, CPU, None)
+    for tensor in (storage.obs, storage.rewards, storage.values):
+        tensor.copy_(torch.randn(tensor.shape, generator=r))  # type: ignore[union-attr]
+    storage.log_probs.fill_(-1.6)
+    storage.actions.copy_(torch.randint(0, 5, storage.actions.shape, generator=r))
+    storage.masks.copy_(torch.rand(storage.masks.shape, generator=r) > 0.3)
+    assert storage.action_masks is not None
+    storage.action_masks.fill_(1)
+    storage.first_states = {0: policy.initial_state(ROWS)}
+    return storage
+
+
+def updater(memory: str, alpha: float, in_buffers: bool) -> Updater:
+    torch.manual_seed(1)
+    policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
+    section = TrainSection(priority_alpha=alpha)
+    made = Updater(policy, filled(policy), section, PARTS, False, torch.Generator().manual_seed(2), ThreadTeam(1))
+    if in_buffers:
+        width = -(-ROWS // PARTS) * (1 if memory != "none" else HORIZON)
+        made.device_step = DeviceStep(made._whole_step, width, CPU, capture=False)
+    return made
+
+
+def buffers(step: DeviceStep) -> list[int]:
+    batch = step.batch
+    assert batch is not None and step.sums is not None and batch.weights is not None
+    held = [batch.obs, batch.actions, batch.advantages, batch.weights, *batch.state, step.count, step.sums]
+    return [tensor.data_ptr() for tensor in held]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("memory", "alpha"), CASES)
+def test_steps_in_buffers_equal_those_without(memory: str, alpha: float) -> None:
+    one, other = updater(memory, alpha, False), updater(memory, alpha, True)
+    places = []
+    for _ in range(3):
+        losses, same = one.update(1e-2).losses, other.update(1e-2).losses
+        assert losses == pytest.approx(same, rel=1e-4, abs=1e-5)
+        assert other.device_step is not None
+        places.append(buffers(other.device_step))
+    for a, b in zip(one.parameters, other.parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert places[0] == places[1] == places[2]
+
+
+@pytest.mark.parametrize(("memory", "alpha"), CASES)
+def test_a_step_reads_nothing_back(memory: str, alpha: float) -> None:
+    made = updater(memory, alpha, True)
+    made.update(1e-2)
+    assert made.device_step is not None
+    with Syncs() as syncs:
+        made.device_step.compute()
+    # The optimizer's own counting of steps, which it does on the device where it can be captured.
+    assert [found for found in syncs.found if "optimizer.step" not in found] == []
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm"])  # MinGRU writes into given tensors, which fake ones refuse.
+def test_the_step_of_a_gpu_as_far_as_one_can_see_without_one(memory: str) -> None:
+    with torch.device("meta"):
+        policy: Any = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
+    with fake_cuda() as device:
+        policy = policy.to_empty(device=device)
+        storage = Storage(SPEC, HORIZON, ROWS, device, torch.bfloat16)
+        made = Updater(policy, storage, TrainSection(), PARTS, False, torch.Generator(), ThreadTeam(1))
+        step = made.device_step
+        assert step is not None and made.optimizer.capturable and step._left > 0
+        shape = (HORIZON, 2) if memory != "none" else (7,)
+        numbers = [torch.zeros(shape) for _ in range(4)]
+        mask, flags = torch.ones(*shape, 5, dtype=torch.uint8), torch.ones(shape)
+        obs, actions = torch.zeros(*shape, 3, dtype=torch.bfloat16), torch.zeros(*shape, 1, dtype=torch.int32)
+        state = policy.initial_state(2) if memory != "none" else ()
+        batch = Batch(obs, actions, *numbers, mask, flags, state, None if memory == "none" else flags != 0)
+        step.batch = step._make(batch)
+        with torch.no_grad():  # Gradients of fake tensors need a torch with CUDA; `Syncs` has looked at them.
+            loss, sums = made.loss(policy, storage.spec, step.batch, made.section, bf16=False)
+        assert loss.device.type == sums.device.type == "cuda"
+        assert step.batch.advantages.shape[-1] == step.width
+        made.optimizer.set_lr(1e-4)
+
+
+def test_what_a_smaller_minibatch_leaves_weighs_nothing() -> None:
+    made = updater("none", 0.0, True)
+    made.update(1e-2)
+    step = made.device_step
+    assert step is not None and step.batch is not None and step.batch.weights is not None
+    assert int(step.batch.weights.sum()) == int(step.count) < step.width
