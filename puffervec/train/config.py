@@ -94,6 +94,8 @@ class PolicySection:
     channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
     memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.
+    memory_layers: int = 0  # Cells one behind the other; 0: 2 of mingru (one alone cannot recall what came when), 1 of lstm.
+    joint: bool = False  # One softmax over all combinations of a MultiDiscrete action, instead of one per part.
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
     object_width: int = 64  # object_set: features that each kind of object is pooled into.
     normalize: bool = True  # Python envs: scale Box observations, by their bounds or by what the run has seen.
@@ -219,6 +221,7 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
         if not self.policy.hidden or min(self.policy.hidden) < 1:
             raise ConfigError(f"policy.hidden is {self.policy.hidden}: must be one or more widths of at least 1")
+        _at_least("policy.memory_layers", self.policy.memory_layers, 0)
         for name in ("object_hidden", "object_width"):
             _at_least(f"policy.{name}", getattr(self.policy, name), 1)
         _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)

@@ -3,8 +3,9 @@
 """Actions from the numbers a policy puts out: sampling, log-probabilities and entropies for one row group.
 
 `heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n) per action dim, for
-continuous ones a single tensor (..., 2D) of means and log standard deviations. No function here waits for the device:
-`torch.distributions` is not used because its checks read values back and building it costs more than sampling.
+continuous ones a single tensor (..., 2D) of means and log standard deviations. A joint action is a draw among all combinations
+of its parts' choices, so that it has one tensor of logits. No function here waits for the device: `torch.distributions` is not
+used because its checks read values back and building it costs more than sampling.
 
 What is drawn, stored and learned from are indices, or numbers of about 1 that have no bounds; `ActionMap` turns them into what
 the env takes. So log-probabilities are those of the draw, not of the action that was cut to the bounds.
@@ -14,36 +15,55 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
+from puffervec.errors import ConfigError
 from puffervec.spec import GroupSpec
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
+MOST_COMBINATIONS = 4096  # Of a joint action: one logit each, and as many rows of weights in the last layer.
 WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclasses.dataclass(frozen=True)
 class ActionSpec:
-    """What one row's action is: its kind, and the choices or bounds per dim."""
+    """What one row's action is: its kind, and the choices or bounds per dim.
 
-    kind: str  # discrete, multi_discrete or continuous
-    sizes: tuple[int, ...]  # choices per dim (discrete kinds)
+    A joint action is drawn as one number, the place of its combination in the order that counts the last part up first.
+    """
+
+    kind: str  # discrete, multi_discrete, joint or continuous
+    sizes: tuple[int, ...]  # choices per drawn number (discrete kinds)
     low: tuple[float, ...]  # bounds per dim (continuous)
     high: tuple[float, ...]
-    start: tuple[int, ...] = ()  # number of the first choice per dim (discrete kinds); empty: 0
+    start: tuple[int, ...] = ()  # number of the first choice per dim of the env's action (discrete kinds); empty: 0
+    parts: tuple[int, ...] = ()  # joint: choices per dim of the env's action, whose product is the only one of sizes
 
     @classmethod
-    def of(cls, group: GroupSpec) -> ActionSpec:
-        """Read it from a group of `vec.spec`."""
+    def of(cls, group: GroupSpec, joint: bool = False) -> ActionSpec:
+        """Read it from a group of `vec.spec`.
+
+        Args: joint: draw a multi-discrete action as one of all combinations (`policy.joint`); other kinds stay as they are.
+        Raises: ConfigError for more than MOST_COMBINATIONS.
+        """
         discrete = group.action_kind != "continuous"
         starts = () if group.action_plan is None or not discrete else tuple(int(n) for n in group.action_plan.low.reshape(-1))
+        sizes = tuple(int(n) for n in group.action_sizes) if discrete else ()
+        joint = joint and group.action_kind == "multi_discrete"
+        if joint and math.prod(sizes) > MOST_COMBINATIONS:
+            raise ConfigError(
+                f"policy.joint: {' x '.join(map(str, sizes))} choices are {math.prod(sizes):,} combinations, more than"
+                f" {MOST_COMBINATIONS:,}: leave it false, which gives one softmax per part"
+            )
         return cls(
-            kind=group.action_kind,
-            sizes=tuple(int(n) for n in group.action_sizes) if discrete else (),
+            kind="joint" if joint else group.action_kind,
+            sizes=(math.prod(sizes),) if joint else sizes,
+            parts=sizes if joint else (),
             low=() if discrete else tuple(float(x) for x in group.action_low),
             high=() if discrete else tuple(float(x) for x in group.action_high),
             start=starts if any(starts) else (),
@@ -51,12 +71,12 @@ class ActionSpec:
 
     @property
     def discrete(self) -> bool:
-        """True for discrete and multi-discrete actions."""
+        """True for discrete, multi-discrete and joint actions."""
         return self.kind != "continuous"
 
     @property
     def dims(self) -> int:
-        """D: numbers per action."""
+        """D: numbers that are drawn per action."""
         return len(self.sizes) if self.discrete else len(self.low)
 
     @property
@@ -73,7 +93,8 @@ class ActionSpec:
 class ActionMap:
     """From drawn actions (rows, D) to those of the env's action rows.
 
-    Discrete kinds: index + start. Continuous: a dim with two bounds (at most 1e6 apart) maps -1..1 to them; then all are cut.
+    Discrete kinds: index + start; joint: the combination of that index, one number per part. Continuous: a dim with two bounds
+    (at most 1e6 apart) maps -1..1 to them; then all are cut.
     """
 
     def __init__(self, spec: ActionSpec, device: torch.device, dtype: torch.dtype) -> None:
@@ -81,6 +102,7 @@ class ActionMap:
         another dtype could lie outside)."""
         self.spec, self.dtype = spec, dtype
         self._start = torch.tensor(spec.start, device=device) if spec.start else None
+        self._combinations = _combinations(spec, device) if spec.parts else None
         if not spec.discrete:
             self._low, self._high = (torch.tensor(bound, dtype=dtype, device=device) for bound in (spec.low, spec.high))
             half = self._high / 2 - self._low / 2
@@ -90,21 +112,47 @@ class ActionMap:
 
     def __call__(self, actions: Tensor) -> Tensor:
         """Return (rows, D); the same tensor where nothing is to be done."""
+        if self._combinations is not None:
+            return self._combinations.index_select(0, actions.squeeze(-1))
         if self.spec.discrete:
             return actions if self._start is None else actions + self._start
         scaled = actions.to(self.dtype) * self._scale + self._middle
         return torch.minimum(torch.maximum(scaled, self._low), self._high)
 
 
-def masked(heads: Heads, action_mask: Tensor | None) -> Heads:
+def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
+    """The env's action per joint choice: (product, parts) int32."""
+    first = spec.start or (0,) * len(spec.parts)
+    choices = [torch.arange(n, n + size, dtype=torch.int32, device=device) for n, size in zip(first, spec.parts, strict=True)]
+    return torch.cartesian_prod(*choices).view(-1, len(choices))
+
+
+def refuse_joint(groups: Iterable[GroupSpec]) -> None:
+    """Raise ConfigError unless one of an env's groups has actions that `policy.joint` means."""
+    kinds = [group.action_kind for group in groups]
+    if "multi_discrete" not in kinds:
+        raise ConfigError(f"policy.joint is for MultiDiscrete actions; this env's are {', '.join(kinds)}: leave it false")
+
+
+def masked(heads: Heads, action_mask: Tensor | None, parts: tuple[int, ...] = ()) -> Heads:
     """Return logits in which forbidden choices have no weight.
 
-    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None.
+    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None; parts: of a joint action, whose mask is per part.
     """
     if action_mask is None:
         return heads
-    parts = torch.split(action_mask, [head.shape[-1] for head in heads], dim=-1)
-    return tuple(torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, parts, strict=True))
+    if parts:
+        return (torch.where(_joint_mask(action_mask, parts), heads[0], MASKED_LOGIT),)
+    split = torch.split(action_mask, [head.shape[-1] for head in heads], dim=-1)
+    return tuple(torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, split, strict=True))
+
+
+def _joint_mask(action_mask: Tensor, parts: tuple[int, ...]) -> Tensor:
+    """(..., sum of parts) -> (..., product) bool: a combination is allowed where all of its parts are."""
+    allowed, *rest = torch.split(action_mask != 0, list(parts), dim=-1)
+    for part in rest:
+        allowed = (allowed.unsqueeze(-1) & part.unsqueeze(-2)).flatten(-2)
+    return allowed
 
 
 def draw_noise(spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator | None) -> Tensor:

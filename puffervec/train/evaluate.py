@@ -98,13 +98,14 @@ class PolicyActor:
         allowed = None if rows.action_masks is None else self._tensor(rows.action_masks[picked])
         heads, value, self._states[key] = policy(given, state, reset, allowed)
         self._reset[key] = self._tensor(idle)
-        spec = ActionSpec.of(group)
+        joint = len(heads) == 1  # What the policy was trained as; `of` minds it for multi-discrete actions only.
+        spec = ActionSpec.of(group, joint)
         if self.deterministic:
             chosen = greedy(spec, heads)
         else:
             chosen, _ = sample(spec, heads, draw_noise(spec, len(value), self.device, self.generator))
         actions = np.zeros((count, *group.action_shape), group.action_dtype)
-        actions[picked] = env_actions(group, chosen.cpu())
+        actions[picked] = env_actions(group, chosen.cpu(), joint)
         return actions
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
@@ -259,9 +260,9 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
     return _rates(found)
 
 
-def env_actions(group: GroupSpec, drawn: torch.Tensor) -> np.ndarray:
+def env_actions(group: GroupSpec, drawn: torch.Tensor, joint: bool = False) -> np.ndarray:
     """Return drawn actions (rows, D), on the CPU, as `send` takes them: (rows, *action_shape) of the action rows' dtype."""
-    actions = ActionMap(ActionSpec.of(group), drawn.device, TORCH_DTYPES[group.action_dtype])(drawn).numpy()
+    actions = ActionMap(ActionSpec.of(group, joint), drawn.device, TORCH_DTYPES[group.action_dtype])(drawn).numpy()
     return actions.reshape(len(actions), *group.action_shape).astype(group.action_dtype)
 
 

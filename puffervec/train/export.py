@@ -120,9 +120,9 @@ def export_run(
 def _export(
     config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, group: GroupSpec, kind: str, file: Path
 ) -> Exported:
-    acting = ActingPolicy(policy, group)
+    acting = ActingPolicy(policy, group, config.policy.joint)
     graph = exported_program(acting)
-    about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": group.action_kind}
+    about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
     fresh = file.with_name(f".{os.getpid()}-{file.name}")
     try:
         write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
@@ -147,10 +147,10 @@ def _shapes(arrays: Arrays) -> dict[str, str]:
 class ActingPolicy(nn.Module):
     """A policy as a graph: dict of tensors in, dict of tensors out; see the head of this file."""
 
-    def __init__(self, policy: nn.Module, group: GroupSpec) -> None:
-        """Args: policy: on the CPU, with float32 weights; it is copied."""
+    def __init__(self, policy: nn.Module, group: GroupSpec, joint: bool = False) -> None:
+        """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of its run."""
         super().__init__()
-        self.group, self.observations, self.spec = group, Observations(group), ActionSpec.of(group)
+        self.group, self.observations, self.spec = group, Observations(group), ActionSpec.of(group, joint)
         self.policy = self.observations.adapted(policy).eval().requires_grad_(False)
         self.states = len(self.initial_state(1))
         self.action_map = ActionMap(self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
@@ -187,7 +187,7 @@ class ActingPolicy(nn.Module):
             drawn["reset"] = generator.random(rows) < 0.3
         if self.group.action_mask_size:
             parts = []
-            for size in self.spec.sizes:
+            for size in self.spec.parts or self.spec.sizes:
                 allowed = generator.random((rows, size)) < 0.6
                 allowed[np.arange(rows), generator.integers(0, size, rows)] = True
                 parts.append(allowed)

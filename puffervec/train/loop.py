@@ -39,6 +39,7 @@ from puffervec.train.ahead import Ahead, actor_of
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
 from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
+from puffervec.train.distributions import refuse_joint
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
 from puffervec.train.policy import build_policy
@@ -105,8 +106,11 @@ class Trainer:
         self.stop_requested = False
         spec = target.env_spec(config)
         obs_dtype = torch.bfloat16 if self.bf16 else None
-        copies = 2 if config.train.asynchronous else 1
-        refuse_large(spec, config.vec.num_envs, config.train.horizon, self.device, obs_dtype, copies)
+        joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
+        if joint:
+            refuse_joint(spec.groups)
+        horizon, envs = config.train.horizon, config.vec.num_envs
+        refuse_large(spec, envs, horizon, self.device, obs_dtype, joint=joint, copies=copies)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
@@ -174,10 +178,10 @@ class Trainer:
                 policy = (build_policy(group, config.policy) if given is None else given).to(self.device)
                 rows = group.agents * config.vec.num_envs
                 obs_dtype = torch.bfloat16 if self.bf16 else None
-                storage = Storage(group, section.horizon, rows, self.device, obs_dtype)
+                storage = Storage(group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
                 self.policies[name] = policy
                 if section.asynchronous:
-                    acting = Storage(group, section.horizon, rows, self.device, obs_dtype)
+                    acting = Storage(group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
                     self.slots[name] = Slot(name, actor_of(policy), group, acting)
                 else:
                     self.slots[name] = Slot(name, policy, group, storage)

@@ -8,9 +8,10 @@ The protocol, for rows of one group (B,) and for sequences of them (T, B):
     heads, value, state = policy(obs, state, reset, action_mask)
 
 obs is a tensor (..., F) or a dict of tensors by field name (of a Python env always a tensor: rows as they stand, whose leaves
-rows.leaf_views finds); state a tuple of tensors (empty without memory); reset (...) bool
-is True where a row starts anew; action_mask (..., sum of sizes) or None. heads are as in distributions.py, float32; value (...)
-float32. A policy reads the layout of observations from the group's spec; there is no second list of fields.
+rows.leaf_views finds); state a tuple of tensors (empty without memory); reset (...) bool is True where a row starts anew;
+action_mask (..., sum of choices per part) or None. heads are as in distributions.py, float32, for the action of
+`ActionSpec.of(group, section.joint)`; value (...) float32. A policy reads the layout of observations from the group's spec:
+there is no second list of fields.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from puffervec.spec import GroupSpec
 from puffervec.train.config import PolicySection
 from puffervec.train.distributions import ActionSpec, Heads, masked
 from puffervec.train.encoder import RowEncoder
-from puffervec.train.memory import LSTM, MinGRU, State, build_memory
+from puffervec.train.memory import Memory, State, build_memory
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
@@ -104,13 +105,16 @@ class NetworkPolicy(nn.Module):
     A subclass makes its layers, calls `finish`, and says in `features` how observations become (..., width) numbers.
     """
 
-    memory: MinGRU | LSTM | None
+    memory: Memory | None
     output: ActorCritic
+    parts: tuple[int, ...]  # of a joint action
 
     def finish(self, width: int, group: GroupSpec, section: PolicySection) -> None:
         """Make what comes behind the features. Args: width: their number."""
-        self.memory = build_memory(section.memory, width)
-        self.output = ActorCritic(width, ActionSpec.of(group))
+        spec = ActionSpec.of(group, section.joint)
+        self.parts = spec.parts
+        self.memory = build_memory(section.memory, width, section.memory_layers)
+        self.output = ActorCritic(width, spec)
 
     def features(self, obs: Observation) -> Tensor:
         """Return (..., width)."""
@@ -128,7 +132,7 @@ class NetworkPolicy(nn.Module):
         if self.memory is not None:
             x, state = self.memory(x, state, reset)
         heads, value = self.output(x)
-        return masked(heads, action_mask), value, state
+        return masked(heads, action_mask, self.parts), value, state
 
 
 class MLPPolicy(NetworkPolicy):

@@ -143,7 +143,7 @@ def config_from_tables(values: dict[str, Any], trusted: Collection[str | None] =
             f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
             f"puffer-train {target} --resume RUN, or puffer-train eval RUN --env {target}"
         )
-    config = TrainConfig.bare(target).merged(tables)
+    config = TrainConfig.bare(target).merged(_as_they_were(tables))
     kind = config.policy.kind
     if ":" in kind and kind not in trusted:
         raise ConfigError(
@@ -151,6 +151,14 @@ def config_from_tables(values: dict[str, Any], trusted: Collection[str | None] =
             f"puffer-train {target} --resume RUN --policy.kind {kind}, or puffer-train eval RUN --policy {kind}"
         )
     return config
+
+
+def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return tables of an older version with the values that settings had before there were such settings."""
+    policy = tables.get("policy")
+    if isinstance(policy, dict) and "memory" in policy:
+        return {**tables, "policy": {"memory_layers": 1, **policy}}
+    return tables
 
 
 def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:

@@ -34,9 +34,18 @@ class Storage:
     half.
     """
 
-    def __init__(self, group: GroupSpec, horizon: int, rows: int, device: torch.device, obs_dtype: torch.dtype | None) -> None:
-        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's."""
-        self.spec = ActionSpec.of(group)
+    def __init__(
+        self,
+        group: GroupSpec,
+        horizon: int,
+        rows: int,
+        device: torch.device,
+        obs_dtype: torch.dtype | None,
+        joint: bool = False,
+    ) -> None:
+        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's; joint: see
+        `ActionSpec.of`."""
+        self.spec = ActionSpec.of(group, joint)
         self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
         self.horizon, self.rows, self.device = horizon, rows, device
         steps = (horizon + 1, rows)
@@ -100,17 +109,25 @@ class Storage:
         self.first_states = dict(self.last_states)
 
 
-def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None) -> int:
+def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False) -> int:
     """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of `Storage`."""
-    one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype)
+    one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype, joint)
     return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
 
 
 def refuse_large(
-    spec: EnvSpec, num_envs: int, horizon: int, device: torch.device, obs_dtype: torch.dtype | None, copies: int = 1
+    spec: EnvSpec,
+    num_envs: int,
+    horizon: int,
+    device: torch.device,
+    obs_dtype: torch.dtype | None,
+    *,
+    joint: bool = False,
+    copies: int = 1,
 ) -> None:
     """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
-    wanted = copies * (horizon + 1) * sum(step_bytes(group, group.agents * num_envs, obs_dtype) for group in spec.groups)
+    row_bytes = sum(step_bytes(group, group.agents * num_envs, obs_dtype, joint) for group in spec.groups)
+    wanted = copies * (horizon + 1) * row_bytes
     what, advice = (
         f"for roll-outs of {horizon:,} steps of {num_envs:,} envs",
         "use a shorter train.horizon, or fewer vec.num_envs",

@@ -93,6 +93,25 @@ class DelayedCopy(Task):
         return float(self.clock % self.ROUND == self.ROUND - 1 and action == self.shown)
 
 
+class Echo(Task):
+    """1 for the choice that was shown two steps ago, at every step: three things are under way at once. A third without memory.
+
+    Unlike DelayedCopy, no gate can hold one thing and shut the others out.
+    """
+
+    CHOICES, DELAY = 3, 2
+    steps, best = 11, 9.0
+    observation_space = action_space = spaces.Discrete(CHOICES)
+
+    def observe(self) -> Any:
+        self.shown = [] if self.clock == 0 else self.shown[-self.DELAY :]
+        self.shown.append(int(self.np_random.integers(self.CHOICES)))
+        return self.shown[-1]
+
+    def reward(self, action: Any) -> float:
+        return float(self.clock >= self.DELAY and action == self.shown[0])
+
+
 class Target(Task):
     """1 less the mean square distance between two numbers and one and a half times those that are shown."""
 
