@@ -8,6 +8,8 @@
         <policy>.safetensors         the weights alone, as torch names them
         optimizer.safetensors        <policy>/<parameter index>/<name>
         random.safetensors           states of the random generators
+        returns.safetensors          what rewards are scaled by; only where they are
+        episodes.safetensors         finished episodes that the log's means are over; not in checkpoints of older versions
         envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
                                      stopped inside a roll-out: resuming then starts new episodes
 

@@ -128,7 +128,7 @@ class Trainer:
             self._open_files()
             self._start(policies, dashboard, loss)
             if restored is None:
-                self.rollout.begin(config.train.seed)
+                self.begin(config.train.seed)
             else:
                 self._restore(restored)
             self._start_reporting()
@@ -221,6 +221,12 @@ class Trainer:
             self.log.mark(RESUMED, step=step, update=self.counters.updates, elapsed_s=self.counters.elapsed_s)
 
     # ------------------------------------------------------------------------------------------------ the three acts
+
+    def begin(self, seed: int) -> None:
+        """Start new episodes in all envs; the next `collect` begins with them."""
+        self.rollout.begin(seed)
+        if self.return_scale is not None:
+            self.return_scale.forget()
 
     def collect(self) -> bool:
         """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way."""

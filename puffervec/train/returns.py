@@ -83,6 +83,10 @@ class ReturnScale:
             share = max(1 / self.rollouts, self.SLOWEST)
             self.mean_square += share * (total / count - self.mean_square)
 
+    def forget(self) -> None:
+        """Drop the returns under way: new episodes begin."""
+        self._returns[:] = 0.0
+
     @property
     def factor(self) -> float:
         """What rewards are multiplied by; 1 before there are any."""
@@ -117,6 +121,17 @@ class InfoMeans:
             parts.append(part)
             while sum(count for _, count in parts) - parts[0][1] >= self.LATEST:
                 parts.popleft()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return sums and counts per roll-out by name, (roll-outs, 2) float64, for a checkpoint."""
+        return {name: np.array(parts, np.float64).reshape(-1, 2) for name, parts in self._parts.items()}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """The inverse of `state`. Raises: ValueError for arrays of another shape."""
+        for name, part in state.items():
+            if part.ndim != 2 or part.shape[1] != 2:
+                raise ValueError(f"the numbers of {name} have the shape {part.shape}, not (roll-outs, 2)")
+        self._parts = {name: deque((total, int(count)) for total, count in part.tolist()) for name, part in state.items()}
 
     def means(self) -> dict[str, float]:
         """Return `env/<path>`, sorted by name."""

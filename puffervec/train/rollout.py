@@ -155,6 +155,9 @@ class Rollout:
         self.full = False
         for tracker in self.trackers.values():
             tracker.forget()
+        for half in self.halves:
+            for reset in half.reset.values():
+                reset.fill_(True)  # in place: a CUDA graph may know where it stands
         self.vec.async_reset(seed)
 
     def _send(self) -> None:

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A trainer's state as named tensors and back: weights, optimizers, random generators, envs and the last step of the roll-out.
+"""A trainer's state as named tensors and back: weights, optimizers, random generators, envs, the last step of the roll-out, and
+the finished episodes that the log's means are over.
 
 With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same kind with the same torch:
 `numerics` is what the sums depend on. The number of threads is in it for the reader; results do not depend on it (device.py).
+Where `time_limit_s` lets the step size fall with the clock, no two runs are alike.
 The states of Python envs cannot be saved: such a run goes on with new episodes. So does one whose last step holds numbers that
 are not finite, which would only come back.
 Runs in the learner.
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
 
 Tensors = dict[str, Tensor]
+_INFO = "info/"
 _DECISIVE = ("torch", "device", "bf16", "cpu")
 
 
@@ -46,6 +49,7 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
     if trainer.return_scale is not None:
         scale = trainer.return_scale
         files["returns"] = {"scale": torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)}
+    files["episodes"] = _episodes_of(trainer)
     if trainer.rollout.full and trainer.vec.spec.save_bytes:
         envs = _envs_of(trainer)
         if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
@@ -75,6 +79,19 @@ def differences(trainer: Trainer, before: Any) -> str:
     return ", ".join(f"{key} {before[key]} -> {now[key]}" for key in _DECISIVE if key in before and before[key] != now[key])
 
 
+def _episodes_of(trainer: Trainer) -> Tensors:
+    tensors = {"window": torch.from_numpy(trainer.episodes.state()), "total": torch.tensor([trainer.episodes.total])}
+    infos = {} if trainer.info_means is None else trainer.info_means.state()
+    return tensors | {f"{_INFO}{name}": torch.from_numpy(part) for name, part in infos.items()}
+
+
+def _restore_episodes(trainer: Trainer, tensors: Tensors) -> None:
+    trainer.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()))
+    if trainer.info_means is not None:
+        infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
+        trainer.info_means.load_state(infos)
+
+
 def _envs_of(trainer: Trainer) -> Tensors:
     tensors = {
         f"env/{index}": torch.frombuffer(bytearray(blob), dtype=torch.uint8) for index, blob in enumerate(trainer.vec.save())
@@ -102,13 +119,15 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
         if trainer.return_scale is not None:
             mean_square, rollouts = found.tensors["returns"]["scale"].tolist()
             trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
+        if "episodes" in found.tensors:  # Not in older checkpoints: the means begin anew then.
+            _restore_episodes(trainer, found.tensors["episodes"])
         if "envs" in found.tensors:
             _restore_envs(trainer, found.tensors["envs"])
             if trainer.ahead is not None and "ahead" in found.tensors:
                 trainer.ahead.restore(found.tensors["ahead"])
         else:  # A Python env, or stopped inside a roll-out: new episodes, other than those of the start.
-            trainer.rollout.begin(trainer.config.train.seed + trainer.counters.agent_steps)
-    except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
+            trainer.begin(trainer.config.train.seed + trainer.counters.agent_steps)
+    except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
 
 

@@ -51,6 +51,18 @@ class EpisodeWindow:
         hidden = {*self.per_agent.values(), "agents"} if self.per_agent else set()
         return shown | {f"env/{name}": means[name] for name in self.names if name not in hidden}
 
+    def state(self) -> np.ndarray:
+        """Return what the means are over, (episodes, values) float64, for a checkpoint."""
+        return np.stack(list(self._rows)) if self._rows else np.zeros((0, 2 + len(self.names)))
+
+    def load_state(self, rows: np.ndarray, total: int) -> None:
+        """The inverse of `state`. Raises: ValueError where the rows are of other values."""
+        if rows.ndim != 2 or rows.shape[1] != 2 + len(self.names):
+            raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {2 + len(self.names)})")
+        self._rows.clear()
+        self._rows.extend(rows)
+        self.total = total
+
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """Return the mean of samples and half the width of its 95 % interval (normal approximation; 0 for a single sample).

@@ -119,28 +119,6 @@ def test_scaled_rewards_leave_the_log_alone(small: Small) -> None:
     assert shrunk[1:].abs().max() < plain[1:].abs().max()
 
 
-def test_resume_keeps_weights_and_statistics_and_begins_new_episodes(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    config = small(envs.Aim, train={"total_timesteps": 10**6}, log={"dashboard": "plain"})
-    with Trainer(config) as trainer:
-        for _ in range(3):
-            trainer.collect()
-            trainer.update()
-        path = trainer.save()
-        weights = {k: v.clone() for k, v in trainer.policies["default"].state_dict().items()}
-        assert trainer.return_scale is not None
-        scale, counters = trainer.return_scale.mean_square, trainer.counters
-    assert "encoder.mean" in weights and "envs" not in ckpt.read(path).tensors
-    with Trainer(config, checkpoint=path) as trainer:
-        assert "goes on with new episodes" in capsys.readouterr().out
-        for key, value in trainer.policies["default"].state_dict().items():
-            assert torch.equal(value, weights[key]), key
-        assert trainer.return_scale is not None and trainer.return_scale.mean_square == scale > 0
-        assert trainer.counters.agent_steps == counters.agent_steps
-        trainer.collect()
-        trainer.update()
-        assert trainer.counters.updates == 4
-
-
 def test_functions_inside_functions_train_in_worker_processes(small: Small) -> None:
     def make(shift: int) -> Any:
         return envs.Guess(numbers=shift)

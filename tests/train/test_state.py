@@ -10,18 +10,17 @@ import torch
 from puffervec.errors import CheckpointError
 from puffervec.train import TrainConfig, Trainer, state
 from puffervec.train import checkpoint as ckpt
-from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
 
 
 def test_files_of_a_checkpoint(small: Small) -> None:
     with Trainer(small(env={"mode": 1, "num_agents": 2})) as trainer:
-        assert set(state.tensors_of(trainer)) == {"scouts", "towers", "optimizer", "random"}
+        assert set(state.tensors_of(trainer)) == {"scouts", "towers", "optimizer", "random", "episodes"}
         trainer.collect()
         trainer.update()
         files = state.tensors_of(trainer)
-    assert set(files) == {"scouts", "towers", "optimizer", "random", "envs"}
+    assert set(files) == {"scouts", "towers", "optimizer", "random", "episodes", "envs"}
     assert {key.split("/")[0] for key in files["optimizer"]} == {"scouts", "towers"}
     assert {key for key in files["envs"] if key.startswith("env/")} == {f"env/{i}" for i in range(4)}
 
@@ -51,15 +50,3 @@ def test_missing_parts_are_named(small: Small) -> None:
 def test_unknown_policy() -> None:
     with pytest.raises(CheckpointError, match="no policy 'x': it has default"):
         state.actor_weights(ckpt.Checkpoint({"policies": {"default": {}}}, {"default": {}}), "x")
-
-
-def test_memory_is_restored(small: Small) -> None:
-    """In the middle of an episode: what is remembered goes on counting."""
-    config = small(env={"episode_length": 1000}, train={"total_timesteps": 10_000})
-    with Trainer(config, policies={"default": Remembering()}) as trainer:
-        trainer.collect()
-        trainer.update()
-        path = trainer.save()
-    with Trainer(config, policies={"default": Remembering()}, checkpoint=path) as trainer:
-        trainer.collect()
-        assert trainer.slots["default"].storage.values[:, 0].tolist() == [float(9 + k) for k in range(9)]
