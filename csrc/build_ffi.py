@@ -38,6 +38,7 @@ HEADERS = [
     "worker.h",
     "guard.h",
     "advantage.h",
+    "ppo_loss.h",
     "set_encoder.h",
     "bench.h",
     "drive/config.h",

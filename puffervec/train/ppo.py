@@ -25,7 +25,8 @@ from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.device_step import DeviceStep
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
-from puffervec.train.optimizers import make_optimizer
+from puffervec.train.fused_loss import fits, fused_loss
+from puffervec.train.optimizers import clip_gradients, make_optimizer
 from puffervec.train.policy import Policy
 from puffervec.train.reevaluate import reevaluate
 from puffervec.train.samples import Batch, Priority, Samples, samples_of
@@ -60,6 +61,8 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
+    if fits(spec, heads, value):
+        return fused_loss(section, batch, heads, value)
 
     def total(x: Tensor) -> Tensor:
         return x.sum() if batch.weights is None else (x * batch.weights).sum()
@@ -179,9 +182,9 @@ class Updater:
     def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
         for parameter, grad in zip(self.parameters, grads, strict=True):
             parameter.grad = grad
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.section.max_grad_norm)
+        norm = clip_gradients(self.parameters, self.section.max_grad_norm)
         self.optimizer.step()
-        return torch.cat([sums, norm.detach().view(1)])
+        return torch.cat([sums, norm.view(1)])
 
     def _whole_step(self, batch: Batch, count: Tensor) -> Tensor:
         """A gradient step that reads nothing back."""
