@@ -38,6 +38,8 @@ HEADERS = [
     "worker.h",
     "guard.h",
     "advantage.h",
+    "choices.h",
+    "sample.h",
     "ppo_loss.h",
     "set_encoder.h",
     "bench.h",

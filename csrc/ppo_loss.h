@@ -9,12 +9,7 @@
 #include "base.h"
 
 /* [cffi] */
-enum {
-    PV_PPO_SUMS = 5, // losses of policy and value, entropy, KL estimate, clipped samples: LOSS_NAMES in ppo.py
-    PV_PPO_CHOICES = 4096, // most choices of an action, over all its dims, each dim rounded up to PV_PPO_LANES
-    PV_PPO_DIMS = 64,
-    PV_PPO_LANES = 8
-};
+enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: LOSS_NAMES in ppo.py
 
 typedef struct pv_ppo_settings {
     float clip;
@@ -38,7 +33,7 @@ typedef struct pv_ppo_samples {
 // Returns the loss, summed over the samples, and its gradients by the logits and values of today's policy.
 //
 // logits: one array per dim, (rows, sizes[dim]); gradients likewise. values, value_gradients: (rows). sums: PV_PPO_SUMS. A sample
-// of weight 0 counts for nothing, whatever it holds. An action that is none of the choices gives NaN.
+// of weight 0 counts for nothing, whatever it holds. An action that is none of the choices gives NaN. See choices.h for limits.
 double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* const* logits,
                    const uint32_t* sizes, const float* values, float* const* gradients, float* value_gradients, double* sums);
 /* [/cffi] */

@@ -12,11 +12,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from puffervec._ffi import lib
 from puffervec.train import ppo
+from puffervec.train.choices import fits
 from puffervec.train.config import TrainSection
 from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy
-from puffervec.train.fused_loss import fits
 from puffervec.train.samples import Batch
 
 
@@ -52,8 +51,8 @@ def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, m
     """Losses, sums and gradients of C and of torch."""
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(ppo, "fits", fits if fused else lambda *_: False)
-        assert ppo.fits(spec, policy.heads, policy.value) == fused
+        monkeypatch.setattr(ppo, "fits", fits if fused else lambda _: False)
+        assert ppo.fits((*policy.heads, policy.value)) == fused
         loss, sums = ppo.ppo_loss(policy, spec, batch, section, bf16=False)
         gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
         found.append([loss.detach(), sums, *gradients])
@@ -113,14 +112,3 @@ def test_an_action_that_is_no_choice_shows() -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     batch.actions[4] = 5
     assert not bool(ppo.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
-
-
-def test_what_does_not_fit_is_left_to_torch() -> None:
-    policy, spec, _ = case((5,), (9,), weighed=False)
-    heads, value = policy.heads, policy.value
-    assert fits(spec, heads, value)
-    assert not fits(ActionSpec("continuous", (), (-1.0,), (1.0,)), heads, value)
-    assert not fits(spec, (heads[0].bfloat16(),), value)
-    assert not fits(spec, heads * (lib.PV_PPO_DIMS + 1), value)
-    assert not fits(spec, (torch.zeros(9, lib.PV_PPO_CHOICES + 1),), value)
-    assert not fits(spec, heads, value.to("meta"))
