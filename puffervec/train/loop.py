@@ -401,6 +401,8 @@ class Trainer:
             for policy, updater in self.updaters.items()
             for name, tensor in updater.storage.tensors().items()
         }
+        for policy, updater in self.updaters.items():
+            arrays |= {f"{policy}.state.{i}": part.float() for i, part in enumerate(updater.storage.first_state())}
         stats = {
             name: {
                 "finite": float(tensor.isfinite().float().mean()),

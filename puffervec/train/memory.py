@@ -10,8 +10,9 @@ step by step and an update over the whole sequence give the same numbers. Runs i
 How many cells, one behind the other, a task needs depends on the cell. The gates and the candidate of a MinGRU see this step's
 input only. One cell can hold a thing until an input tells it to let go; of things that come one after the other it holds a sum
 with fading weights, from which their order is hard to tell. The second cell sees what the first remembers, so that it tells now
-from a step ago. Recalling at every step what came two steps ago, one reached 73 % of the optimum where two reached 99 %
-(tests/learn, Echo); Feng et al. 2024 find the same of selective copying. The gates of an LSTM see its state: one is enough.
+from a step ago. Recalling at every step what came two steps ago, two reached 99 % of the optimum where one reached 73 %, and 80
+to 95 % after three times as many steps (tests/learn, Echo); Feng et al. 2024 find the like for selective copying. The gates of
+an LSTM see its state: one is enough.
 """
 
 from __future__ import annotations

@@ -141,6 +141,25 @@ class Parts(Task):
         return float((action == self.shown).mean())
 
 
+class Climb(Task):
+    """Two choices that pay together (the climbing game of Claus and Boutilier 1998): 1 for the first of both, much less than
+    nothing for the first of one with the second of the other, about half for what is safe.
+
+    While both are still drawn at random, the first choices cost most on their own: parts that learn apart give them up.
+    """
+
+    steps, best = 1, 1.0
+    PAID = ((11, -30, 0), (-30, 7, 6), (0, 0, 5))
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.MultiDiscrete([3, 3])
+
+    def observe(self) -> Any:
+        return np.zeros(1, np.float32)
+
+    def reward(self, action: Any) -> float:
+        return self.PAID[action[0]][action[1]] / 11
+
+
 class CutShort(gymnasium.Env[Any, Any]):
     """In the yard one may take 2 and end, or go into the house, where each step pays 1 for ever; half of all steps are cut.
 

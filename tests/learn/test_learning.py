@@ -106,6 +106,24 @@ def test_multi_discrete(learn: Learn, seed: int) -> None:
 
 
 @seeds()
+@pytest.mark.parametrize("memory", ["mingru", "lstm"])
+def test_echo_with_the_usual_memory(learn: Learn, seed: int, memory: str) -> None:
+    """With as many cells as there are by default: one MinGRU reaches three quarters of it in this time."""
+    assert score(learn(envs.Echo, seed, 50_000, policy={"memory": memory})) > ENOUGH * envs.Echo.best
+
+
+@seeds()
+def test_echo_cannot_be_done_without_memory(learn: Learn, seed: int) -> None:
+    assert score(learn(envs.Echo, seed, 10_000)) < 0.5 * envs.Echo.best
+
+
+@seeds(1)
+def test_parts_that_must_fit_each_other_need_a_joint_choice(learn: Learn, seed: int) -> None:
+    assert score(learn(envs.Climb, seed, 8_000, policy={"joint": True}), episodes=32) > ENOUGH * envs.Climb.best
+    assert score(learn(envs.Climb, seed, 8_000), episodes=32) < 0.7 * envs.Climb.best
+
+
+@seeds()
 def test_a_cut_episode_is_worth_what_would_have_followed(learn: Learn, seed: int) -> None:
     trainer = learn(envs.CutShort, seed, 40_000, train={"gamma": envs.CutShort.DISCOUNT, "scale_rewards": False})
     with torch.no_grad():
