@@ -141,23 +141,27 @@ class Parts(Task):
         return float((action == self.shown).mean())
 
 
-class Climb(Task):
-    """Two choices that pay together (the climbing game of Claus and Boutilier 1998): 1 for the first of both, much less than
-    nothing for the first of one with the second of the other, about half for what is safe.
+class Dodge(Task):
+    """1 where both choices are the same one of four, and not the one that the first of them was a step ago.
 
-    While both are still drawn at random, the first choices cost most on their own: parts that learn apart give them up.
+    Nothing is to be seen, so the best is to draw one of four at random, for both: 1 in the first step, 3/4 in each other one.
+    If each is drawn on its own, the first with probabilities p and the second with q, a step pays the sum of p (1 - p) q, which
+    is at most 1/4.
     """
 
-    steps, best = 1, 1.0
-    PAID = ((11, -30, 0), (-30, 7, 6), (0, 0, 5))
+    best, alone = 1 + 7 * 3 / 4, 1 + 7 / 4
     observation_space = spaces.Box(0, 1, (1,), np.float32)
-    action_space = spaces.MultiDiscrete([3, 3])
+    action_space = spaces.MultiDiscrete([4, 4])
 
     def observe(self) -> Any:
+        if self.clock == 0:
+            self.before = -1
         return np.zeros(1, np.float32)
 
     def reward(self, action: Any) -> float:
-        return self.PAID[action[0]][action[1]] / 11
+        first, second = map(int, action)
+        dodged, self.before = first != self.before, first
+        return float(first == second and dodged)
 
 
 class CutShort(gymnasium.Env[Any, Any]):

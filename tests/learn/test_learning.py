@@ -53,12 +53,12 @@ def learn(tmp_path: Path) -> Learn:
     return run
 
 
-def score(trainer: Trainer, episodes: int = 200) -> float:
-    """Return the mean return of what was learned, taking the likeliest actions."""
+def score(trainer: Trainer, episodes: int = 200, deterministic: bool = True) -> float:
+    """Return the mean return of what was learned. deterministic: taking the likeliest actions, else drawing them."""
     found = ckpt.newest(trainer.folder / "checkpoints")
     assert found is not None
-    config, policies = ev.load_policies(found, CPU)
-    actor = ev.PolicyActor(policies, CPU, deterministic=True)
+    config, policies = ev.load_policies(found, CPU, (trainer.config.target, trainer.config.policy.kind))
+    actor = ev.PolicyActor(policies, CPU, deterministic)
     if config.python:
         (rates,) = ev.evaluate_python(config, actor, episodes, seed=1000)
     else:
@@ -118,9 +118,14 @@ def test_echo_cannot_be_done_without_memory(learn: Learn, seed: int) -> None:
 
 
 @seeds(1)
-def test_parts_that_must_fit_each_other_need_a_joint_choice(learn: Learn, seed: int) -> None:
-    assert score(learn(envs.Climb, seed, 8_000, policy={"joint": True}), episodes=32) > ENOUGH * envs.Climb.best
-    assert score(learn(envs.Climb, seed, 8_000), episodes=32) < 0.7 * envs.Climb.best
+def test_parts_that_must_be_drawn_together_need_a_joint_choice(learn: Learn, seed: int) -> None:
+    found = learn(envs.Dodge, seed, 20_000, policy={"joint": True})
+    assert score(found, episodes=400, deterministic=False) > ENOUGH * envs.Dodge.best
+
+
+@seeds()
+def test_parts_that_must_be_drawn_together_cannot_be_drawn_apart(learn: Learn, seed: int) -> None:
+    assert score(learn(envs.Dodge, seed, 20_000), episodes=400, deterministic=False) < envs.Dodge.alone < 0.5 * envs.Dodge.best
 
 
 @seeds()
