@@ -106,6 +106,11 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     "two policies, one with an action mask": ("probe", {"env": TWO}),
     "two policies, mask, memory, joint": ("probe", {"env": TWO, "policy": {"memory": "mingru", "joint": True}}),
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
+    "priorities and corrections": (
+        "cartpole",
+        {"train": {"vtrace": True, "priority_alpha": 0.5}, "policy": {"memory": "mingru"}},
+    ),
+    "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
     "own policy": ("probe", {"env": PROBE, "policy": {"kind": f"{__name__}:Own"}}),
     "objects": (
         "drive",
