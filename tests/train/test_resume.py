@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     ),
     "scaled rewards, continuous": (envs.Aim, {"train": {"scale_rewards": True, "horizon": 6}}),
     "pictures": (envs.Pictures, {"policy": {"channels": (2, 2, 2)}, "train": {"horizon": 5}}),
-    "parts, infos": (envs.Guess, {"train": {"horizon": 6}, "policy": {"joint": True, "memory": "mingru"}, "vec": WORKERS}),
+    "parts, infos": (envs.Guess, {"train": {"horizon": 6}, "policy": {"joint": True, "memory": "mingru"}}),
 }
 
 
