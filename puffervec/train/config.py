@@ -24,6 +24,7 @@ from puffervec.errors import ConfigError
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
+MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
 SECTIONS = ("env", "vec", "train", "policy", "log")
 
 
@@ -221,7 +222,7 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
         if not self.policy.hidden or min(self.policy.hidden) < 1:
             raise ConfigError(f"policy.hidden is {self.policy.hidden}: must be one or more widths of at least 1")
-        _at_least("policy.memory_layers", self.policy.memory_layers, 0)
+        check_layers(self.policy.memory_layers)
         for name in ("object_hidden", "object_width"):
             _at_least(f"policy.{name}", getattr(self.policy, name), 1)
         _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
@@ -252,6 +253,12 @@ def _check_whole(section: str, settings: Any) -> None:
         value = getattr(settings, setting.name)
         if setting.type == "int" and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
             raise ConfigError(f"{section}.{setting.name} is {value!r}: must be a whole number")
+
+
+def check_layers(layers: int) -> None:
+    """Raise ConfigError where `policy.memory_layers` is no number of cells that anyone would want."""
+    if not 0 <= layers <= MOST_LAYERS:
+        raise ConfigError(f"policy.memory_layers is {layers}: must be 0 to {MOST_LAYERS}")
 
 
 def _at_least(key: str, value: float, least: float) -> None:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
+from puffervec.train.config import check_layers
 
 State = tuple[Tensor, ...]
 
@@ -156,12 +157,13 @@ def build_memory(kind: str, width: int, layers: int = 0) -> Memory | None:
     """Return the memory that `policy.memory` names, None for "none".
 
     Args: layers: cells one behind the other; 0: as many as are enough for the task in the head of this file.
-    Raises: ConfigError for another name.
+    Raises: ConfigError for another name or number.
     """
     if kind == "none":
         return None
     if kind not in MEMORIES:
         raise ConfigError(f"policy.memory is {kind!r}: use none, {', '.join(MEMORIES)}")
+    check_layers(layers)
     cell = MEMORIES[kind]
     cells: Any = [cell(width) for _ in range(layers or cell.enough)]
     made: Memory = cells[0] if len(cells) == 1 else Stack(cells)

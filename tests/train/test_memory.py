@@ -108,3 +108,5 @@ def test_names() -> None:
     assert build_memory("none", WIDTH) is None
     with pytest.raises(ConfigError, match="policy.memory is 'gru': use none, mingru, lstm"):
         build_memory("gru", WIDTH)
+    with pytest.raises(ConfigError, match="policy.memory_layers is 1000000000: must be 0 to 16"):
+        build_memory("mingru", WIDTH, 10**9)
