@@ -30,11 +30,11 @@ SECTIONS = ("env", "vec", "train", "policy", "log")
 
 @dataclasses.dataclass(frozen=True)
 class VecSection:
-    """How the envs are run; autoreset is always next-step."""
+    """How the envs are run; autoreset is always next-step. Under torchrun each rank runs this many."""
 
     backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
     """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch."""
-    num_envs: int = 16  # Envs over all halves.
+    num_envs: int = 16  # Envs over all halves; of each rank under torchrun.
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
     num_buffers: int = 2  # 2: one half simulates while the policy works on the other; 1: in turn.
     batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
@@ -55,10 +55,12 @@ class TrainSection:
 
     seed: int = 1  # Of envs, policy weights, sampling and shuffling.
     device: str = "auto"  # auto, cpu, cuda or cuda:N; auto takes CUDA where there is one.
-    total_timesteps: int = 10_000_000  # Agent-steps after which the run ends.
+    total_timesteps: int = 10_000_000  # Agent-steps, of all ranks, after which the run ends.
     time_limit_s: float = 0.0  # Seconds after which the run ends; 0: no limit. The learning rate follows whichever comes first.
     horizon: int = 64  # T: steps per env between two updates.
-    minibatch_size: int = 0  # Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them.
+    minibatch_size: int = 0
+    """Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them. Of each rank: with N ranks a
+    gradient step is made of N times as many."""
     microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
     update_epochs: int = 2  # Passes over each roll-out.
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
@@ -81,7 +83,8 @@ class TrainSection:
     max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
     target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on CUDA and on CPUs with bf16 instructions.
-    threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores.
+    threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
+    rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
 
 
@@ -214,7 +217,7 @@ class TrainConfig:
             "threads",
         ):
             _at_least(f"train.{name}", getattr(t, name), 0)
-        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c"):
+        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s"):
             if not getattr(t, name) > 0:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
         for name in ("gamma", "gae_lambda", "priority_alpha", "priority_beta"):
