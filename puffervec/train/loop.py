@@ -181,7 +181,8 @@ class Trainer:
                 "device": provenance.device_name(self.device),
                 "seeds": {"train": self.config.train.seed},
                 "resumed_from": None if self._resumed_from is None else self._resumed_from.name,
-                **({"ranks": self.ranks.size, "job": list(self.ranks.job)} if self.ranks.job else {}),
+                "ranks": self.ranks.size,
+                "job": list(self.ranks.job),
             },
         )
 

@@ -9,6 +9,8 @@ import re
 import shlex
 from pathlib import Path
 
+from torch.distributed.run import get_args_parser
+
 from puffervec.train import TrainConfig, cli, flags
 from puffervec.train import verbs as other_verbs
 from puffervec.train.search import PREFIX, build_space, take_ranges
@@ -17,6 +19,7 @@ from tests.docs import pages
 FILE = pages.ROOT / "docs" / "training.md"
 PAGE = FILE.read_text(encoding="utf-8")
 COMMANDS = [line for block in pages.blocks(PAGE) if block.info == "bash" for line in block.text.splitlines()]
+TORCHRUN = {flag for action in get_args_parser()._actions for flag in action.option_strings}
 
 
 def test_every_verb_is_listed() -> None:
@@ -24,8 +27,12 @@ def test_every_verb_is_listed() -> None:
 
 
 def test_flags_of_the_commands_exist() -> None:
-    assert len(COMMANDS) == 7
+    assert len(COMMANDS) == 9
     for command in COMMANDS:
+        if command.startswith("torchrun "):
+            launch, command = command.split("$(which ")
+            assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
+            command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command)
         verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
         if verb in ("plot", "export"):
@@ -47,7 +54,9 @@ def test_flags_of_the_commands_exist() -> None:
 def test_other_flags_that_the_text_names() -> None:
     usage = cli.USAGE + cli.EVAL_USAGE + other_verbs.SWEEP_USAGE + flags.help_text(TrainConfig.of("probe"))
     named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
-    assert len(named) > 5 and {flag for flag in named if flag not in usage and flag != f"{PREFIX}KEY"} <= {"--help"}
+    assert len(named) > 5 and {
+        flag for flag in named if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"
+    } <= {"--help"}
 
 
 def test_the_code_runs_and_its_metrics_are_listed(tmp_path: Path) -> None:
