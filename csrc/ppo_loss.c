@@ -92,5 +92,5 @@ double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* setting
         sums[3] += (double)(weight * terms.kl);
         sums[4] += terms.clipped ? (double)weight : 0.0;
     }
-    return sums[0] + settings->value_coef * sums[1] - settings->entropy_coef * sums[2];
+    return sums[0] + (double)settings->value_coef * sums[1] - (double)settings->entropy_coef * sums[2];
 }

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draws in C (puffervec/train/choices.py) against their definition in torch."""
+"""Draws in C (puffervec/train/choices.py, csrc/sample.c) against their definition in torch."""
 
 from __future__ import annotations
 
