@@ -10,8 +10,8 @@ caller.
 
 The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py).
 
-Runs in the learner. Order of start: config and scenes are checked, the run folder is locked, then workers start, then the
-device is used.
+Runs in the learner. Order of start: config and scenes are checked, what is auto is decided (startup.py, for which workers may
+run for a second), the run folder is locked, then workers start, then the device is used.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from torch import nn
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import checkpoint as ckpt
-from puffervec.train import provenance, rundir, state, target, trackers
+from puffervec.train import provenance, rundir, startup, state, target, trackers
 from puffervec.train.ahead import Ahead, actor_of
+from puffervec.train.compiled import compiled_where_it_pays
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
 from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
@@ -101,11 +102,10 @@ class Trainer:
         trackers.require(config.log)
         self.config = config
         self.device = choose_device(config.train.device)
-        self.bf16 = use_bf16(config.train.precision, self.device)
         self.counters = Counters()
         self.stop_requested = False
         spec = target.env_spec(config)
-        obs_dtype = torch.bfloat16 if self.bf16 else None
+        obs_dtype = torch.bfloat16 if use_bf16(config.train.precision, self.device) else None
         joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
         if joint:
             refuse_joint(spec.groups)
@@ -114,6 +114,10 @@ class Trainer:
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
+        numerics = None if restored is None else restored.manifest.get("numerics")
+        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, numerics)
+        self.config = config = self.chosen.config
+        self.bf16 = config.train.precision == "bf16"
         self.lock: rundir.RunLock | None = None
         self.log: JsonLog | None = None
         self.vec: Any = None
@@ -157,6 +161,7 @@ class Trainer:
                 "device": provenance.device_name(self.device),
                 "seeds": {"train": self.config.train.seed},
                 "resumed_from": None if self._resumed_from is None else self._resumed_from.name,
+                "measured": self.chosen.measured,
             },
         )
 
@@ -186,7 +191,8 @@ class Trainer:
                 else:
                     self.slots[name] = Slot(name, policy, group, storage)
                 shuffle = self.shuffle_generator
-                self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team, loss)
+                fitting = compiled_where_it_pays(loss, config, self.device, policy)
+                self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team, fitting)
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
         if section.asynchronous:
             learned = {name: updater.storage for name, updater in self.updaters.items()}

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from puffervec.errors import CheckpointError
 from puffervec.train.checkpoint import Checkpoint
+from puffervec.train.compiled import CompiledLoss
 from puffervec.train.optimizers import Optimizers
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, Tensor]
 _INFO = "info/"
-_DECISIVE = ("torch", "device", "bf16", "cpu")
+_DECISIVE = ("torch", "device", "bf16", "cpu", "compiled")
 
 
 def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
@@ -66,6 +67,7 @@ def numerics(trainer: Trainer) -> dict[str, Any]:
         "device": trainer.device.type,
         "bf16": trainer.bf16,
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "compiled": any(isinstance(updater.loss, CompiledLoss) for updater in trainer.updaters.values()),
         "threads": trainer.team.count,
         "torch_threads": torch.get_num_threads(),
     }

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The loss through `torch.compile`, where it pays. Runs in the learner.
+
+Measured by bench/compile.py on 2 cores: forward, loss and backward of an MLP take 0.7 to 0.8 of the time, of drive's object
+sets as long as before (their encoders are a fused C kernel already), and compiling takes 12 to 25 s. So `train.compile auto`
+compiles on a CPU only where the policy has neither that kernel nor a memory and the run lasts at least ten minutes; on CUDA
+always, where kernels that are not launched are what is saved.
+
+One compilation serves all batch sizes: sizes are symbols in it, batches have masks whether they need them or not, and their
+rows are padded (samples.padded_rows), so that none is of one row, which would be compiled anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+from puffervec.train.config import TrainConfig, TrainSection
+from puffervec.train.distributions import ActionSpec
+from puffervec.train.object_set import ObjectEncoder
+from puffervec.train.ppo import Loss
+from puffervec.train.samples import Batch
+from puffervec.train.startup import shortest_s
+
+LONG_S = 600.0  # Seconds of a run whose updates win back what compiling takes, with a margin.
+COMPILERS = ("g++", "clang++", "c++")
+
+
+class CompiledLoss:
+    """A loss that compiles itself when it is first called; may be called by several threads at once."""
+
+    pads = True  # Wants batches of padded rows.
+
+    def __init__(self, loss: Loss, device: torch.device, must: bool, backend: str = "inductor") -> None:
+        """Args: must: an error of the compiler is raised; else it is told once, and the loss goes on as it is."""
+        self._eager, self._must, self._failed = loss, must, False
+        # The threads of the team are the parallelism, and no helper processes stay behind.
+        options: dict[str, Any] = {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
+        self._compiled = torch.compile(loss, dynamic=True, backend=backend, options=options if backend == "inductor" else None)
+
+    def __call__(
+        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
+    ) -> tuple[Tensor, Tensor]:
+        """See `ppo.ppo_loss`."""
+        if batch.valid is None:
+            batch = dataclasses.replace(batch, valid=torch.ones_like(batch.advantages))
+        if not self._failed:
+            try:
+                result: tuple[Tensor, Tensor] = self._compiled(policy, spec, batch, section, bf16)
+                return result
+            except torch._dynamo.exc.TorchDynamoException as error:
+                if self._must:
+                    raise
+                self._failed = True
+                reason = str(error).strip().partition("\n")[0]
+                warnings.warn(f"the loss is not compiled: {reason}", RuntimeWarning, stacklevel=2)
+        return self._eager(policy, spec, batch, section, bf16)
+
+
+def compiled_where_it_pays(loss: Loss, config: TrainConfig, device: torch.device, policy: nn.Module) -> Loss:
+    """Return the loss as `train.compile` wants it for this policy.
+
+    Raises: ConfigError where it is on and there is no compiler.
+    """
+    wanted = config.train.compile
+    if wanted == "on" and (missing := missing_compiler(device)):
+        raise ConfigError(f"train.compile is on, but {missing}; install it, or use train.compile auto or off")
+    if wanted == "on" or (wanted == "auto" and pays(config, device, policy) and not missing_compiler(device)):
+        return CompiledLoss(loss, device, must=wanted == "on")
+    return loss
+
+
+def pays(config: TrainConfig, device: torch.device, policy: nn.Module) -> bool:
+    """True where compiling is expected to save more time than it takes; see the head of this file."""
+    if device.type != "cpu":
+        return True
+    has_kernel = any(isinstance(module, ObjectEncoder) for module in policy.modules())
+    has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
+    return not has_kernel and not has_memory and shortest_s(config) >= LONG_S
+
+
+def missing_compiler(device: torch.device) -> str:
+    """Return what `torch.compile` lacks here, in words; "" where it lacks nothing."""
+    if device.type == "cuda":
+        from torch.utils._triton import has_triton
+
+        return "" if has_triton() else "Triton does not work on this machine"
+    named = os.environ.get("CXX")
+    names = (named,) if named else COMPILERS
+    return "" if any(shutil.which(name) for name in names) else f"there is no C++ compiler ({' or '.join(names)})"
