@@ -4,8 +4,9 @@
 
 Measured by bench/compile.py on 2 cores: forward, loss and backward of an MLP take 0.7 to 0.8 of the time, of drive's object
 sets as long as before (their encoders are a fused C kernel already), and compiling takes 12 to 25 s. So `train.compile auto`
-compiles on a CPU only where the policy has neither that kernel nor a memory and the run lasts at least ten minutes; on CUDA
-always, where kernels that are not launched are what is saved.
+compiles on a CPU only where the policy has neither that kernel nor a memory and the run has a time limit of at least ten
+minutes (no two such runs are the same to the byte in any case: their step sizes follow the clock); on CUDA always, where
+kernels that are not launched are what is saved.
 
 One compilation serves all batch sizes: sizes are symbols in it, batches have masks whether they need them or not, and their
 rows are padded (samples.padded_rows), so that none is of one row, which would be compiled anew.
@@ -28,9 +29,9 @@ from puffervec.train.distributions import ActionSpec
 from puffervec.train.object_set import ObjectEncoder
 from puffervec.train.ppo import Loss
 from puffervec.train.samples import Batch
-from puffervec.train.startup import shortest_s
 
 LONG_S = 600.0  # Seconds of a run whose updates win back what compiling takes, with a margin.
+BACKEND = "inductor"
 COMPILERS = ("g++", "clang++", "c++")
 
 
@@ -39,7 +40,7 @@ class CompiledLoss:
 
     pads = True  # Wants batches of padded rows.
 
-    def __init__(self, loss: Loss, device: torch.device, must: bool, backend: str = "inductor") -> None:
+    def __init__(self, loss: Loss, device: torch.device, must: bool, backend: Any = BACKEND) -> None:
         """Args: must: an error of the compiler is raised; else it is told once, and the loss goes on as it is."""
         self._eager, self._must, self._failed = loss, must, False
         # The threads of the team are the parallelism, and no helper processes stay behind.
@@ -74,7 +75,7 @@ def compiled_where_it_pays(loss: Loss, config: TrainConfig, device: torch.device
     if wanted == "on" and (missing := missing_compiler(device)):
         raise ConfigError(f"train.compile is on, but {missing}; install it, or use train.compile auto or off")
     if wanted == "on" or (wanted == "auto" and pays(config, device, policy) and not missing_compiler(device)):
-        return CompiledLoss(loss, device, must=wanted == "on")
+        return CompiledLoss(loss, device, must=wanted == "on", backend=BACKEND)
     return loss
 
 
@@ -84,7 +85,7 @@ def pays(config: TrainConfig, device: torch.device, policy: nn.Module) -> bool:
         return True
     has_kernel = any(isinstance(module, ObjectEncoder) for module in policy.modules())
     has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
-    return not has_kernel and not has_memory and shortest_s(config) >= LONG_S
+    return not has_kernel and not has_memory and config.train.time_limit_s >= LONG_S
 
 
 def missing_compiler(device: torch.device) -> str:

@@ -36,8 +36,8 @@ class VecSection:
     num_envs: int = 16  # Envs over all halves.
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
     num_buffers: int | Literal["auto"] = "auto"
-    """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On up to 2
-    cores backend, num_workers and num_buffers, all auto, are chosen by a start-up measurement of up to a second."""
+    """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On a CPU of up to 2 cores backend,
+    num_workers and num_buffers, where all are auto, are chosen by a start-up measurement of up to a second."""
     batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
     split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
 
@@ -85,8 +85,8 @@ class TrainSection:
     """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms shows that it is faster; in
     runs too short to measure, wherever the instructions are."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """Compile the loss with torch.compile; auto: on CUDA, and on a CPU for plain policies (mlp, cnn) in runs that last at least
-    10 minutes."""
+    """Compile the loss with torch.compile; auto: on CUDA, and on a CPU for policies mlp and cnn without memory in runs with a
+    time limit of at least 10 minutes."""
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
 

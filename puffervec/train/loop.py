@@ -114,8 +114,8 @@ class Trainer:
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = spec_hash(spec)
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
-        numerics = None if restored is None else restored.manifest.get("numerics")
-        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, numerics)
+        manifest = None if restored is None else restored.manifest
+        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, manifest)
         self.config = config = self.chosen.config
         self.bf16 = config.train.precision == "bf16"
         self.lock: rundir.RunLock | None = None

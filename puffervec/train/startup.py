@@ -64,19 +64,33 @@ def choose(
     device: torch.device,
     make_vec: MakeVec,
     policies: Mapping[str, nn.Module] | None = None,
-    numerics: Any = None,
+    resumed: Mapping[str, Any] | None = None,
 ) -> Chosen:
     """Return the config with precision and vec decided. Blocks for up to about a second; starts and ends workers.
 
     Args:
         spec: of the env; make_vec: starts the vec env of a config.
         policies: by group name or `default`, where they are not those that the config describes; copies of them are used.
-        numerics: those of the manifest that the run is resumed from, whose precision is kept on the same kind of device.
+        resumed: the manifest that the run goes on from; what it says is kept (the precision: on the same kind of device).
     """
+    if resumed is not None:
+        config = _as_before(config, device, resumed)
     allowed_s = measuring_s(config) if device.type == "cpu" else 0.0
     with _undisturbed(config.train.seed):
-        chosen = _choose_precision(Chosen(config), spec, device, policies, numerics, allowed_s)
+        chosen = _choose_precision(Chosen(config), spec, device, policies, allowed_s)
         return _choose_vec(chosen, spec, device, policies, make_vec, allowed_s)
+
+
+def _as_before(config: TrainConfig, device: torch.device, manifest: Mapping[str, Any]) -> TrainConfig:
+    """Return the config with what is auto in it as it was: states of halves fit no other number of them."""
+    numerics = manifest.get("numerics")
+    if config.train.precision == "auto" and isinstance(numerics, dict) and numerics.get("device") == device.type:
+        config = config.merged({"train": {"precision": "bf16" if numerics.get("bf16") else "fp32"}})
+    if config.vec.num_buffers == "auto":
+        wanted = ("num_buffers", "backend") if config.vec.backend == "auto" else ("num_buffers",)
+        before = manifest["config"].get("vec", {})
+        config = config.merged({"vec": {name: before[name] for name in wanted if name in before}})
+    return config
 
 
 def measuring_s(config: TrainConfig) -> float:
@@ -122,14 +136,11 @@ def _choose_precision(
     spec: EnvSpec,
     device: torch.device,
     policies: Mapping[str, nn.Module] | None,
-    numerics: Any,
     allowed_s: float,
 ) -> Chosen:
     config = chosen.config
     if config.train.precision != "auto":
         return chosen
-    if isinstance(numerics, dict) and numerics.get("device") == device.type and isinstance(numerics.get("bf16"), bool):
-        return _with_precision(chosen, numerics["bf16"])
     if not allowed_s or not cpu_has_bf16():
         return _with_precision(chosen, use_bf16("auto", device))
     group = spec.groups[0]  # The rows of other groups are of the same kind.
@@ -205,7 +216,7 @@ def interleaved(
 def to_be_chosen(vec: VecSection, python: bool) -> bool:
     """True where no setting says who steps the envs, and there is more than one good answer."""
     nothing_said = (vec.backend, vec.num_workers, vec.num_buffers) == ("auto",) * 3 and not vec.batch_size
-    return nothing_said and vec.resolved(python).backend == "multiprocessing" and vec.resolved(python).num_buffers == 2
+    return nothing_said and vec.resolved(python).backend == "multiprocessing"
 
 
 def candidates(python: bool) -> dict[str, dict[str, Any]]:
