@@ -14,9 +14,11 @@ rows are padded (samples.padded_rows), so that none is of one row, which would b
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
+import threading
 import warnings
 from typing import Any
 
@@ -43,6 +45,7 @@ class CompiledLoss:
     def __init__(self, loss: Loss, device: torch.device, must: bool, backend: Any = BACKEND) -> None:
         """Args: must: an error of the compiler is raised; else it is told once, and the loss goes on as it is."""
         self._eager, self._must, self._failed = loss, must, False
+        self._first, self._made = threading.Lock(), False
         # The threads of the team are the parallelism, and no helper processes stay behind.
         options: dict[str, Any] = {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
         self._compiled = torch.compile(loss, dynamic=True, backend=backend, options=options if backend == "inductor" else None)
@@ -55,7 +58,10 @@ class CompiledLoss:
             batch = dataclasses.replace(batch, valid=torch.ones_like(batch.advantages))
         if not self._failed:
             try:
-                result: tuple[Tensor, Tensor] = self._compiled(policy, spec, batch, section, bf16)
+                # Threads that find nothing compiled would each compile it, one after another.
+                with contextlib.nullcontext() if self._made else self._first:
+                    result: tuple[Tensor, Tensor] = self._compiled(policy, spec, batch, section, bf16)
+                    self._made = True
                 return result
             except torch._dynamo.exc.TorchDynamoException as error:
                 if self._must:

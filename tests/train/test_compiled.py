@@ -19,7 +19,10 @@ from puffervec.train.samples import Batch, samples_of
 from puffervec.train.set_encoder import HIDDEN, WIDTH, encode_set
 from puffervec.train.storage import Storage
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # Of torch's own modules.
+pytestmark = [  # What torch's own modules warn of.
+    pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 
 Small = Callable[..., TrainConfig]
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
