@@ -4,9 +4,10 @@
 
     python bench/compile.py
 
-One thread, as in a thread of the trainer's team. A sample is the median over many microbatches; compiled and not take turns.
-What compiling takes is measured once per case, from the first call on, with an empty cache. "Pays after" is the time that
-updates must take, as they are, until what is saved is as much as compiling took.
+One thread, as in a thread of the trainer's team. Figures are CPU time, so that other processes matter less; a sample is the
+median over many microbatches, and compiled and not take turns with each of them. What compiling takes is measured once per case,
+from the first call on, with an empty cache, helper processes included. "Pays after" is the time that updates must take, as they
+are, until what is saved is as much as compiling took.
 """
 
 from __future__ import annotations
@@ -106,15 +107,21 @@ def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
     return gradients, sum(p.numel() for p in parameters)
 
 
-def median_ms(work: Callable[[], object], seconds: float) -> float:
-    """Return the median milliseconds of calls made for `seconds`, at least three."""
-    times: list[float] = []
+def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
+    """Return the median CPU milliseconds of each work, called in turn for about `seconds` of clock time, at least three times."""
+    times: list[list[float]] = [[] for _ in works]
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        begin = time.perf_counter()
-        work()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return statistics.median(times)
+    while time.perf_counter() < end or len(times[-1]) < 3:
+        for work, found in zip(works, times, strict=True):
+            begin = time.thread_time()
+            work()
+            found.append(1e3 * (time.thread_time() - begin))
+    return [statistics.median(found) for found in times]
+
+
+def cpu_s() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callable[[str], None]) -> tuple[Result, float]:
@@ -122,19 +129,13 @@ def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callab
     gradients, parameters = gradients_of(case)
     loss = CompiledLoss(ppo_loss, CPU, must=True, backend=backend)
     note(f"{case.name}: compiling")
-    begin = time.perf_counter()
+    begin = cpu_s()
     gradients(loss)
-    compiling_s = time.perf_counter() - begin
+    compiling_s = cpu_s() - begin
     gradients(ppo_loss)
-    runs = common.interleave(
-        {
-            "as it is": lambda: median_ms(lambda: gradients(ppo_loss), seconds),
-            "compiled": lambda: median_ms(lambda: gradients(loss), seconds),
-        },
-        repeats,
-        lambda text: note(f"{case.name}: {text}"),
-    )
-    eager, fast = runs.results["as it is"], runs.results["compiled"]
+    works = (lambda: gradients(ppo_loss), lambda: gradients(loss))
+    runs = common.interleave({"both": lambda: medians_ms(works, seconds)}, repeats, lambda text: note(f"{case.name}: {text}"))
+    eager, fast = zip(*runs.results["both"], strict=True)
     share = common.ratio(fast, eager)
     pays = compiling_s / (1 - share.median) if share.median < 1 else None
     return Result(case, parameters, common.figure(eager), common.figure(fast), share, compiling_s, pays), runs.foreign
