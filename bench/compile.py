@@ -5,9 +5,9 @@
     python bench/compile.py
 
 One thread, as in a thread of the trainer's team. Figures are CPU time, so that other processes matter less; a sample is the
-median over many microbatches, and compiled and not take turns with each of them. What compiling takes is measured once per case,
-from the first call on, with an empty cache, helper processes included. "Pays after" is the time that updates must take, as they
-are, until what is saved is as much as compiling took.
+median over many microbatches, and compiled and not take turns with each of them. What compiling takes is measured once per
+case, from the first call on, with an empty cache, helper processes included. "Pays after" is the time that updates must take,
+as they are, until what is saved is as much as compiling took.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
 
 
 def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """Return the median CPU milliseconds of each work, called in turn for about `seconds` of clock time, at least three times."""
+    """Return the median CPU milliseconds of each work, called in turn for about `seconds` by the clock, at least 3 times."""
     times: list[list[float]] = [[] for _ in works]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[-1]) < 3:
