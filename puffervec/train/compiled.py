@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The loss through `torch.compile`, where it pays. Runs in the learner.
 
-Measured by bench/compile.py on 2 cores: forward, loss and backward of an MLP take 0.7 to 0.8 of the time, of drive's object
-sets as long as before (their encoders are a fused C kernel already), and compiling takes 12 to 25 s. So `train.compile auto`
-compiles on a CPU only where the policy has neither that kernel nor a memory and the run has a time limit of at least ten
-minutes (no two such runs are the same to the byte in any case: their step sizes follow the clock); on CUDA always, where
-kernels that are not launched are what is saved.
+Measured by bench/compile.py on 2 cores, for forward, loss and backward of a microbatch: in float32 an MLP takes 0.83 to 0.94 of
+the time, drive's object sets 1.07 (their encoders are a fused C kernel already); in bf16 it takes 1.1 to 1.6 times as long.
+Compiling takes 6 to 22 s of CPU time. So `train.compile auto` compiles on a CPU only in float32, where the policy has neither
+that kernel nor a memory, and where the run has a time limit of at least ten minutes (no two such runs are the same to the byte
+in any case: their step sizes follow the clock). On CUDA always: kernels that are not launched are what is saved.
 
-One compilation serves all batch sizes: sizes are symbols in it, batches have masks whether they need them or not, and their
+One compilation serves all batch sizes: sizes are symbols in it, batches have weights whether they need them or not, and their
 rows are padded (samples.padded_rows), so that none is of one row, which would be compiled anew.
 """
 
@@ -54,8 +54,8 @@ class CompiledLoss:
         self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
     ) -> tuple[Tensor, Tensor]:
         """See `ppo.ppo_loss`."""
-        if batch.valid is None:
-            batch = dataclasses.replace(batch, valid=torch.ones_like(batch.advantages))
+        if batch.weights is None:
+            batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
         if not self._failed:
             try:
                 # Threads that find nothing compiled would each compile it, one after another.
@@ -86,12 +86,15 @@ def compiled_where_it_pays(loss: Loss, config: TrainConfig, device: torch.device
 
 
 def pays(config: TrainConfig, device: torch.device, policy: nn.Module) -> bool:
-    """True where compiling is expected to save more time than it takes; see the head of this file."""
+    """True where compiling is expected to save more time than it takes; see the head of this file. The precision must have been
+    decided."""
     if device.type != "cpu":
         return True
+    if config.train.precision != "fp32" or config.train.time_limit_s < LONG_S:
+        return False
     has_kernel = any(isinstance(module, ObjectEncoder) for module in policy.modules())
     has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
-    return not has_kernel and not has_memory and config.train.time_limit_s >= LONG_S
+    return not has_kernel and not has_memory
 
 
 def missing_compiler(device: torch.device) -> str:

@@ -85,8 +85,8 @@ class TrainSection:
     """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms shows that it is faster; in
     runs too short to measure, wherever the instructions are."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """Compile the loss with torch.compile; auto: on CUDA, and on a CPU for policies mlp and cnn without memory in runs with a
-    time limit of at least 10 minutes."""
+    """Compile the loss with torch.compile; auto: on CUDA, and on a CPU in fp32 for policies mlp and cnn without memory in runs
+    with a time limit of at least 10 minutes."""
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
 

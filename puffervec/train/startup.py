@@ -177,7 +177,7 @@ def _microbatch_update(config: TrainConfig, group: GroupSpec, given: nn.Module |
     memory = policy.initial_state(1)
     horizon = section.horizon if memory else 1
     rows = max(1, min(section.microbatch_size, group.agents * config.vec.num_envs * section.horizon) // horizon)
-    storage = Storage(group, horizon, rows, cpu, torch.bfloat16 if bf16 else None)
+    storage = Storage(group, horizon, rows, cpu, torch.bfloat16 if bf16 else None, config.policy.joint)
     storage.masks.fill_(1)
     for tensor in storage.obs.values() if isinstance(storage.obs, dict) else [storage.obs]:
         if tensor.is_floating_point():
@@ -340,6 +340,7 @@ def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module]
         name = "default" if len(spec.groups) == 1 else group.name
         policy = _own_policy(config, group, (policies or {}).get(name))
         rows = group.agents * config.vec.num_envs
-        storage = Storage(group, min(config.train.horizon, MOST_STEPS), rows, cpu, torch.bfloat16 if bf16 else None)
+        horizon, obs_dtype = min(config.train.horizon, MOST_STEPS), torch.bfloat16 if bf16 else None
+        storage = Storage(group, horizon, rows, cpu, obs_dtype, config.policy.joint)
         slots[name] = Slot(name, policy, group, storage)
     return slots

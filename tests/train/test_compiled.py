@@ -116,17 +116,18 @@ def test_auto_goes_on_where_the_compiler_fails(small: Small) -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "policy", "limit_s", "expected"),
+    ("env", "policy", "train", "expected"),
     [
-        ("probe", {}, 600.0, True),
-        ("probe", {}, 599.0, False),
-        ("probe", {}, 0.0, False),
-        ("probe", {"memory": "mingru"}, 600.0, False),
-        ("drive", {}, 600.0, False),
+        ("probe", {}, {}, True),
+        ("probe", {}, {"precision": "bf16"}, False),
+        ("probe", {}, {"time_limit_s": 599.0}, False),
+        ("probe", {}, {"time_limit_s": 0.0}, False),
+        ("probe", {"memory": "mingru"}, {}, False),
+        ("drive", {}, {}, False),
     ],
 )
-def test_where_it_pays(env: str, policy: dict[str, Any], limit_s: float, expected: bool) -> None:
-    config = TrainConfig.of(env, policy=policy, train={"time_limit_s": limit_s})
+def test_where_it_pays(env: str, policy: dict[str, Any], train: dict[str, Any], expected: bool) -> None:
+    config = TrainConfig.of(env, policy=policy, train={"precision": "fp32", "time_limit_s": 600.0, **train})
     mine = build_policy(target.env_spec(config).groups[0], config.policy)
     assert compiled.pays(config, CPU, mine) == expected and compiled.pays(config, CUDA, mine)
 
