@@ -184,10 +184,18 @@ def test_the_real_compiler(small: Small, env: str) -> None:
     """Half a minute each."""
     if compiled.missing_compiler(CPU):
         pytest.skip("no C++ compiler")
-    config = small(
-        env, vec={"num_envs": 2, "num_buffers": 1}, train={"threads": 2, "microbatch_size": 512, "minibatch_size": 0}
-    )
-    off, *_ = weights_after(config)
-    on, *_ = weights_after(config.merged({"train": {"compile": "on"}}))
-    for name, value in on.items():
-        torch.testing.assert_close(value, off[name], rtol=1e-2, atol=1e-3)
+    config = small(env)
+    policy, storage, batch = parts(config)
+    weights, fast = list(policy.parameters()), CompiledLoss(ppo_loss, CPU, must=True)
+
+    def gradients(loss: Any, n: int) -> list[Tensor]:
+        total, sums = loss(policy, storage.spec, batch(n), config.train, False)
+        return [sums, *torch.autograd.grad(total, weights)]
+
+    sizes = [300, 600, 129]
+    team = ThreadTeam(2)
+    found = team.map(lambda n: gradients(fast, n), sizes)
+    team.close()
+    for n, tensors in zip(sizes, found, strict=True):
+        for got, want in zip(tensors, gradients(ppo_loss, n), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-3)
