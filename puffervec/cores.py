@@ -8,6 +8,14 @@ import math
 import os
 from pathlib import Path
 
+_sharers = 1  # Processes that the quota is for, this one included.
+
+
+def share_quota(processes: int) -> None:
+    """Say how many processes like this one the CPU quota is for: each may use its part of it."""
+    global _sharers
+    _sharers = processes
+
 
 def affinity() -> list[int]:
     """Return the numbers of the cores that this process may run on, ascending."""
@@ -59,4 +67,4 @@ def usable_cores() -> int:
     """Return the number of cores worth starting workers for: affinity bounded by the quota (rounded up), at least 1."""
     cores = len(affinity())
     quota = cpu_quota()
-    return max(1, cores if quota is None else min(cores, math.ceil(quota)))
+    return max(1, cores if quota is None else min(cores, math.ceil(quota / _sharers)))

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
-from puffervec.train import flags, verbs
+from puffervec.train import flags, job, verbs
 from puffervec.train.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(USAGE)
         return 0
     run = VERBS[args.pop(0)] if args[0] in VERBS else run_train
+    if run is not run_train and int(os.environ.get("WORLD_SIZE", "1")) > 1 and job.under_torchrun():
+        print("puffer-train: torchrun is for training only: give this verb without torchrun", file=sys.stderr)
+        return EXIT_BAD_INPUT
     with StopSignals() as signals:
         try:
             return run(args, signals)
@@ -188,18 +191,32 @@ def run_train(args: list[str], signals: StopSignals) -> int:
         print(USAGE if target is None else USAGE + flags.help_text(TrainConfig.of(target)))
         return 0
     config, checkpoint = parse_train(args)
-    from puffervec.train.loop import Trainer
     from puffervec.train.report import print_scenes, print_summary
 
-    with signals.start(lambda: Trainer(config, checkpoint=checkpoint)) as trainer, signals.training(trainer):
-        print_scenes(config)
-        print(*trainer.chosen.lines, trainer.describe(), sep="\n")
-        print(f"run folder: {trainer.folder}", flush=True)
+    with signals.start(lambda: _make_trainer(config, checkpoint)) as trainer, signals.training(trainer):
+        if trainer.ranks.first:
+            print_scenes(config)
+            print(*trainer.chosen.lines, trainer.describe(), sep="\n")
+            print(f"run folder: {trainer.folder}", flush=True)
         metrics = trainer.train()
         if trainer.dashboard is not None:
             trainer.dashboard.close()
+    trainer.ranks.close()
+    if not trainer.ranks.first:
+        return 128 + signals.received if signals.received else 0
     print_summary(config, trainer.folder, metrics, final_eval=config.train.final_eval and not signals.received)
     return 128 + signals.received if signals.received else 0
+
+
+def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
+    """Make the trainer; where torchrun has started the ranks again, in the run folder that they had."""
+    from puffervec.train import ranks
+    from puffervec.train.loop import Trainer
+
+    peers = ranks.of_environment(config.train.rank_timeout_s)
+    before = job.find(config.log.folder, peers.job) if peers.first else None
+    folder, checkpoint = before or (None, checkpoint)
+    return Trainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
 
 
 # ---------------------------------------------------------------------------------------------------- eval

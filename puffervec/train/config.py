@@ -24,16 +24,17 @@ from puffervec.errors import ConfigError
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
+MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
 SECTIONS = ("env", "vec", "train", "policy", "log")
 
 
 @dataclasses.dataclass(frozen=True)
 class VecSection:
-    """How the envs are run; autoreset is always next-step."""
+    """How the envs are run; autoreset is always next-step. Under torchrun each rank runs this many."""
 
     backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
     """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch."""
-    num_envs: int = 16  # Envs over all halves.
+    num_envs: int = 16  # Envs over all halves; of each rank under torchrun.
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
     num_buffers: int | Literal["auto"] = "auto"
     """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On a CPU of up to 2 cores backend,
@@ -56,10 +57,12 @@ class TrainSection:
 
     seed: int = 1  # Of envs, policy weights, sampling and shuffling.
     device: str = "auto"  # auto, cpu, cuda or cuda:N; auto takes CUDA where there is one.
-    total_timesteps: int = 10_000_000  # Agent-steps after which the run ends.
+    total_timesteps: int = 10_000_000  # Agent-steps, of all ranks, after which the run ends.
     time_limit_s: float = 0.0  # Seconds after which the run ends; 0: no limit. The learning rate follows whichever comes first.
     horizon: int = 64  # T: steps per env between two updates.
-    minibatch_size: int = 0  # Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them.
+    minibatch_size: int = 0
+    """Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them. Of each rank: with N ranks a
+    gradient step is made of N times as many."""
     microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
     update_epochs: int = 2  # Passes over each roll-out.
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
@@ -87,7 +90,8 @@ class TrainSection:
     compile: Literal["auto", "on", "off"] = "auto"
     """Compile the loss with torch.compile; auto: on CUDA, and on a CPU in fp32 for policies mlp and cnn without memory in runs
     with a time limit of at least 10 minutes."""
-    threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores.
+    threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
+    rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
 
 
@@ -220,7 +224,7 @@ class TrainConfig:
             "threads",
         ):
             _at_least(f"train.{name}", getattr(t, name), 0)
-        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c"):
+        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s"):
             if not getattr(t, name) > 0:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
         for name in ("gamma", "gae_lambda", "priority_alpha", "priority_beta"):
@@ -228,7 +232,7 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
         if not self.policy.hidden or min(self.policy.hidden) < 1:
             raise ConfigError(f"policy.hidden is {self.policy.hidden}: must be one or more widths of at least 1")
-        _at_least("policy.memory_layers", self.policy.memory_layers, 0)
+        check_layers(self.policy.memory_layers)
         for name in ("object_hidden", "object_width"):
             _at_least(f"policy.{name}", getattr(self.policy, name), 1)
         _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
@@ -259,6 +263,12 @@ def _check_whole(section: str, settings: Any) -> None:
         value = getattr(settings, setting.name)
         if setting.type == "int" and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
             raise ConfigError(f"{section}.{setting.name} is {value!r}: must be a whole number")
+
+
+def check_layers(layers: int) -> None:
+    """Raise ConfigError where `policy.memory_layers` is no number of cells that anyone would want."""
+    if not 0 <= layers <= MOST_LAYERS:
+        raise ConfigError(f"policy.memory_layers is {layers}: must be 0 to {MOST_LAYERS}")
 
 
 def _at_least(key: str, value: float, least: float) -> None:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from puffervec.errors import ConfigError
 from puffervec.spec import GroupSpec
+from puffervec.train import choices
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
@@ -174,8 +175,11 @@ def sample(spec: ActionSpec, heads: Heads, noise: Tensor) -> tuple[Tensor, Tenso
         mean, log_std = heads[0].chunk(2, dim=-1)
         actions = mean + log_std.exp() * noise
         return actions, _normal_log_prob(mean, log_std, actions)
-    draw = _inverse_cdf if noise.shape[-1] == spec.dims and noise.device.type == "cpu" else _gumbel
-    noises = torch.split(noise, 1 if draw is _inverse_cdf else list(spec.sizes), dim=-1)
+    by_inverse = noise.shape[-1] == spec.dims and noise.device.type == "cpu"
+    if by_inverse and choices.fits(heads):
+        return choices.draw(heads, noise)
+    draw = _inverse_cdf if by_inverse else _gumbel
+    noises = torch.split(noise, 1 if by_inverse else list(spec.sizes), dim=-1)
     drawn = [draw(head, u) for head, u in zip(heads, noises, strict=True)]
     actions = torch.cat([index for index, _ in drawn], dim=-1).to(spec.dtype)
     return actions, torch.cat([log_prob for _, log_prob in drawn], dim=-1).sum(-1)

@@ -15,7 +15,8 @@ policy, so its checkpoints hold them. They change between roll-outs only (`obser
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,10 +27,33 @@ from puffervec.emulation import ObservationPlan
 from puffervec.emulation.layout import Leaf
 from puffervec.train.rows import leaf_views
 
+if TYPE_CHECKING:
+    from puffervec.train.ranks import Ranks
+
 WIDEST_RANGE = 1e6  # Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
 MOST_CHOICES = 1024  # One-hot features of one leaf.
 PIECE_NUMBERS = 2**22
 FARTHEST = 10.0  # Standard deviations.
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sample:
+    """count rows with their mean and mean square distance from it, (features,) float64 each."""
+
+    count: int
+    mean: Tensor
+    square: Tensor
+
+    @classmethod
+    def of(cls, numbers: Tensor) -> _Sample:
+        """Args: numbers: (n, features) float64."""
+        square, mean = torch.var_mean(numbers, dim=0, correction=0)
+        return cls(len(numbers), mean, square)
+
+    @classmethod
+    def told(cls, like: Tensor, count: int, mean: list[float], square: list[float]) -> _Sample:
+        """What another rank has told; on the device of `like`."""
+        return cls(count, like.new_tensor(mean), like.new_tensor(square))
 
 
 class RowEncoder(nn.Module):
@@ -77,16 +101,28 @@ class RowEncoder(nn.Module):
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     @torch.no_grad()
-    def observe(self, rows: Tensor) -> None:
-        """Take rows (n, width) that a roll-out has seen into the statistics, in pieces that fit into little memory."""
-        if self.adapts and len(rows):
-            for piece in torch.split(rows, max(1, PIECE_NUMBERS // self.features)):
-                self._merge(self._numbers(piece).double().nan_to_num())
+    def observe(self, rows: Tensor, ranks: Ranks | None = None) -> None:
+        """Take rows (n, width) that a roll-out has seen into the statistics, in pieces that fit into little memory.
 
-    def _merge(self, numbers: Tensor) -> None:
+        Args: ranks: of whose roll-outs it is one; all get the same statistics.
+        """
+        if not self.adapts:
+            return
+        pieces = [
+            _Sample.of(self._numbers(piece).double().nan_to_num())
+            for piece in torch.split(rows, max(1, PIECE_NUMBERS // self.features))
+            if len(piece)
+        ]
+        if ranks is not None and ranks.size > 1:
+            told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
+            pieces = [_Sample.told(self.mean, *piece) for part in ranks.collect(told) for piece in part]
+        for piece in pieces:
+            self._merge(piece)
+
+    def _merge(self, sample: _Sample) -> None:
         """Merge the statistics of two samples (Chan, Golub and LeVeque 1979)."""
-        fresh, total = len(numbers), float(self.count) + len(numbers)
-        square, mean = torch.var_mean(numbers, dim=0, correction=0)
+        fresh, total = sample.count, float(self.count) + sample.count
+        mean, square = sample.mean, sample.square
         share = fresh / total
         away = mean - self.mean
         if float(self.count) == 0:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -47,6 +48,7 @@ from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Loss, Updater, ppo_loss
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.progress import Reporter, Totals, step_seconds
+from puffervec.train.ranks import Ranks, match, of_environment
 from puffervec.train.returns import InfoMeans, ReturnScale
 from puffervec.train.rollout import Rollout
 from puffervec.train.stats import EpisodeWindow
@@ -55,6 +57,7 @@ from puffervec.train.usage import Usage
 from puffervec.vector import VectorEnv
 
 ESTIMATE_AFTER_S = 20.0
+RANK_SEEDS = 1_000_003  # Between the seeds with which ranks draw actions and shuffle.
 EPISODES_SHOWN = 100  # Of Python envs, whose episodes take longer to come in than a C env's.
 
 
@@ -84,8 +87,10 @@ class Trainer:
         folder: Path | None = None,
         dashboard: Dashboard | None = None,
         loss: Loss = ppo_loss,
+        ranks: Ranks | None = None,
     ) -> None:
-        """Set everything up; starts the workers.
+        """Set everything up; starts the workers. Under torchrun all ranks must make one, and call the same methods in the same
+        order; the first rank's folder and checkpoint hold for all.
 
         Args:
             policies: by policy name, in place of those that `config.policy` describes; the names are those of the row groups,
@@ -94,14 +99,20 @@ class Trainer:
             folder: run folder; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
             loss: what the updates descend, in place of PPO's.
+            ranks: the processes that train together; None: those that torchrun has started, else this one alone.
         Raises:
+            RankLost: another rank is gone.
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
             MissingExtraError: a tracker that is not installed; nothing was started.
         """
         config.check()
         trackers.require(config.log)
+        self.ranks = ranks = ranks or of_environment(config.train.rank_timeout_s)
+        if not ranks.first:  # Only the first one logs.
+            config = config.merged({"log": {"dashboard": "off", "tensorboard": False, "wandb": "off"}})
         self.config = config
-        self.device = choose_device(config.train.device)
+        self.env_seed = config.train.seed + ranks.rank * config.vec.num_envs  # Env i has env_seed + i: no two are alike.
+        self.device = choose_device(ranks.device(config.train.device))
         self.counters = Counters()
         self.stop_requested = False
         spec = target.env_spec(config)
@@ -112,10 +123,20 @@ class Trainer:
         horizon, envs = config.train.horizon, config.vec.num_envs
         refuse_large(spec, envs, horizon, self.device, obs_dtype, joint=joint, copies=copies)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
-        self.spec_hash = spec_hash(spec)
+        self.spec_hash = target.spec_hash(spec)
+        settings = {name: table for name, table in config.tables().items() if name != "log"}
+        match(
+            ranks,
+            "settings",
+            json.dumps([config.target, self.spec_hash, use_bf16(config.train.precision, self.device), settings]),
+        )
+        ranks.use(self.device)
+        checkpoint, folder = (
+            path and Path(path) for path in ranks.share([path and str(path) for path in (checkpoint, folder)])
+        )
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
         manifest = None if restored is None else restored.manifest
-        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, manifest)
+        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, manifest, measure=ranks.size == 1)
         self.config = config = self.chosen.config
         self.bf16 = config.train.precision == "bf16"
         self.lock: rundir.RunLock | None = None
@@ -127,25 +148,32 @@ class Trainer:
         self.trackers: trackers.Trackers | None = None
         self._resumed_from = checkpoint
         given = folder if checkpoint is None else rundir.run_folder_of(checkpoint)
-        self.folder = given or rundir.new_run_folder(config.log, config.target, config.train.seed)
+        made = given or (rundir.new_run_folder(config.log, config.target, config.train.seed) if ranks.first else None)
+        self.folder = Path(ranks.share(str(made)))
         try:
             self._open_files()
             self._start(policies, dashboard, loss)
             if restored is None:
-                self.begin(config.train.seed)
+                self.begin(self.env_seed)
             else:
                 self._restore(restored)
+            ranks.take_from_first([tensor for policy in self.policies.values() for tensor in policy.state_dict().values()])
             self._start_reporting()
         except BaseException as error:
             self.close()
-            if given is None and isinstance(error, (PuffervecError, KeyboardInterrupt)):
+            if given is None and ranks.first and isinstance(error, (PuffervecError, KeyboardInterrupt)):
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
 
     def _open_files(self) -> None:
+        metrics = self.folder / METRICS_FILE
         try:
-            self._lock_folder()
-            self.log = JsonLog(self.folder / METRICS_FILE, {"env": self.config.target, "config": self.config.tables()})
+            if self.ranks.first:
+                self._lock_folder()
+            else:
+                metrics = Path(os.devnull)
+            self._goes_on = self._resumed_from is not None or metrics.is_file()
+            self.log = JsonLog(metrics, {"env": self.config.target, "config": self.config.tables()})
         except OSError as error:
             raise ConfigError(f"cannot write to the run folder {self.folder}: {error.strerror}") from error
 
@@ -162,15 +190,17 @@ class Trainer:
                 "seeds": {"train": self.config.train.seed},
                 "resumed_from": None if self._resumed_from is None else self._resumed_from.name,
                 "measured": self.chosen.measured,
+                **({"ranks": self.ranks.size, "job": list(self.ranks.job)} if self.ranks.job else {}),
             },
         )
 
     def _start(self, policies: Mapping[str, nn.Module] | None, dashboard: Dashboard | None, loss: Loss) -> None:
         """Start the workers, build policies, storages and optimizers."""
         config, section = self.config, self.config.train
-        vec = self.vec = make_vec(config)
-        self.action_generator = torch.Generator(self.device).manual_seed(section.seed)
-        self.shuffle_generator = torch.Generator().manual_seed(section.seed)
+        vec = self.vec = make_vec(config, self.env_seed)
+        own_seed = section.seed + RANK_SEEDS * self.ranks.rank
+        self.action_generator = torch.Generator(self.device).manual_seed(own_seed)
+        self.shuffle_generator = torch.Generator().manual_seed(own_seed)
         team = self.team = ThreadTeam((section.threads or usable_cores()) if self.device.type == "cpu" else 1)
         self.policies: dict[str, nn.Module] = {}
         self.slots: dict[str, Slot] = {}
@@ -192,7 +222,9 @@ class Trainer:
                     self.slots[name] = Slot(name, policy, group, storage)
                 shuffle = self.shuffle_generator
                 fitting = compiled_where_it_pays(loss, config, self.device, policy)
-                self.updaters[name] = Updater(policy, storage, section, self.minibatches, self.bf16, shuffle, team, fitting)
+                self.updaters[name] = Updater(
+                    policy, storage, section, self.minibatches, self.bf16, shuffle, team, fitting, self.ranks
+                )
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
         if section.asynchronous:
             learned = {name: updater.storage for name, updater in self.updaters.items()}
@@ -217,13 +249,14 @@ class Trainer:
         """Make what the metrics go to; trackers come last, since a process with their threads is no good one to fork."""
         log, step = self.config.log, self.counters.agent_steps
         assert self.log is not None
-        opened = trackers.open_trackers(log, self.folder, step, self.run_id, self.config.tables())
+        run_id = self.run_id if self.ranks.first else ""
+        opened = trackers.open_trackers(log, self.folder, step, run_id, self.config.tables())
         self.trackers = trackers.Trackers(opened, log.print_interval_s, self._note)
         workers = [process.pid for process in getattr(self.vec, "processes", ())]
         usage = Usage(workers, self.device, log.print_interval_s)
         self.reporter = Reporter(self.log, self.trackers, usage, step_seconds(self.vec), self._note)
         self.reporter.restart(self._totals())
-        if self._resumed_from is not None:
+        if self._goes_on:
             self.log.mark(RESUMED, step=step, update=self.counters.updates, elapsed_s=self.counters.elapsed_s)
 
     # ------------------------------------------------------------------------------------------------ the three acts
@@ -235,14 +268,17 @@ class Trainer:
             self.return_scale.forget()
 
     def collect(self) -> bool:
-        """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way."""
+        """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way, on any rank."""
         with one_torch_thread():
             whole = (self.ahead or self.rollout).collect(lambda: self.stop_requested)
-        self.episodes.add(self.rollout.episodes)
+        whole = not self.ranks.agree(not whole)[0]
+        for data in self.ranks.gather(self.episodes.rows(self.rollout.episodes).tobytes()):
+            self.episodes.add_rows(np.frombuffer(data).reshape(-1, self.episodes.columns))
         self.rollout.episodes.clear()
         self._turns += self.config.train.horizon if whole else 0
         if self.info_means is not None:
-            self.info_means.add(self.rollout.numeric)
+            for data in self.ranks.gather(json.dumps(self.info_means.sums(self.rollout.numeric)).encode()):
+                self.info_means.add_sums(json.loads(data))
             self.rollout.numeric.clear()
         if self.return_scale is not None and whole:
             self._scale_rewards(self.return_scale)
@@ -254,7 +290,7 @@ class Trainer:
         storage = updater.storage
         rewards = storage.rewards[1:]
         valid = (storage.masks[:-1] != 0) & (storage.terminals[:-1] == 0) & (storage.truncations[:-1] == 0)
-        scale.observe(rewards.cpu().numpy(), valid.cpu().numpy())
+        scale.observe(rewards.cpu().numpy(), valid.cpu().numpy(), self.ranks)
         rewards.mul_(scale.factor)
 
     def _observe(self) -> None:
@@ -264,7 +300,7 @@ class Trainer:
             if isinstance(encoder, RowEncoder):
                 storage = self.updaters[name].storage
                 assert isinstance(storage.obs, torch.Tensor)
-                encoder.observe(storage.obs[1:][storage.masks[1:] != 0])
+                encoder.observe(storage.obs[1:][storage.masks[1:] != 0], self.ranks)
 
     def update(self) -> dict[str, float]:
         """Improve the policies with the roll-out collected last; return losses, named `losses/<name>` (several policies:
@@ -276,13 +312,14 @@ class Trainer:
         losses: dict[str, float] = {}
         valid = 0
         first = self.counters.updates == 0
+        lr = self.ranks.share(self.learning_rate())
         with one_torch_thread():
             if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
                 self._observe()
             if self.ahead is not None:
                 self.ahead.start(lambda: self.stop_requested)
             for name, updater in self.updaters.items():
-                result = updater.update(self.learning_rate(), lambda: self.stop_requested)
+                result = updater.update(lr, lambda: self.stop_requested)
                 prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
                 losses |= {prefix + key: value for key, value in result.losses.items()}
                 valid += result.valid
@@ -292,7 +329,7 @@ class Trainer:
         if bad:
             raise Diverged(self._dump(bad, losses))
         self.counters.agent_steps += valid
-        self.counters.env_steps += self.config.vec.num_envs * self.config.train.horizon
+        self.counters.env_steps += self.config.vec.num_envs * self.config.train.horizon * self.ranks.size
         self.counters.updates += 1
         self._update_s += time.perf_counter() - begin
         return losses
@@ -306,12 +343,13 @@ class Trainer:
         metrics: dict[str, float] = {}
         if self._totals() == self.reporter.totals:  # Nothing was done since: what went by was not training.
             self.reporter.restart(self._totals())
-        while not self.stop_requested and not self.finished():
+        while not self.ranks.agree(self.stop_requested or self.progress() >= 1.0)[0]:
             if not self.collect():
                 break
             losses = self.update()
             metrics = self._report(losses)
-            if time.monotonic() - self._last_save_s >= self.config.log.checkpoint_interval_s and not self.stop_requested:
+            due = time.monotonic() - self._last_save_s >= self.config.log.checkpoint_interval_s and not self.stop_requested
+            if self.ranks.share(due):
                 self._try_save()
         if self._saved_updates != self.counters.updates:
             self.save()
@@ -344,8 +382,8 @@ class Trainer:
         return min(1.0, used)
 
     def finished(self) -> bool:
-        """True once the budget is used up."""
-        return self.progress() >= 1.0
+        """True once the budget is used up, for all ranks at once: all must ask."""
+        return self.ranks.agree(self.progress() >= 1.0)[0]
 
     def learning_rate(self) -> float:
         """The step size of the next update."""
@@ -372,6 +410,7 @@ class Trainer:
             f"{self.config.target}: {vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with"
             f" {vec.num_workers} workers and {vec.num_buffers} buffers, {self.device} {precision}"
             f" with {self.team.count} threads, {parameters:,} parameters"
+            + (f", on each of {self.ranks.size} ranks" if self.ranks.size > 1 else "")
         )
 
     def _report(self, losses: dict[str, float]) -> dict[str, float]:
@@ -407,6 +446,8 @@ class Trainer:
             for policy, updater in self.updaters.items()
             for name, tensor in updater.storage.tensors().items()
         }
+        for policy, updater in self.updaters.items():
+            arrays |= {f"{policy}.state.{i}": part.float() for i, part in enumerate(updater.storage.first_state())}
         stats = {
             name: {
                 "finite": float(tensor.isfinite().float().mean()),
@@ -415,7 +456,7 @@ class Trainer:
             }
             for name, tensor in arrays.items()
         }
-        path = self.folder / "diverged.json"
+        path = self.folder / ("diverged.json" if self.ranks.first else f"diverged-rank{self.ranks.rank}.json")
         values = {"losses": {k: repr(v) for k, v in losses.items()}, "counters": vars(self.counters), "rollout": stats}
         with contextlib.suppress(OSError):
             path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
@@ -427,7 +468,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ files
 
     def save(self) -> Path:
-        """Write a checkpoint and return its folder.
+        """Write a checkpoint and return its folder. All ranks must call it; the first one writes, for all.
 
         Whole roll-outs make resuming exact: env states and the last step are saved too. Inside a roll-out they are left out.
         Raises: Diverged where a weight is not finite; checkpoint.SaveError where the disk refuses. Nothing is lost by either.
@@ -441,9 +482,18 @@ class Trainer:
         ]
         if bad:
             raise Diverged(self._dump(bad[:3], {}))
-        self._refind_folder()
         if self.ahead is not None:
             self.ahead.wait()
+        tensors = state.tensors_of(self)
+        path, failure = self._write(tensors) if self.ranks.first else (None, None)
+        path, failure = self.ranks.share([path and str(path), failure and str(failure)])
+        if failure is not None:
+            raise ckpt.SaveError(failure)
+        self._last_save_s, self._saved_updates = time.monotonic(), self.counters.updates
+        return Path(path)
+
+    def _write(self, tensors: dict[str, state.Tensors]) -> tuple[Path | None, Exception | None]:
+        """Write a checkpoint; return its folder, or why that did not work."""
         counters = dataclasses.replace(self.counters, elapsed_s=self._elapsed())
         manifest = {
             "env": self.config.target,
@@ -454,13 +504,12 @@ class Trainer:
             "versions": {"puffervec": puffervec.__version__, "torch": torch.__version__},
             "numerics": state.numerics(self),
         }
-        path = ckpt.write(
-            self.folder / rundir.CHECKPOINTS,
-            ckpt.Checkpoint(manifest, state.tensors_of(self)),
-            self.config.log.keep_checkpoints,
-        )
-        self._last_save_s, self._saved_updates = time.monotonic(), self.counters.updates
-        return path
+        try:
+            self._refind_folder()
+            folder = self.folder / rundir.CHECKPOINTS
+            return ckpt.write(folder, ckpt.Checkpoint(manifest, tensors), self.config.log.keep_checkpoints), None
+        except (OSError, ConfigError) as error:
+            return None, error
 
     def _refind_folder(self) -> None:
         """Where the run folder was deleted under the run, make and lock it again: what was learned must not be lost with it."""
@@ -474,7 +523,7 @@ class Trainer:
             self._note(f"the run folder {self.folder} was deleted: it was made again, without what was in it")
 
     def _read_checkpoint(self, path: Path) -> ckpt.Checkpoint:
-        found = ckpt.read(path)
+        found = ckpt.read(path, state.stems_for(self.ranks.rank, ckpt.read_manifest(path)))
         if found.manifest["env"] != self.config.target:
             raise CheckpointError(f"{path} is of env {found.manifest['env']!r}, not {self.config.target!r}")
         if found.manifest["spec_hash"] != self.spec_hash:
@@ -486,7 +535,7 @@ class Trainer:
         self.counters = Counters(**{k: v for k, v in found.manifest["counters"].items() if k in known})
         state.restore(self, found)
         self._saved_updates = self.counters.updates
-        if "envs" not in found.tensors:
+        if state.stem_of("envs", self.ranks.rank) not in found.tensors:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
             self._note(f"goes on with new episodes: env states were not saved ({why})")
         if changed := state.differences(self, found.manifest.get("numerics")):
@@ -527,8 +576,8 @@ def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:
     )
 
 
-def make_vec(config: TrainConfig) -> VectorEnv:
-    """Start the workers of a run."""
+def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
+    """Start the workers of a run; env i gets seed + i. seed: None: that of the config."""
     v = config.vec.resolved(config.python)
     batches = {"batch_size": v.batch_size} if v.batch_size else {"num_buffers": v.num_buffers, "split": v.split}
     return puffervec.make(
@@ -537,7 +586,7 @@ def make_vec(config: TrainConfig) -> VectorEnv:
         backend=v.backend,
         num_envs=v.num_envs,
         num_workers=v.num_workers,
-        seed=config.train.seed,
+        seed=config.train.seed if seed is None else seed,
         autoreset_mode="next_step",
         **batches,
     )
@@ -546,18 +595,3 @@ def make_vec(config: TrainConfig) -> VectorEnv:
 def policy_name(spec: Any, group: str) -> str:
     """`default` where the env has one group of rows, else the group's name."""
     return "default" if len(spec.groups) == 1 else group
-
-
-def spec_hash(spec: Any) -> str:
-    """Hash of what policies depend on: observation fields and actions of every group."""
-    parts = [
-        [
-            g.name,
-            [[f.name, str(f.dtype), list(f.shape)] for f in g.fields],
-            g.action_kind,
-            list(g.action_sizes),
-            g.action_mask_size,
-        ]
-        for g in spec.groups
-    ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -14,21 +14,25 @@ the learner.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from puffervec.train.advantage import Discount, Steps, advantage
+from puffervec.train.choices import fits
 from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.device_step import DeviceStep
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
-from puffervec.train.optimizers import make_optimizer
+from puffervec.train.fused_loss import fused_loss
+from puffervec.train.optimizers import clip_gradients, make_optimizer
 from puffervec.train.policy import Policy
+from puffervec.train.ranks import Ranks
 from puffervec.train.reevaluate import reevaluate
-from puffervec.train.samples import Batch, Priority, Samples, samples_of
+from puffervec.train.samples import Batch, Priority, Samples, Scale, samples_of
 from puffervec.train.storage import Storage
 
 Gradients = Sequence[Tensor | None]
@@ -37,7 +41,7 @@ LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
 
 @dataclasses.dataclass(frozen=True)
 class UpdateResult:
-    """What an update did: means over its samples, and how many transitions of the roll-out were valid."""
+    """What an update did: means over its samples, and how many transitions of the roll-out were valid; of all ranks."""
 
     losses: dict[str, float]
     valid: int
@@ -60,6 +64,8 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
+    if spec.discrete and fits((*heads, value)):
+        return fused_loss(section, batch, heads, value)
 
     def total(x: Tensor) -> Tensor:
         return x.sum() if batch.weights is None else (x * batch.weights).sum()
@@ -83,6 +89,15 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
     return loss, sums
 
 
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """A minibatch: indices of this rank's samples; over all ranks the number of samples, and with several the scale."""
+
+    index: Tensor
+    count: int
+    scale: Scale | None = None
+
+
 class Updater:
     """The update of one policy from its storage."""
 
@@ -96,11 +111,14 @@ class Updater:
         generator: torch.Generator,
         team: ThreadTeam,
         loss: Loss = ppo_loss,
+        ranks: Ranks | None = None,
     ) -> None:
-        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches."""
+        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches; ranks: each
+        with a roll-out of its own, which improve one policy together."""
         self.loss = loss
         self.vtrace = section.vtrace or section.asynchronous
         self.priority = Priority(section.priority_alpha, section.priority_beta) if section.priority_alpha > 0 else None
+        self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
         self.team = team
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
@@ -112,39 +130,43 @@ class Updater:
         self.device_step: DeviceStep | None = None
         if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
-            capture = storage.device.type == "cuda" and self.optimizer.capturable
+            # Not with several ranks: a graph with NCCL's messages in it would have to be replayed in step by all of them.
+            capture = storage.device.type == "cuda" and self.optimizer.capturable and self.ranks.size == 1
             self.device_step = DeviceStep(self._whole_step, width, storage.device, capture)
 
     def update(self, lr: float, stop: Callable[[], bool] = lambda: False) -> UpdateResult:
         """Improve the policy with the roll-out in the storage.
 
-        Args: lr: the step size; stop: asked before each gradient step.
+        Args: lr: the step size, the same on all ranks; stop: asked before each gradient step; with several ranks before each
+            epoch, and what one of them answers holds for all.
         """
         s, section = self.storage, self.section
         self.optimizer.set_lr(lr)
         first = samples = self._samples(behind=section.asynchronous)
-        explained = _explained_variance(first.returns, first.values)
+        explained = _explained_variance(first.returns, first.values, self.ranks)
         sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
         seen, taken, finished = 0, 0, True
+        valid_samples = int(self.ranks.sums([first.count])[0])
         for epoch in range(section.update_epochs):
             if epoch > 0 and self.vtrace:
                 samples = self._samples(behind=True)
             epoch_kl = torch.zeros((), device=s.device)
-            for minibatch in samples.shuffled(self.generator, self.minibatches):
-                if stop():
+            parts, stopped = self._parts(samples, stop)
+            for part in parts:
+                if stopped or (self.ranks.size == 1 and stop()):
                     finished = False
                     break
-                part = self._gradient_step(samples, minibatch)
-                sums += part
-                epoch_kl += part[3]
-                seen, taken = seen + samples.valid_in(minibatch), taken + 1
-            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, first.count)):
+                found = self._gradient_step(samples, part)
+                sums += found
+                epoch_kl += found[3]
+                seen, taken = seen + part.count, taken + 1
+            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, valid_samples)):
                 break
         means = (sums[:-1] / max(1, seen)).tolist()
         losses = dict(zip(LOSS_NAMES, means, strict=True))
         losses["grad_norm"] = float(sums[-1]) / max(1, taken)
         losses["explained_variance"] = explained
-        return UpdateResult(losses, first.count, finished)
+        return UpdateResult(losses, valid_samples, finished)
 
     def _samples(self, behind: bool) -> Samples:
         """Return the roll-out's samples. behind: other weights than today's have acted in it."""
@@ -156,21 +178,40 @@ class Updater:
         advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda, *bounds))
         return samples_of(s, advantages, valid, self.memory, self.pad, self.priority)
 
-    def _gradient_step(self, samples: Samples, minibatch: Tensor) -> Tensor:
+    def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
+        """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to
+        stop; asked among several ranks only."""
+        minibatches = samples.shuffled(self.generator, self.minibatches)
+        if self.ranks.size == 1:
+            parts = [_Part(minibatch, samples.valid_in(minibatch)) for minibatch in minibatches]
+            return [part for part in parts if part.count], False
+        mine = torch.stack([samples.moments(minibatch) for minibatch in minibatches]).flatten().tolist()
+        wanted, *totals = self.ranks.sums([float(stop()), *mine])
+        parts = []
+        for minibatch, count, total, squares in zip(minibatches, totals[::3], totals[1::3], totals[2::3], strict=True):
+            if count:
+                mean = total / count
+                parts.append(_Part(minibatch, int(count), (mean, math.sqrt(max(0.0, squares / count - mean**2)))))
+        return parts, wanted > 0
+
+    def _gradient_step(self, samples: Samples, part: _Part) -> Tensor:
         """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""
-        count = samples.valid_in(minibatch)
         if self.device_step is not None:
-            (whole,) = samples.cut(minibatch, self.storage.rows * self.storage.horizon)
-            return self.device_step.run(whole(), count)
+            (whole,) = samples.cut(part.index, self.storage.rows * self.storage.horizon, part.scale)
+            return self.device_step.run(whole(), part.count)
 
         def gradients(batch: Callable[[], Batch]) -> tuple[Gradients, Tensor]:
             """Runs in a thread of the team."""
-            return self._gradients(batch(), count)
+            return self._gradients(batch(), part.count)
 
-        found = self.team.map(gradients, samples.cut(minibatch, self.section.microbatch_size))
+        # Another rank may have all samples of a minibatch.
+        found = self.team.map(
+            gradients, samples.cut(part.index, self.section.microbatch_size, part.scale) if len(part.index) else []
+        )
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
         grads = [_sum([grads[position] for grads, _ in found]) for position in range(len(self.parameters))]
-        return self._descend(grads, torch.stack([sums for _, sums in found]).sum(0))
+        sums = torch.stack([sums for _, sums in found] or [torch.zeros(len(LOSS_NAMES))]).sum(0)
+        return self._descend(grads, sums)
 
     def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
         # Not backward(): threads would add into the same .grad at once.
@@ -180,13 +221,23 @@ class Updater:
     def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
         for parameter, grad in zip(self.parameters, grads, strict=True):
             parameter.grad = grad
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.section.max_grad_norm)
+        self._add_up(sums)
+        norm = clip_gradients(self.parameters, self.section.max_grad_norm)
         self.optimizer.step()
-        return torch.cat([sums, norm.detach().view(1)])
+        return torch.cat([sums, norm.view(1)])
 
     def _whole_step(self, batch: Batch, count: Tensor) -> Tensor:
         """A gradient step that reads nothing back."""
         return self._descend(*self._gradients(batch, count))
+
+    def _add_up(self, sums: Tensor) -> None:
+        """Add up the gradients, and the sums in place, of all ranks."""
+        if self.ranks.size == 1:
+            return
+        for parameter in self.parameters:
+            if parameter.grad is None:  # Perhaps not so on another rank; the steps of a zero gradient are zero.
+                parameter.grad = torch.zeros_like(parameter)
+        self.ranks.add_up([*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums])
 
 
 def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
@@ -198,9 +249,12 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
     return total
 
 
-def _explained_variance(returns: Tensor, values: Tensor) -> float:
-    """1: the values predict the returns; 0: no better than their mean."""
-    if len(returns) < 2:
+def _explained_variance(returns: Tensor, values: Tensor, ranks: Ranks) -> float:
+    """1: the values predict the returns; 0: no better than their mean. Over the samples of all ranks."""
+    wanted, errors = returns.double(), returns.double() - values.double()
+    moments = torch.stack([wanted.sum(), wanted.square().sum(), errors.sum(), errors.square().sum()])
+    count, *sums = ranks.sums([len(returns), *moments.tolist()])
+    if count < 2:
         return 0.0
-    spread: Any = returns.var(correction=0)
-    return float(1.0 - (returns - values).var(correction=0) / spread.clamp_min(1e-12))
+    spread, rest = (square / count - (total / count) ** 2 for total, square in (sums[:2], sums[2:]))
+    return 1.0 - max(0.0, rest) / max(1e-12, spread)

@@ -47,6 +47,13 @@ def record_start(folder: Path, facts: dict[str, Any]) -> str:
     return run_id
 
 
+def jobs_of(folder: Path) -> set[str]:
+    """Return the names of the torchrun jobs that a run folder's starts belong to, as job.py gives them."""
+    starts = _read(folder / RUN_FILE).get("starts")
+    jobs = [start.get("job") for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
+    return {name for names in jobs if isinstance(names, list) for name in names if isinstance(name, str)}
+
+
 def _read(path: Path) -> dict[str, Any]:
     """What is there already; a file that cannot be read is begun anew."""
     with contextlib.suppress(OSError, ValueError):

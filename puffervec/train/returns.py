@@ -10,10 +10,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from puffervec.slab import RECORD_DTYPE
+
+if TYPE_CHECKING:
+    from puffervec.train.ranks import Ranks
 
 Ended = tuple[np.ndarray, np.ndarray, np.ndarray]
 NumericInfos = Mapping[tuple[str, ...], tuple[np.ndarray, np.ndarray]]
@@ -72,12 +76,17 @@ class ReturnScale:
         self.gamma, self.mean_square, self.rollouts = gamma, 0.0, 0
         self._returns = np.zeros(rows)
 
-    def observe(self, rewards: np.ndarray, valid: np.ndarray) -> None:
-        """Take a roll-out: rewards (T, R) of its transitions, and which of them are valid, (T, R) bool."""
-        total, count = 0.0, 0
+    def observe(self, rewards: np.ndarray, valid: np.ndarray, ranks: Ranks | None = None) -> None:
+        """Take a roll-out: rewards (T, R) of its transitions, and which of them are valid, (T, R) bool.
+
+        Args: ranks: of whose roll-outs it is one; all get the same scale.
+        """
+        total, count = 0.0, 0.0
         for reward, live in zip(rewards, valid, strict=True):
             self._returns = np.where(live, self.gamma * self._returns + reward, 0.0)
             total, count = total + float(np.square(self._returns).sum()), count + int(live.sum())
+        if ranks is not None:
+            total, count = ranks.sums([total, count])
         if count and math.isfinite(total):
             self.rollouts += 1
             share = max(1 / self.rollouts, self.SLOWEST)
@@ -109,6 +118,10 @@ class InfoMeans:
 
     def add(self, batches: Iterable[NumericInfos]) -> None:
         """Add the numeric infos of a roll-out, one mapping per turn. Numbers that are not finite are left out."""
+        self.add_sums(self.sums(batches))
+
+    def sums(self, batches: Iterable[NumericInfos]) -> dict[str, tuple[float, int]]:
+        """Return sum and number of the finite values by name, as `add_sums` takes them."""
         sums: dict[str, tuple[float, int]] = {}
         for batch in batches:
             for path, (values, present) in batch.items():
@@ -116,6 +129,10 @@ class InfoMeans:
                 found = values[present & np.isfinite(values)]
                 total, count = sums.get(name, (0.0, 0))
                 sums[name] = total + float(found.sum()), count + len(found)
+        return sums
+
+    def add_sums(self, sums: Mapping[str, tuple[float, int]]) -> None:
+        """Add what `sums` has returned, of this process or of several."""
         for name, part in sums.items():
             parts = self._parts.setdefault(name, deque())
             parts.append(part)

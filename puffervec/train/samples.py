@@ -92,10 +92,16 @@ class Samples(Protocol):
         """(count,) float32, when they were taken."""
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
-        """Return the minibatches of one epoch, as indices that `cut` understands; none is empty."""
+        """Return the minibatches of one epoch, `parts` of them, as indices that `cut` understands; some may have no sample."""
 
-    def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
-        """Return a minibatch as microbatches of about `size` samples, each gathered when it is called for."""
+    def moments(self, minibatch: Tensor) -> Tensor:
+        """Return number, sum and sum of squares of the advantages of a minibatch, (3,) float64."""
+
+    def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
+        """Return a minibatch as microbatches of about `size` samples, each gathered when it is called for.
+
+        Args: scale: of the advantages where the minibatch is a part of a larger one.
+        """
 
     def valid_in(self, minibatch: Tensor) -> int:
         """Return the number of valid samples in a minibatch."""
@@ -131,13 +137,29 @@ def padded_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def normalised(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
-    """Return advantages with mean 0 and standard deviation 1 over the valid ones; a single or constant one becomes 0."""
+Scale = tuple[float, float]  # Mean and standard deviation of the advantages of a minibatch.
+
+
+def normalised(advantages: Tensor, valid: Tensor | None = None, scale: Scale | None = None) -> Tensor:
+    """Return advantages with mean 0 and standard deviation 1 over the valid ones; a single or constant one becomes 0.
+
+    Args: scale: of a minibatch that these advantages are only a part of.
+    """
+    if scale is not None:
+        mean, deviation = scale
+        found = (advantages - mean) / (deviation + 1e-8)
+        return found if valid is None else found * valid
     if valid is None:
         return (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
     count = valid.sum().clamp_min(1.0)
     centred = (advantages - (advantages * valid).sum() / count) * valid
     return centred / ((centred.square().sum() / count).sqrt() + 1e-8)
+
+
+def _moments(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
+    x = advantages.double()
+    x, count = (x, torch.full_like(x, 1.0).sum()) if valid is None else (x * valid, valid.double().sum())
+    return torch.stack([count, x.sum(), x.square().sum()])
 
 
 def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None) -> tuple[Observation, Tensor | None]:
@@ -189,18 +211,22 @@ class FlatSamples:
         device = self._chosen.device
         if self._columns is None:
             order = torch.randperm(self.count, generator=generator).to(device)
-            return [part for part in self._chosen[order].tensor_split(parts) if len(part)]
+            return list(self._chosen[order].tensor_split(parts))
         first = torch.arange(self._storage.horizon, device=device).unsqueeze(-1) * self._storage.rows
         drawn = [(first + columns.to(device)).view(-1) for columns in self._columns.shuffled(generator, parts)]
-        return [part for part in (index[self._valid[index] != 0] for index in drawn) if len(part)]
+        return [index[self._valid[index] != 0] for index in drawn]
+
+    def moments(self, minibatch: Tensor) -> Tensor:
+        """See Samples."""
+        return _moments(self._advantages[minibatch])
 
     def valid_in(self, minibatch: Tensor) -> int:
         """All of them."""
         return len(minibatch)
 
-    def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
+    def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
         """Pieces of `size` samples."""
-        advantages = normalised(self._advantages[minibatch])
+        advantages = normalised(self._advantages[minibatch], scale=scale)
         pieces = zip(torch.split(minibatch, size), torch.split(advantages, size), strict=True)
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
@@ -243,17 +269,20 @@ class SequenceSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of columns."""
-        parted = self._columns.shuffled(generator, parts)
-        return [part.to(self._valid.device) for part in parted if len(part) and self.valid_in(part)]
+        return [part.to(self._valid.device) for part in self._columns.shuffled(generator, parts)]
+
+    def moments(self, minibatch: Tensor) -> Tensor:
+        """See Samples."""
+        return _moments(self._advantages[:, minibatch], self._valid[:, minibatch])
 
     def valid_in(self, minibatch: Tensor) -> int:
         """Filler is not counted."""
         return int(self._columns.counts[minibatch.cpu()].sum())
 
-    def cut(self, minibatch: Tensor, size: int) -> list[Callable[[], Batch]]:
+    def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
         """Pieces of as many columns as make `size` samples."""
         columns = max(1, size // self._storage.horizon)
-        advantages = normalised(self._advantages[:, minibatch], self._valid[:, minibatch])
+        advantages = normalised(self._advantages[:, minibatch], self._valid[:, minibatch], scale)
         pieces = zip(torch.split(minibatch, columns), torch.split(advantages, columns, dim=1), strict=True)
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 

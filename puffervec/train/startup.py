@@ -65,17 +65,19 @@ def choose(
     make_vec: MakeVec,
     policies: Mapping[str, nn.Module] | None = None,
     resumed: Mapping[str, Any] | None = None,
+    measure: bool = True,
 ) -> Chosen:
     """Return the config with precision and vec decided. Blocks for up to about a second; starts and ends workers.
 
     Args:
         spec: of the env; make_vec: starts the vec env of a config.
         policies: by group name or `default`, where they are not those that the config describes; copies of them are used.
+        measure: False: decide without (several ranks, which must all decide alike).
         resumed: the manifest that the run goes on from; what it says is kept (the precision: on the same kind of device).
     """
     if resumed is not None:
         config = _as_before(config, device, resumed)
-    allowed_s = measuring_s(config) if device.type == "cpu" else 0.0
+    allowed_s = measuring_s(config) if device.type == "cpu" and measure else 0.0
     with _undisturbed(config.train.seed):
         chosen = _choose_precision(Chosen(config), spec, device, policies, allowed_s)
         return _choose_vec(chosen, spec, device, policies, make_vec, allowed_s)

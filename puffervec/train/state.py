@@ -13,9 +13,12 @@ Runs in the learner.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import CheckpointError
@@ -28,11 +31,15 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, Tensor]
 _INFO = "info/"
-_DECISIVE = ("torch", "device", "bf16", "cpu", "compiled")
+OWN = ("random", "envs", "ahead")  # File stems of what each rank has of its own.
+_DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")
 
 
 def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
-    """Return all state by file stem, as checkpoint.py lays it out. Copies where the run would go on writing."""
+    """Return all state by file stem, as checkpoint.py lays it out. Copies where the run would go on writing.
+
+    With several ranks all must call it, and the first one's answer has the envs and generators of all.
+    """
     files: dict[str, Tensors] = {name: dict(policy.state_dict()) for name, policy in trainer.policies.items()}
     files["optimizer"] = {
         f"{name}/{index}/{key}": value
@@ -40,17 +47,46 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
         for index, values in updater.optimizer.state().items()
         for key, value in values.items()
     }
-    files["random"] = {
-        "actions": trainer.action_generator.get_state(),
-        "shuffle": trainer.shuffle_generator.get_state(),
-        "torch": torch.get_rng_state(),  # Of layers that draw, as dropout does; nothing else here draws from it.
-    }
-    if trainer.device.type == "cuda":
-        files["random"]["cuda"] = torch.cuda.get_rng_state(trainer.device)
     if trainer.return_scale is not None:
         scale = trainer.return_scale
         files["returns"] = {"scale": torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)}
     files["episodes"] = _episodes_of(trainer)
+    own = _own(trainer)
+    if trainer.ranks.size == 1:
+        return files | own
+    packed = dump_tensors(
+        {f"{stem}/{name}": part.cpu().contiguous().clone() for stem, parts in own.items() for name, part in parts.items()}
+    )
+    for rank, data in enumerate(trainer.ranks.gather(packed)):
+        for key, tensor in load_tensors(data).items():
+            stem, _, name = key.partition("/")
+            files.setdefault(stem_of(stem, rank), {})[name] = tensor
+    return files
+
+
+def stem_of(stem: str, rank: int) -> str:
+    """Return the file stem of what each rank has of its own: `random`, `envs`."""
+    return f"{stem}-rank{rank}" if rank else stem
+
+
+def stems_for(rank: int, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the file stems of a checkpoint that a rank goes on from: all but those of other ranks."""
+    stems = [name.removesuffix(".safetensors") for name in manifest["files"]]
+    others = {stem for stem in stems for own in OWN if stem.partition("-rank")[0] == own} - {stem_of(own, rank) for own in OWN}
+    return tuple(stem for stem in stems if stem not in others)
+
+
+def _own(trainer: Trainer) -> dict[str, Tensors]:
+    """What this process has and other ranks have not: random generators, envs and the last step."""
+    files = {
+        "random": {
+            "actions": trainer.action_generator.get_state(),
+            "shuffle": trainer.shuffle_generator.get_state(),
+            "torch": torch.get_rng_state(),  # Of layers that draw, as dropout does; nothing else here draws from it.
+        }
+    }
+    if trainer.device.type == "cuda":
+        files["random"]["cuda"] = torch.cuda.get_rng_state(trainer.device)
     if trainer.rollout.full and trainer.vec.spec.save_bytes:
         envs = _envs_of(trainer)
         if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
@@ -68,6 +104,7 @@ def numerics(trainer: Trainer) -> dict[str, Any]:
         "bf16": trainer.bf16,
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "compiled": any(isinstance(updater.loss, CompiledLoss) for updater in trainer.updaters.values()),
+        "ranks": trainer.ranks.size,
         "threads": trainer.team.count,
         "torch_threads": torch.get_num_threads(),
     }
@@ -117,18 +154,20 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
         for name, policy in trainer.policies.items():
             policy.load_state_dict(found.tensors[name])
             _restore_optimizer(trainer.updaters[name].optimizer, name, found.tensors["optimizer"])
-        _restore_random(trainer, found.tensors["random"])
+        rank = trainer.ranks.rank
+        if rank == 0 or stem_of("random", rank) in found.tensors:  # Else it was saved by fewer ranks.
+            _restore_random(trainer, found.tensors[stem_of("random", rank)])
         if trainer.return_scale is not None:
             mean_square, rollouts = found.tensors["returns"]["scale"].tolist()
             trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
         if "episodes" in found.tensors:  # Not in older checkpoints: the means begin anew then.
             _restore_episodes(trainer, found.tensors["episodes"])
-        if "envs" in found.tensors:
-            _restore_envs(trainer, found.tensors["envs"])
-            if trainer.ahead is not None and "ahead" in found.tensors:
-                trainer.ahead.restore(found.tensors["ahead"])
+        if (envs := stem_of("envs", rank)) in found.tensors:
+            _restore_envs(trainer, found.tensors[envs])
+            if trainer.ahead is not None and (ahead := stem_of("ahead", rank)) in found.tensors:
+                trainer.ahead.restore(found.tensors[ahead])
         else:  # A Python env, or stopped inside a roll-out: new episodes, other than those of the start.
-            trainer.begin(trainer.config.train.seed + trainer.counters.agent_steps)
+            trainer.begin(trainer.env_seed + trainer.counters.agent_steps)
     except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
 

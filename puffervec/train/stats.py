@@ -31,14 +31,29 @@ class EpisodeWindow:
         Records that say that their episode was cut short (`complete` 0: drive's redraw of a bundle) are left out: their agents
         had no chance to finish.
         """
+        self.add_rows(self.rows(batches))
+
+    @property
+    def columns(self) -> int:
+        """Numbers that are kept of an episode."""
+        return 2 + len(self.names)
+
+    def rows(self, batches: Iterable[np.ndarray]) -> np.ndarray:
+        """Return what `add` takes of episode records: (n, columns) float64 for `add_rows`, of this process or another."""
+        found = [np.zeros((0, self.columns))]
         for batch in batches:
             if "complete" in self.names:
                 batch = batch[batch["values"][:, self.names.index("complete")] > 0]
-            self.total += len(batch)
             # A record of several agents holds their mean return; summed here, so that each agent weighs the same in the mean.
             agents = batch["values"][:, self.names.index("agents")] if self.per_agent else 1.0
             columns = [batch["return"] * agents, batch["length"]] + [batch["values"][:, i] for i in range(len(self.names))]
-            self._rows.extend(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
+            found.append(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
+        return np.concatenate(found)
+
+    def add_rows(self, rows: np.ndarray) -> None:
+        """Add what `rows` has returned."""
+        self.total += len(rows)
+        self._rows.extend(rows)
 
     def means(self) -> dict[str, float]:
         """Return `episode/return`, `episode/length` and `env/<name>`; empty before the first episode ends."""

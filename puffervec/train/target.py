@@ -7,6 +7,8 @@ All that the trainer needs to know before a worker starts is found out here, in 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import mmap
 import sys
 from collections.abc import Callable
@@ -139,3 +141,18 @@ def check_spaces(target: str, group: GroupSpec) -> None:
         raise ConfigError(f"{space} is empty: a policy needs something to choose")
     if sum(action.sizes) > MOST_CHOICES:
         raise ConfigError(f"{space} has {sum(action.sizes):,} choices: a policy can learn at most {MOST_CHOICES:,}")
+
+
+def spec_hash(spec: EnvSpec) -> str:
+    """Hash of what policies depend on: observation fields and actions of every group."""
+    parts = [
+        [
+            g.name,
+            [[f.name, str(f.dtype), list(f.shape)] for f in g.fields],
+            g.action_kind,
+            list(g.action_sizes),
+            g.action_mask_size,
+        ]
+        for g in spec.groups
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

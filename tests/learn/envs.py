@@ -141,6 +141,29 @@ class Parts(Task):
         return float((action == self.shown).mean())
 
 
+class Dodge(Task):
+    """1 where both choices are the same one of four, and not the one that the first of them was a step ago.
+
+    Nothing is to be seen, so the best is to draw one of four at random, for both: 1 in the first step, 3/4 in each other one.
+    If each is drawn on its own, the first with probabilities p and the second with q, a step pays the sum of p (1 - p) q, which
+    is at most 1/4.
+    """
+
+    best, alone = 1 + 7 * 3 / 4, 1 + 7 / 4
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.MultiDiscrete([4, 4])
+
+    def observe(self) -> Any:
+        if self.clock == 0:
+            self.before = -1
+        return np.zeros(1, np.float32)
+
+    def reward(self, action: Any) -> float:
+        first, second = map(int, action)
+        dodged, self.before = first != self.before, first
+        return float(first == second and dodged)
+
+
 class CutShort(gymnasium.Env[Any, Any]):
     """In the yard one may take 2 and end, or go into the house, where each step pays 1 for ever; half of all steps are cut.
 

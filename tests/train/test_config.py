@@ -121,6 +121,12 @@ def test_settings_of_python_envs_can_be_kept() -> None:
         TrainConfig.of("CartPole-v1", env={"made": object()}).check()
 
 
+@pytest.mark.parametrize("layers", [-1, 17])
+def test_layers_of_memory(layers: int) -> None:
+    with pytest.raises(ConfigError, match=f"policy.memory_layers is {layers}: must be 0 to 16"):
+        TrainConfig.of("probe", policy={"memory_layers": layers}).check()
+
+
 def test_auto_backend() -> None:
     for python, envs, expected in (
         (True, 7, ("serial", 1)), (True, 8, ("multiprocessing", 2)), (False, 2, ("multiprocessing", 2)),

@@ -26,18 +26,21 @@ HORIZON = 6
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "one group": ("probe", {"num_agents": 3, "episode_length": 4, "leave": 1}),
     "two groups": ("probe", {"mode": 1, "num_agents": 2, "episode_length": 4, "end_kind": 2}),
+    "parts at once": ("probe", {"mode": 1, "num_agents": 2, "episode_length": 4}),
     "tag": ("tag_grid", {}),
     "cartpole": ("cartpole", {}),
     "pendulum": ("Pendulum-v1", {}),
 }
+JOINT = "parts at once"
 
 
 def make_rollout(case: str, memory: str, device_turns: bool, vec: Any) -> Rollout:
     torch.manual_seed(0)
     slots = {}
     for group in vec.spec.groups:
-        policy = build_policy(group, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
-        storage = Storage(group, HORIZON, group.agents * vec.num_envs, torch.device("cpu"), None)
+        section = PolicySection(hidden=(8,), memory=memory, joint=case == JOINT)  # type: ignore[arg-type]
+        policy = build_policy(group, section)
+        storage = Storage(group, HORIZON, group.agents * vec.num_envs, torch.device("cpu"), None, section.joint)
         slots[group.name] = Slot(group.name, policy, group, storage)
     generator = torch.Generator().manual_seed(3)
     return Rollout(vec, slots, torch.device("cpu"), False, generator, ThreadTeam(1), device_turns)
@@ -101,20 +104,20 @@ def test_the_turn_of_a_gpu_as_far_as_one_can_see_without_one(case: str, memory: 
     """On fake CUDA tensors: every tensor is on the device, and none is asked for a number."""
     env, kwargs = CASES[case]
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
-        section = PolicySection(hidden=(8,), memory=memory)  # type: ignore[arg-type]
+        section = PolicySection(hidden=(8,), memory=memory, joint=case == JOINT)  # type: ignore[arg-type]
         with torch.device("meta"):
             policies = {group.name: build_policy(group, section) for group in vec.spec.groups}
-        check_on_fake_cuda(vec, policies)
+        check_on_fake_cuda(vec, policies, section.joint)
 
 
-def check_on_fake_cuda(vec: Any, policies: dict[str, Any]) -> None:
+def check_on_fake_cuda(vec: Any, policies: dict[str, Any], joint: bool = False) -> None:
     with fake_cuda() as device:
         half = vec.halves[0]
         staging = torch.empty(len(half.block), dtype=torch.uint8, device=device)
         slots, columns = {}, {}
         for group in vec.spec.groups:
             policy = policies[group.name].to_empty(device=device)
-            storage = Storage(group, HORIZON, group.agents * 4, device, torch.bfloat16)
+            storage = Storage(group, HORIZON, group.agents * 4, device, torch.bfloat16, joint)
             slots[group.name] = Slot(group.name, policy, group, storage)
             columns[group.name] = slice(0, group.agents * 2)
         groups = {group.name: rows_of(staging, half, group) for group in vec.spec.groups}

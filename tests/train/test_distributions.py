@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 
+from puffervec.errors import ConfigError
 from puffervec.train.distributions import (
     MASKED_LOGIT,
     ActionMap,
@@ -15,14 +17,24 @@ from puffervec.train.distributions import (
     greedy,
     log_prob_entropy,
     masked,
+    refuse_joint,
     sample,
 )
+from tests.train.fakes import group
 
 CPU = torch.device("cpu")
 
 
 def discrete(*sizes: int) -> ActionSpec:
     return ActionSpec("discrete" if len(sizes) == 1 else "multi_discrete", sizes, (), ())
+
+
+PARTS = (2, 3, 4)
+COMBINATIONS = list(itertools.product(*map(range, PARTS)))
+
+
+def joint() -> ActionSpec:
+    return ActionSpec.of(group(("x", (3,)), sizes=PARTS), joint=True)
 
 
 def gumbel_noise(spec: ActionSpec, rows: int, generator: torch.Generator) -> torch.Tensor:
@@ -127,3 +139,65 @@ def test_action_map_scales_and_cuts_numbers(dtype: torch.dtype) -> None:
     found = ActionMap(spec, drawn.device, dtype)(drawn)
     expected = torch.tensor([[1, 7, 0, 5, 0.1], [2.5, -7, 3, -5, -0.1]], dtype=dtype)
     assert found.dtype == dtype and torch.equal(found, expected)
+
+
+def test_a_joint_action_is_one_choice_among_all_combinations() -> None:
+    spec = joint()
+    assert (spec.kind, spec.sizes, spec.head_sizes, spec.dims, spec.parts) == ("joint", (24,), (24,), 1, PARTS)
+    for start in ((), (1, 0, -5)):
+        drawn = torch.arange(24, dtype=torch.int32).unsqueeze(-1)
+        found = ActionMap(ActionSpec("joint", (24,), (), (), start, PARTS), CPU, torch.int32)(drawn)
+        shift = start or (0, 0, 0)
+        assert found.tolist() == [[n + by for n, by in zip(parts, shift, strict=True)] for parts in COMBINATIONS]
+    for sizes in ((5,), (3, 4)):  # Only multi-discrete actions have something to combine.
+        plain = ActionSpec.of(group(("x", (3,)), sizes=sizes), joint=len(sizes) == 1)
+        assert not plain.parts and plain.sizes == sizes
+
+
+@pytest.mark.parametrize("forbid", [False, True])
+@pytest.mark.parametrize("lead", [(50,), (5, 10)])
+def test_joint_log_probs_and_entropies_are_those_of_all_combinations(forbid: bool, lead: tuple[int, ...]) -> None:
+    """Against torch's distribution over the combinations listed one by one; a combination is allowed where its parts are."""
+    spec, generator = joint(), torch.Generator().manual_seed(4)
+    logits = torch.randn(*lead, 24, generator=generator)
+    allowed = torch.rand(*lead, sum(PARTS), generator=generator) < 0.6
+    allowed[..., [0, 2, 5]] = True
+    offsets = (0, 2, 5)
+    ok = torch.stack(
+        [torch.stack([allowed[..., o + n] for o, n in zip(offsets, c, strict=True)]).all(0) for c in COMBINATIONS], dim=-1
+    )
+    heads = masked((logits,), allowed.to(torch.uint8) if forbid else None, spec.parts)
+    reference = torch.distributions.Categorical(logits=torch.where(ok, logits, -1e9) if forbid else logits)
+    flat = (heads[0].reshape(-1, 24),)
+    actions, log_prob = sample(spec, flat, draw_noise(spec, 50, CPU, generator))
+    assert actions.shape == (50, 1)
+    assert not forbid or bool(ok.reshape(-1, 24).gather(-1, actions.long()).all())
+    actions = actions.view(*lead, 1)
+    torch.testing.assert_close(log_prob.view(lead), reference.log_prob(actions[..., 0]))
+    again, entropy = log_prob_entropy(spec, heads, actions)
+    torch.testing.assert_close(again, reference.log_prob(actions[..., 0]))
+    torch.testing.assert_close(entropy, reference.entropy())
+    assert torch.equal(greedy(spec, heads)[..., 0].long(), heads[0].argmax(-1))
+
+
+@pytest.mark.parametrize("kind", ["inverse_cdf", "gumbel"])
+def test_joint_frequencies(kind: str) -> None:
+    """Two combinations that no product of parts would give: (0, 0, 0) or (1, 2, 3)."""
+    spec, rows = joint(), 2000
+    logits = torch.full((rows, 24), MASKED_LOGIT)
+    logits[:, 0], logits[:, 23] = 0.0, math.log(3.0)
+    generator = torch.Generator().manual_seed(0)
+    noise = draw_noise(spec, rows, CPU, generator) if kind == "inverse_cdf" else gumbel_noise(spec, rows, generator)
+    actions, _ = sample(spec, (logits,), noise)
+    parts = ActionMap(spec, CPU, torch.int32)(actions)
+    assert set(map(tuple, parts.tolist())) == {(0, 0, 0), (1, 2, 3)}
+    assert float((actions == 23).float().mean()) == pytest.approx(0.75, abs=0.05)
+
+
+def test_joint_is_refused_where_it_makes_no_sense() -> None:
+    with pytest.raises(ConfigError, match=r"policy.joint: 64 x 65 choices are 4,160 combinations, more than 4,096: leave it"):
+        ActionSpec.of(group(("x", (3,)), sizes=(64, 65)), joint=True)
+    assert ActionSpec.of(group(("x", (3,)), sizes=(64, 64)), joint=True).sizes == (4096,)
+    with pytest.raises(ConfigError, match="policy.joint is for MultiDiscrete actions; this env's are discrete: leave it false"):
+        refuse_joint([group(("x", (3,)))])
+    refuse_joint([group(("x", (3,))), group(("x", (3,)), sizes=(2, 2))])

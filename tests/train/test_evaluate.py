@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import puffervec
 from puffervec.errors import CheckpointError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train import evaluate as ev
+from tests.train import envs
+from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
 CPU = torch.device("cpu")
@@ -83,6 +86,54 @@ def test_idle_rows_are_skipped(small: Small, deterministic: bool) -> None:
                 np.testing.assert_array_equal(actions[~idle], expected[~idle])
             vec.send(actions)
     assert idle_seen > 0
+
+
+class Counting(Remembering):
+    """Chooses by what it remembers: the number of steps since its row began."""
+
+    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
+        _, count, state = super().forward(obs, state, reset, mask)
+        return (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),), count, state
+
+
+@pytest.mark.parametrize("buffers", [1, 2])
+def test_memory_is_carried_and_ends_with_the_episode(buffers: int) -> None:
+    """Each row's action is the env's own count of its steps, over several episodes and from the first step after a reset."""
+    actor = ev.PolicyActor({"default": Counting()}, CPU, deterministic=True)
+    env = {"num_agents": 3, "episode_length": 4, "end_kind": 2, "leave": 1}
+    with puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4, num_buffers=buffers) as vec:
+        for _ in range(2):
+            vec.async_reset(0)
+            actor.reset(vec)
+            seen = 0
+            for _ in range(12 * buffers):
+                obs, _, terminals, truncations, _, _, masks = vec.recv()
+                actions = actor.act(obs, vec)
+                alive = masks & ~(terminals | truncations)
+                np.testing.assert_array_equal(actions[alive], obs[alive, 2])
+                seen += int((alive & (obs[:, 1] >= 1)).sum())
+                vec.send(actions)
+            assert seen > 0
+            for _ in range(buffers):
+                vec.recv()
+
+
+def test_a_joint_policy_acts_in_parts(small: Small) -> None:
+    """Evaluated as it is trained: the manifest's config says how the weights are to be read."""
+    config = small(envs.Guess, policy={"joint": True})
+    with Trainer(config) as trainer:
+        path = trainer.save()
+    found, policies = ev.load_policies(path, CPU, [config.target])
+    assert found.policy.joint
+    bias = policies["default"].output.heads[0].bias
+    assert bias.shape == (9,)
+    with torch.no_grad():
+        bias[5] = 100.0  # 1 x 3 + 2
+    for deterministic in (True, False):
+        actor = ev.PolicyActor(policies, CPU, deterministic)
+        with puffervec.make(envs.Guess, backend="serial", num_envs=2) as vec:
+            vec.async_reset(0)
+            assert actor.act(vec.recv()[0], vec).tolist() == [[2, 3]] * 2  # the choices begin at 1
 
 
 def test_two_groups_act(small: Small) -> None:

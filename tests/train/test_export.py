@@ -59,7 +59,7 @@ def acting(config: TrainConfig, group: int = 0) -> tuple[export.ActingPolicy, nn
     with torch.no_grad():  # Heads begin with weights near 0, which would hide differences.
         for weight in policy.parameters():
             weight.mul_(1.5).add_(0.05 * torch.randn_like(weight))
-    return export.ActingPolicy(policy, found), policy
+    return export.ActingPolicy(policy, found, config.policy.joint), policy
 
 
 def both_ways(config: TrainConfig, kind: str, tmp_path: Path, group: int = 0) -> float:
@@ -88,6 +88,18 @@ def test_a_run_with_two_policies_and_a_mask(small: Small, tmp_path: Path) -> Non
     assert out["action"].tolist() == [1] * 5 and '"policy": "scouts"' in about[f"{export.METADATA}.json"]
 
 
+@pytest.mark.parametrize("kind", ["pt2", pytest.param("onnx", marks=pytest.mark.slow)])
+def test_a_joint_choice_leaves_as_the_parts_of_the_envs_action(small: Small, tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("onnxscript")
+    config = small(env={"mode": 1}, policy={"joint": True})
+    assert both_ways(config, kind, tmp_path, group=1) < 1e-5
+    graph, _ = acting(config, group=1)
+    out = graph(export._tensors(graph.random(64, np.random.default_rng(3))))
+    sizes = graph.group.action_sizes
+    assert out["logits"].shape == (64, np.prod(sizes)) and out["action"].shape == (64, len(sizes))
+    assert out["action"].tolist() == np.stack(np.unravel_index(out["logits"].argmax(-1).numpy(), sizes), axis=-1).tolist()
+
+
 def test_memory_is_carried_by_the_caller(small: Small, tmp_path: Path) -> None:
     """Step by step through the file, with resets, gives what the policy gives for the whole sequence."""
     pytest.importorskip("onnxscript")
@@ -96,16 +108,17 @@ def test_memory_is_carried_by_the_caller(small: Small, tmp_path: Path) -> None:
     export._write_onnx(graph, export.exported_program(graph), path, "{}")
     run = export._load_onnx(path)
     obs, reset = torch.randn(6, 3, 4), torch.rand(6, 3) < 0.4
-    state = np.zeros((3, 8), np.float32)
+    state = {f"state.{i}": np.zeros((3, 8), np.float32) for i in range(2)}
     logits = []
     for step, begins in zip(obs.numpy(), reset.numpy(), strict=True):
-        out = run({"obs": step, "reset": begins, "state.0": state})
-        state = out["next_state.0"]
+        out = run({"obs": step, "reset": begins, **state})
+        state = {name: out[f"next_{name}"] for name in state}
         logits.append(out["logits"])
     with torch.no_grad():
         (wanted,), _, last = policy(obs, policy.initial_state(3), reset, None)  # type: ignore[operator]
     np.testing.assert_allclose(np.stack(logits), wanted, atol=1e-5)
-    np.testing.assert_allclose(state, last[0], atol=1e-5)
+    for found, part in zip(state.values(), last, strict=True):
+        np.testing.assert_allclose(found, part, atol=1e-5)
 
 
 def test_the_graph_of_an_object_set_is_torchs_own(small: Small) -> None:

@@ -99,6 +99,25 @@ def test_nan_stops_and_keeps_the_last_checkpoint(small: Small) -> None:
     assert dump["rollout"]["default.values"]["finite"] < 1
 
 
+@pytest.mark.parametrize("memory", ["mingru", "lstm"])
+def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
+    """With what was remembered in the dump, and before a checkpoint could take it along."""
+    with Trainer(small(policy={"memory": memory}, log={"checkpoint_interval_s": 0})) as trainer:
+        trainer.collect()
+        trainer.update()
+        good = trainer.save()
+        for half in trainer.rollout.halves:
+            half.states["default"][0][1] = float("nan")
+        with pytest.raises(Diverged, match="not a finite number.*last checkpoint.*try a smaller train.lr"):
+            trainer.train()
+        assert ckpt.newest(trainer.folder / "checkpoints") == good
+        dump = json.loads((trainer.folder / "diverged.json").read_text())["rollout"]
+    assert 0 < dump["default.values"]["finite"] < 1 and dump["default.obs"]["finite"] == 1
+    assert "default.state.0" in dump
+    with Trainer(small(policy={"memory": memory}), checkpoint=good) as trainer:
+        assert trainer.train()["step"] >= 100
+
+
 def test_budget_by_steps_and_by_time(small: Small) -> None:
     with Trainer(small(train={"total_timesteps": 90, "lr": 1.0})) as trainer:
         assert trainer.learning_rate() == 1.0

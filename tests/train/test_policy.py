@@ -61,6 +61,14 @@ def test_action_mask_removes_choices() -> None:
     assert heads[1].softmax(-1)[0].tolist() == [0.0, 0.0, 0.0, 1.0]
 
 
+def test_a_joint_head_minds_the_mask_of_the_parts() -> None:
+    spec = group(("x", (5,)), sizes=(2, 3), mask=5)
+    policy = build_policy(spec, PolicySection(hidden=(8,), joint=True))
+    allowed = torch.tensor([[0, 1, 1, 0, 1]], dtype=torch.uint8).expand(4, 5)
+    (head,), _, _ = policy(torch.randn(4, 5), (), None, allowed)
+    assert head.shape == (4, 6) and [(row > -1e8).tolist() for row in head] == [[False] * 3 + [True, False, True]] * 4
+
+
 def test_heads_stay_float32_under_autocast() -> None:
     policy = build_policy(SETS, PolicySection(hidden=(8,)))
     with torch.autocast("cpu", torch.bfloat16):

@@ -106,6 +106,11 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     "two policies, one with an action mask": ("probe", {"env": TWO}),
     "two policies, mask, memory, joint": ("probe", {"env": TWO, "policy": {"memory": "mingru", "joint": True}}),
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
+    "priorities and corrections": (
+        "cartpole",
+        {"train": {"vtrace": True, "priority_alpha": 0.5}, "policy": {"memory": "mingru"}},
+    ),
+    "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
     "own policy": ("probe", {"env": PROBE, "policy": {"kind": f"{__name__}:Own"}}),
     "objects": (
         "drive",
@@ -117,7 +122,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     ),
     "scaled rewards, continuous": (envs.Aim, {"train": {"scale_rewards": True, "horizon": 6}}),
     "pictures": (envs.Pictures, {"policy": {"channels": (2, 2, 2)}, "train": {"horizon": 5}}),
-    "parts, infos": (envs.Guess, {"train": {"horizon": 6}, "policy": {"joint": True, "memory": "mingru"}, "vec": WORKERS}),
+    "parts, infos": (envs.Guess, {"train": {"horizon": 6}, "policy": {"joint": True, "memory": "mingru"}}),
 }
 
 

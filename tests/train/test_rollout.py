@@ -11,6 +11,7 @@ import torch
 
 import puffervec
 from puffervec.train import TrainConfig, Trainer
+from puffervec.train.distributions import log_prob_entropy
 from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
@@ -124,6 +125,31 @@ def test_times_add_up_over_the_parts(small: Small) -> None:
         trainer.collect()
         times = trainer.rollout.times
         assert min(times.env, times.copy, times.forward) > 0
+
+
+@pytest.mark.parametrize("memory", ["mingru", "lstm"])
+def test_masks_and_memory_together(small: Small, memory: str) -> None:
+    """No forbidden choice is drawn, and a pass over the whole sequence gives the log-probabilities that were stored step by
+    step: with the same masks, resets and first states."""
+    config = small(env={"mode": 1, "num_agents": 2, "episode_length": 5}, policy={"memory": memory, "joint": True})
+    with Trainer(config) as trainer:
+        for _ in range(2):
+            trainer.collect()
+            for slot in trainer.slots.values():
+                s, steps = slot.storage, slice(0, slot.storage.horizon)
+                assert isinstance(s.obs, torch.Tensor | dict)
+                obs = s.obs[steps] if isinstance(s.obs, torch.Tensor) else {key: part[steps] for key, part in s.obs.items()}
+                state = tuple(torch.cat(parts) for parts in zip(*(s.first_states[half] for half in (0, 1)), strict=True))
+                mask = None if s.action_masks is None else s.action_masks[steps]
+                with torch.no_grad():
+                    heads, values, _ = slot.policy(obs, state, s.resets[steps] != 0, mask)
+                log_probs, _ = log_prob_entropy(s.spec, heads, s.actions[steps])
+                torch.testing.assert_close(log_probs, s.log_probs[steps])
+                torch.testing.assert_close(values, s.values[steps])
+                if mask is not None:
+                    alive = s.masks[steps] != 0
+                    allowed = mask.gather(-1, s.actions[steps].long()).squeeze(-1)
+                    assert bool(allowed[alive].all()) and not bool(mask[alive].all())
 
 
 @pytest.mark.parametrize("buffers", [1, 2])

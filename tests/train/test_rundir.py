@@ -67,6 +67,11 @@ def test_config_file_gives_the_config_back(small: Small, tmp_path: Path) -> None
     assert rundir.config_from_tables(json.loads((tmp_path / rundir.CONFIG_FILE).read_text())) == config
 
 
+def test_runs_from_before_there_were_layers_of_memory_have_one() -> None:
+    for policy, layers in (({"memory": "mingru"}, 1), ({"memory": "mingru", "memory_layers": 0}, 0), ({}, 0)):
+        assert rundir.config_from_tables({"target": "probe", "policy": policy}).policy.memory_layers == layers
+
+
 def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     with pytest.raises(CheckpointError, match="no run in"):

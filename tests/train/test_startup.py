@@ -47,9 +47,9 @@ def speeds(monkeypatch: pytest.MonkeyPatch, two_cores: None) -> dict[str, float]
     return given
 
 
-def in_this_process(config: TrainConfig) -> Any:
+def in_this_process(config: TrainConfig, seed: int | None = None) -> Any:
     """Like make_vec, but without processes; the vec env remembers what it was asked to be."""
-    vec: Any = make_vec(config.merged({"vec": {"backend": "serial"}}))
+    vec: Any = make_vec(config.merged({"vec": {"backend": "serial"}}), seed)
     vec.as_asked = config.vec.backend
     return vec
 

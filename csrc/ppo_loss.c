@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// See ppo_loss.h.
+#include "ppo_loss.h"
+
+#include "choices.h"
+
+#define LOSS_INLINE CHOICE_INLINE
+
+// Writes the gradient by `count` logits: slope is the derivative by the log-probability of the chosen one, bonus that by the
+// entropy. d log p_a / d x_i = [i = a] - p_i and dH / d x_i = -p_i (log p_i + H).
+CHOICE_INLINE void write_gradient(const choices* of, uint32_t count, int32_t chosen, float slope, float bonus, float* to) {
+    for (uint32_t v = 0; v < of->vectors; v++) {
+        fv log_share = of->logits[v] - of->log_sum;
+        fv gradient = of->shares[v] * (-slope - bonus * (log_share + of->entropy));
+        uint32_t left = count - v * LANES;
+        if (left >= LANES)
+            memcpy(to + v * LANES, &gradient, sizeof gradient);
+        else
+            memcpy(to + v * LANES, &gradient, left * sizeof(float));
+    }
+    to[chosen] += slope;
+}
+
+// One sample's terms that depend on the probability ratio; slope: the derivative of the loss by the log-probability.
+typedef struct ratio_terms {
+    float loss, kl, slope;
+    int clipped;
+} ratio_terms;
+
+CHOICE_INLINE ratio_terms of_ratio(float log_ratio, float advantage, float clip) {
+    float ratio = expf(log_ratio);
+    float near = ratio < 1.0f - clip ? 1.0f - clip : ratio > 1.0f + clip ? 1.0f + clip : ratio;
+    float whole = advantage * ratio, cut = advantage * near;
+    ratio_terms terms = {.kl = ratio - 1.0f - log_ratio, .clipped = fabsf(ratio - 1.0f) > clip};
+    terms.loss = whole > cut ? -cut : -whole;
+    terms.slope = whole > cut ? 0.0f : -whole; // Where the cut one is taken, it is constant.
+    return terms;
+}
+
+// One sample's squared error of the value; slope: its derivative by the value.
+CHOICE_INLINE float of_value(float value, float before, float target, float bound, float* slope) {
+    float error = value - target, square = error * error;
+    *slope = 2.0f * error;
+    if (bound > 0.0f) {
+        float change = value - before, cut = change < -bound ? -bound : change > bound ? bound : change;
+        float near = before + cut - target;
+        if (near * near > square) {
+            square = near * near;
+            *slope = change == cut ? 2.0f * near : 0.0f;
+        }
+    }
+    return square;
+}
+
+PV_CLONES
+double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* const* logits,
+                   const uint32_t* sizes, const float* values, float* const* gradients, float* value_gradients, double* sums) {
+    fv room[2][PV_MOST_CHOICES / LANES];
+    choices of[PV_MOST_DIMS];
+    uint32_t dims = samples->dims;
+    lay_out(of, sizes, dims, room);
+    memset(sums, 0, PV_PPO_SUMS * sizeof *sums);
+    for (uint32_t row = 0; row < samples->rows; row++) {
+        float weight = samples->weights ? samples->weights[row] : 1.0f;
+        value_gradients[row] = 0.0f;
+        if (weight == 0.0f) {
+            for (uint32_t d = 0; d < dims; d++) memset(gradients[d] + (size_t)row * sizes[d], 0, sizes[d] * sizeof(float));
+            continue;
+        }
+        const int32_t* actions = samples->actions + (size_t)row * dims;
+        float log_prob = 0.0f, entropy = 0.0f;
+        for (uint32_t d = 0; d < dims; d++) {
+            read_choices(logits[d] + (size_t)row * sizes[d], sizes[d], &of[d]);
+            int known = (uint32_t)actions[d] < sizes[d];
+            log_prob += known ? ((const float*)of[d].logits)[actions[d]] - of[d].log_sum : NAN;
+            entropy += of[d].entropy;
+        }
+        ratio_terms terms = of_ratio(log_prob - samples->log_probs[row], samples->advantages[row], settings->clip);
+        float value_slope, error = of_value(values[row], samples->values[row], samples->returns[row], settings->value_clip,
+                                            &value_slope);
+        for (uint32_t d = 0; d < dims; d++) {
+            int known = (uint32_t)actions[d] < sizes[d];
+            write_gradient(&of[d], sizes[d], known ? actions[d] : 0, weight * terms.slope, -weight * settings->entropy_coef,
+                           gradients[d] + (size_t)row * sizes[d]);
+        }
+        value_gradients[row] = weight * settings->value_coef * 0.5f * value_slope;
+        sums[0] += (double)(weight * terms.loss);
+        sums[1] += (double)(weight * 0.5f * error);
+        sums[2] += (double)(weight * entropy);
+        sums[3] += (double)(weight * terms.kl);
+        sums[4] += terms.clipped ? (double)weight : 0.0;
+    }
+    return sums[0] + settings->value_coef * sums[1] - settings->entropy_coef * sums[2];
+}

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The PPO loss of discrete actions with its gradients, in one pass over the samples (the same formulas in torch: ppo_loss in
+// puffervec/train/ppo.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs in
+// the learner; owns no memory.
+#pragma once
+
+#include "base.h"
+
+/* [cffi] */
+enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: LOSS_NAMES in ppo.py
+
+typedef struct pv_ppo_settings {
+    float clip;
+    float value_coef;
+    float value_clip; // 0: none
+    float entropy_coef;
+} pv_ppo_settings;
+
+// What is known of the samples since they were taken: (rows) each, actions (rows, dims). weights: NULL: 1 each.
+typedef struct pv_ppo_samples {
+    uint32_t rows;
+    uint32_t dims;
+    const int32_t* actions;
+    const float* log_probs;
+    const float* advantages;
+    const float* returns;
+    const float* values;
+    const float* weights;
+} pv_ppo_samples;
+
+// Returns the loss, summed over the samples, and its gradients by the logits and values of today's policy.
+//
+// logits: one array per dim, (rows, sizes[dim]); gradients likewise. values, value_gradients: (rows). sums: PV_PPO_SUMS. A sample
+// of weight 0 counts for nothing, whatever it holds. An action that is none of the choices gives NaN. See choices.h for limits.
+double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* const* logits,
+                   const uint32_t* sizes, const float* values, float* const* gradients, float* value_gradients, double* sums);
+/* [/cffi] */

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Discrete actions on a CPU in C: draws here (csrc/sample.h), the loss in fused_loss.py. Runs in the learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from puffervec._ffi import ffi, lib
+
+LANES: int = lib.PV_CHOICE_LANES
+MOST_CHOICES: int = lib.PV_MOST_CHOICES
+MOST_DIMS: int = lib.PV_MOST_DIMS
+
+
+def fits(logits: Sequence[Tensor]) -> bool:
+    """True where C can do it: not too many choices, float32 on a CPU, no graph being traced."""
+    return (
+        len(logits) <= MOST_DIMS
+        and all(head.dtype == torch.float32 and head.device.type == "cpu" for head in logits)
+        and sum(-(-head.shape[-1] // LANES) * LANES for head in logits) <= MOST_CHOICES
+        and not torch.compiler.is_compiling()
+    )
+
+
+def draw(logits: Sequence[Tensor], uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw by the inverse of the cumulated probabilities: one uniform number per row and dim, one pass over the logits.
+
+    Args: logits: (rows, n) each; uniforms: (rows, D) in [0, 1).
+    Returns: choices (rows, D) int32, and their log-probabilities, summed over the dims (rows,).
+    """
+    logits, uniforms = [flat(head) for head in logits], flat(uniforms)
+    rows, dims = uniforms.shape
+    actions, log_probs = torch.empty(rows, dims, dtype=torch.int32), torch.empty(rows)
+    lib.pv_sample(
+        [pointer(head) for head in logits],
+        [head.shape[-1] for head in logits],
+        dims,
+        rows,
+        pointer(uniforms),
+        pointer(actions),
+        pointer(log_probs),
+    )
+    return actions, log_probs
+
+
+def flat(x: Tensor) -> Tensor:
+    """Return numbers in order of memory."""
+    return x.detach().contiguous()
+
+
+def pointer(x: Tensor | None) -> Any:
+    """Return what C is told: `x`, int32 or float32 on a CPU, must outlive the call."""
+    if x is None:
+        return ffi.NULL
+    return ffi.cast("int32_t*" if x.dtype == torch.int32 else "float*", x.data_ptr())

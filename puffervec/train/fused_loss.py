@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The PPO loss of discrete actions on a CPU as one operation of autograd (csrc/ppo_loss.h). Runs in the learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from puffervec._ffi import ffi, lib
+from puffervec.train.choices import flat, pointer
+from puffervec.train.config import TrainSection
+from puffervec.train.distributions import Heads
+from puffervec.train.samples import Batch
+
+SUMS: int = lib.PV_PPO_SUMS
+
+
+def fused_loss(section: TrainSection, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the loss () and the sums (5,) of ppo_loss; gradients go to heads and value, first derivatives only.
+
+    Args: heads, value: such as choices.fits takes.
+    """
+    loss, sums = _Loss.apply(section, batch, value, *heads)  # type: ignore[no-untyped-call]
+    return loss, sums
+
+
+class _Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, section: TrainSection, batch: Batch, value: Tensor, *heads: Tensor) -> tuple[Tensor, Tensor]:
+        floats = (batch.log_probs, batch.advantages, batch.returns, batch.values)
+        given = [flat(batch.actions.to(torch.int32)), *(flat(x) for x in floats)]
+        weights = None if batch.weights is None else flat(batch.weights)
+        logits, flat_value = [flat(head) for head in heads], flat(value)
+        gradients = [torch.empty_like(head) for head in logits]
+        value_gradient, sums = torch.empty_like(flat_value), torch.empty(SUMS, dtype=torch.float64)
+        samples = ffi.new("pv_ppo_samples*", (flat_value.numel(), len(heads), *map(pointer, given), pointer(weights)))
+        settings = section.clip, section.value_coef, section.value_clip, section.entropy_coef
+        loss = lib.pv_ppo_loss(
+            samples,
+            ffi.new("pv_ppo_settings*", settings),
+            [pointer(head) for head in logits],
+            [head.shape[-1] for head in logits],
+            pointer(flat_value),
+            [pointer(gradient) for gradient in gradients],
+            pointer(value_gradient),
+            ffi.cast("double*", sums.data_ptr()),
+        )
+        ctx.save_for_backward(
+            value_gradient.view_as(value), *(grad.view_as(head) for grad, head in zip(gradients, heads, strict=True))
+        )
+        sums = sums.float()
+        ctx.mark_non_differentiable(sums)
+        return torch.tensor(loss, dtype=torch.float32), sums
+
+    @staticmethod
+    def backward(ctx: Any, loss_gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *(gradient * loss_gradient for gradient in ctx.saved_tensors)

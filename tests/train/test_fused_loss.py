@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The PPO loss in C (puffervec/train/fused_loss.py) against the same formulas in torch (ppo_loss), with all gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from puffervec.train import ppo
+from puffervec.train.choices import fits
+from puffervec.train.config import TrainSection
+from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy
+from puffervec.train.samples import Batch
+
+
+class Given(nn.Module):
+    """Puts out what it was given."""
+
+    def __init__(self, heads: list[Tensor], value: Tensor) -> None:
+        super().__init__()
+        self.heads, self.value = tuple(heads), value
+
+    def forward(self, *_: Any) -> Any:
+        return self.heads, self.value, ()
+
+
+def case(sizes: tuple[int, ...], shape: tuple[int, ...], weighed: bool, scale: float = 3.0) -> tuple[Given, ActionSpec, Batch]:
+    r = torch.Generator().manual_seed(sum(sizes))
+
+    def numbers(*more: int) -> Tensor:
+        return torch.randn(*shape, *more, generator=r)
+
+    heads = [(numbers(n) * scale).requires_grad_() for n in sizes]
+    actions = torch.stack([torch.randint(0, n, shape, generator=r) for n in sizes], -1).int()
+    spec = ActionSpec("multi_discrete", sizes, (), ())
+    before, _ = log_prob_entropy(spec, tuple(head.detach() for head in heads), actions)
+    weights = None
+    if weighed:
+        weights = (torch.rand(shape, generator=r) > 0.3) * torch.rand(shape, generator=r)
+    batch = Batch(numbers(1), actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
+    return Given(heads, numbers().requires_grad_()), spec, batch
+
+
+def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Losses, sums and gradients of C and of torch."""
+    found = []
+    for fused in (True, False):
+        monkeypatch.setattr(ppo, "fits", fits if fused else lambda _: False)
+        assert ppo.fits((*policy.heads, policy.value)) == fused
+        loss, sums = ppo.ppo_loss(policy, spec, batch, section, bf16=False)
+        gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
+        found.append([loss.detach(), sums, *gradients])
+    return found
+
+
+@pytest.mark.parametrize("sizes", [(2,), (5,), (91,), (8,), (3, 7, 9), (1, 16), (500,)])
+@pytest.mark.parametrize("value_clip", [0.0, 0.2])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, spec, batch = case(sizes, (67,), weighed)
+    section = TrainSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
+    for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
+        torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, spec, batch = case((4, 3), (5, 6), weighed=True)
+    for fused, wanted in zip(*both(policy, spec, batch, TrainSection(), monkeypatch), strict=True):
+        torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_forbidden_choices_and_certain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, spec, batch = case((6,), (40,), weighed=False, scale=30.0)
+    with torch.no_grad():
+        policy.heads[0][:, 1::2] = MASKED_LOGIT
+        batch.actions.copy_(policy.heads[0].argmax(-1, keepdim=True))
+        batch.log_probs.copy_(log_prob_entropy(spec, policy.heads, batch.actions)[0] - 0.1)
+    for fused, wanted in zip(*both(policy, spec, batch, TrainSection(), monkeypatch), strict=True):
+        torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_what_weighs_nothing_may_hold_anything() -> None:
+    policy, spec, batch = case((5,), (9,), weighed=False)
+    weights = torch.ones(9)
+    weights[3] = 0
+    clean = ppo.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+    with torch.no_grad():
+        for tensor in (policy.heads[0], policy.value, batch.advantages, batch.log_probs):
+            tensor[3] = math.nan
+    loss, sums = ppo.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+    assert torch.equal(loss, clean[0]) and torch.equal(sums, clean[1])
+    gradients = torch.autograd.grad(loss, [policy.heads[0], policy.value])
+    assert all(bool((gradient[3] == 0).all()) and bool(gradient.isfinite().all()) for gradient in gradients)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("column", [0, 4])
+def test_numbers_that_are_not_finite_show(bad: float, column: int) -> None:
+    policy, spec, batch = case((5,), (9,), weighed=False)
+    with torch.no_grad():
+        policy.heads[0][2, column] = bad
+    assert not bool(ppo.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
+
+
+def test_an_action_that_is_no_choice_shows() -> None:
+    policy, spec, batch = case((5,), (9,), weighed=False)
+    batch.actions[4] = 5
+    assert not bool(ppo.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
