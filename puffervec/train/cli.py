@@ -196,7 +196,7 @@ def run_train(args: list[str], signals: StopSignals) -> int:
     with signals.start(lambda: _make_trainer(config, checkpoint)) as trainer, signals.training(trainer):
         if trainer.ranks.first:
             print_scenes(config)
-            print(trainer.describe())
+            print(*trainer.chosen.lines, trainer.describe(), sep="\n")
             print(f"run folder: {trainer.folder}", flush=True)
         metrics = trainer.train()
         if trainer.dashboard is not None:

@@ -36,17 +36,19 @@ class VecSection:
     """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch."""
     num_envs: int = 16  # Envs over all halves; of each rank under torchrun.
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
-    num_buffers: int = 2  # 2: one half simulates while the policy works on the other; 1: in turn.
+    num_buffers: int | Literal["auto"] = "auto"
+    """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On a CPU of up to 2 cores backend,
+    num_workers and num_buffers, where all are auto, are chosen by a start-up measurement of up to a second."""
     batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
     split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
 
     def resolved(self, python: bool) -> VecSection:
-        """Return the section without auto. python: the envs are written in Python."""
-        if self.backend != "auto":
-            return self
-        if python and self.num_envs < FEWEST_FOR_WORKERS and not self.batch_size:
+        """Return the section with backend and num_buffers decided. python: the envs are written in Python."""
+        if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not self.batch_size:
             return dataclasses.replace(self, backend="serial", num_buffers=1)
-        return dataclasses.replace(self, backend="multiprocessing")
+        backend = "multiprocessing" if self.backend == "auto" else self.backend
+        buffers = 2 if self.num_buffers == "auto" else self.num_buffers
+        return dataclasses.replace(self, backend=backend, num_buffers=buffers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +84,12 @@ class TrainSection:
     scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns; Python envs only.
     max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
     target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
-    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 on CUDA and on CPUs with bf16 instructions.
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms shows that it is faster; in
+    runs too short to measure, wherever the instructions are."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """Compile the loss with torch.compile; auto: on CUDA, and on a CPU in fp32 for policies mlp and cnn without memory in runs
+    with a time limit of at least 10 minutes."""
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
     rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
@@ -196,7 +203,7 @@ class TrainConfig:
         if v.num_buffers not in (1, 2):
             raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
         _at_least("vec.batch_size", v.batch_size, 0)
-        divisor, name = (v.batch_size, "batch_size") if v.batch_size else (v.num_buffers, "num_buffers")
+        divisor, name = (v.batch_size, "batch_size") if v.batch_size else (int(v.num_buffers), "num_buffers")
         if v.num_envs % divisor:
             hint = "" if v.batch_size else " (or use vec.num_buffers 1)"
             raise ConfigError(f"vec.num_envs is {v.num_envs}: must be a multiple of vec.{name}, {divisor}{hint}")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,11 +46,12 @@ def cpu_has_bf16() -> bool:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
-    return "avx512_bf16" in flags or "amx_bf16" in flags
+    return re.search(r"\b(avx512_|amx_)?bf16\b", flags) is not None  # Arm calls it bf16.
 
 
 def use_bf16(precision: str, device: torch.device) -> bool:
-    """Return whether the policy's hidden layers run in bf16, for `precision` auto, bf16 or fp32."""
+    """Return whether the policy's hidden layers run in bf16, for `precision` auto, bf16 or fp32, as far as instructions tell;
+    startup.py measures where there is time for it."""
     if precision != "auto":
         return precision == "bf16"
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else cpu_has_bf16()

@@ -10,13 +10,12 @@ caller.
 
 The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py).
 
-Runs in the learner. Order of start: config and scenes are checked, the run folder is locked, then workers start, then the
-device is used.
+Runs in the learner. Order of start: config and scenes are checked, what is auto is decided (startup.py, for which workers may
+run for a second), the run folder is locked, then workers start, then the device is used.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -35,12 +34,14 @@ from torch import nn
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import checkpoint as ckpt
-from puffervec.train import provenance, rundir, state, target, trackers
+from puffervec.train import provenance, rundir, startup, state, target, trackers
 from puffervec.train.ahead import Ahead, actor_of
+from puffervec.train.compiled import compiled_where_it_pays
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
 from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.distributions import refuse_joint
+from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
 from puffervec.train.policy import build_policy
@@ -58,10 +59,6 @@ from puffervec.vector import VectorEnv
 ESTIMATE_AFTER_S = 20.0
 RANK_SEEDS = 1_000_003  # Between the seeds with which ranks draw actions and shuffle.
 EPISODES_SHOWN = 100  # Of Python envs, whose episodes take longer to come in than a C env's.
-
-
-class Diverged(PuffervecError, ArithmeticError):
-    """A loss or gradient is not a finite number; the last checkpoint is untouched."""
 
 
 @dataclasses.dataclass
@@ -112,11 +109,10 @@ class Trainer:
         self.config = config
         self.env_seed = config.train.seed + ranks.rank * config.vec.num_envs  # Env i has env_seed + i: no two are alike.
         self.device = choose_device(ranks.device(config.train.device))
-        self.bf16 = use_bf16(config.train.precision, self.device)
         self.counters = Counters()
         self.stop_requested = False
         spec = target.env_spec(config)
-        obs_dtype = torch.bfloat16 if self.bf16 else None
+        obs_dtype = torch.bfloat16 if use_bf16(config.train.precision, self.device) else None
         joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
         if joint:
             refuse_joint(spec.groups)
@@ -125,12 +121,20 @@ class Trainer:
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = target.spec_hash(spec)
         settings = {name: table for name, table in config.tables().items() if name != "log"}
-        match(ranks, "settings", json.dumps([config.target, self.spec_hash, self.bf16, settings]))
+        match(
+            ranks,
+            "settings",
+            json.dumps([config.target, self.spec_hash, use_bf16(config.train.precision, self.device), settings]),
+        )
         ranks.use(self.device)
         checkpoint, folder = (
             path and Path(path) for path in ranks.share([path and str(path) for path in (checkpoint, folder)])
         )
         restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
+        manifest = None if restored is None else restored.manifest
+        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, manifest, measure=ranks.size == 1)
+        self.config = config = self.chosen.config
+        self.bf16 = config.train.precision == "bf16"
         self.lock: rundir.RunLock | None = None
         self.log: JsonLog | None = None
         self.vec: Any = None
@@ -181,6 +185,7 @@ class Trainer:
                 "device": provenance.device_name(self.device),
                 "seeds": {"train": self.config.train.seed},
                 "resumed_from": None if self._resumed_from is None else self._resumed_from.name,
+                "measured": self.chosen.measured,
                 "ranks": self.ranks.size,
                 "job": list(self.ranks.job),
             },
@@ -213,8 +218,9 @@ class Trainer:
                 else:
                     self.slots[name] = Slot(name, policy, group, storage)
                 shuffle = self.shuffle_generator
+                fitting = compiled_where_it_pays(loss, config, self.device, policy)
                 self.updaters[name] = Updater(
-                    policy, storage, section, self.minibatches, self.bf16, shuffle, team, loss, self.ranks
+                    policy, storage, section, self.minibatches, self.bf16, shuffle, team, fitting, self.ranks
                 )
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
         if section.asynchronous:
@@ -318,7 +324,7 @@ class Trainer:
                 self._observe()
         bad = [key for key, value in losses.items() if not math.isfinite(value)]
         if bad:
-            raise Diverged(self._dump(bad, losses))
+            raise self._diverged(bad, losses)
         self.counters.agent_steps += valid
         self.counters.env_steps += self.config.vec.num_envs * self.config.train.horizon * self.ranks.size
         self.counters.updates += 1
@@ -430,31 +436,10 @@ class Trainer:
             self._note(estimate(self.config.target, STEPS_TO_SCORE[self.config.target], self.reporter.speed()))
         return metrics
 
-    def _dump(self, bad: list[str], losses: dict[str, float]) -> str:
-        """Leave the roll-out's statistics in the run folder; return the message."""
-        arrays = {
-            f"{policy}.{name}": tensor.float()
-            for policy, updater in self.updaters.items()
-            for name, tensor in updater.storage.tensors().items()
-        }
-        for policy, updater in self.updaters.items():
-            arrays |= {f"{policy}.state.{i}": part.float() for i, part in enumerate(updater.storage.first_state())}
-        stats = {
-            name: {
-                "finite": float(tensor.isfinite().float().mean()),
-                "min": float(tensor.nan_to_num().min()),
-                "max": float(tensor.nan_to_num().max()),
-            }
-            for name, tensor in arrays.items()
-        }
+    def _diverged(self, bad: list[str], losses: dict[str, float]) -> Diverged:
         path = self.folder / ("diverged.json" if self.ranks.first else f"diverged-rank{self.ranks.rank}.json")
-        values = {"losses": {k: repr(v) for k, v in losses.items()}, "counters": vars(self.counters), "rollout": stats}
-        with contextlib.suppress(OSError):
-            path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        return (
-            f"{', '.join(bad)} is not a finite number after {self.counters.agent_steps} agent-steps: the last checkpoint is"
-            f" kept; statistics of the roll-out are in {path}; {_advice(arrays)}"
-        )
+        storages = {name: updater.storage for name, updater in self.updaters.items()}
+        return diverged(path, bad, storages, vars(self.counters), losses)
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -472,7 +457,7 @@ class Trainer:
             f"{n}.{key}" for n, p in self.policies.items() for key, w in p.named_parameters() if not bool(w.isfinite().all())
         ]
         if bad:
-            raise Diverged(self._dump(bad[:3], {}))
+            raise self._diverged(bad[:3], {})
         if self.ahead is not None:
             self.ahead.wait()
         tensors = state.tensors_of(self)
@@ -546,15 +531,6 @@ class Trainer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close."""
         self.close()
-
-
-def _advice(arrays: Mapping[str, torch.Tensor]) -> str:
-    """Say where numbers that are not finite come from: the env, or else the policy. arrays: (T+1, rows, ...) by name."""
-    for name, tensor in arrays.items():
-        if name.partition(".")[2].startswith(("obs", "rewards")) and not bool(tensor.isfinite().all()):
-            step, row = (~tensor.isfinite()).nonzero()[0, :2].tolist()
-            return f"{name} came from the env so, first in row {row} of step {step}: look there"
-    return "try a smaller train.lr or --train.precision fp32"
 
 
 def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:

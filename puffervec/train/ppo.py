@@ -124,6 +124,8 @@ class Updater:
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
+        # Few different numbers of rows, for which oneDNN (in bf16) and torch.compile make kernels.
+        self.pad = storage.device.type == "cpu" and (bf16 or getattr(loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
         self.device_step: DeviceStep | None = None
         if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
@@ -174,8 +176,7 @@ class Updater:
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         bounds = section.vtrace_rho, section.vtrace_c
         advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda, *bounds))
-        pad = self.bf16 and s.device.type == "cpu"
-        return samples_of(s, advantages, valid, self.memory, pad, self.priority)
+        return samples_of(s, advantages, valid, self.memory, self.pad, self.priority)
 
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
         """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from puffervec.errors import CheckpointError
 from puffervec.train.checkpoint import Checkpoint
+from puffervec.train.compiled import CompiledLoss
 from puffervec.train.optimizers import Optimizers
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Tensors = dict[str, Tensor]
 _INFO = "info/"
 OWN = ("random", "envs", "ahead")  # File stems of what each rank has of its own.
-_DECISIVE = ("torch", "device", "bf16", "cpu", "ranks")
+_DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")
 
 
 def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
@@ -102,6 +103,7 @@ def numerics(trainer: Trainer) -> dict[str, Any]:
         "device": trainer.device.type,
         "bf16": trainer.bf16,
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "compiled": any(isinstance(updater.loss, CompiledLoss) for updater in trainer.updaters.values()),
         "ranks": trainer.ranks.size,
         "threads": trainer.team.count,
         "torch_threads": torch.get_num_threads(),

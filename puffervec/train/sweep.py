@@ -25,7 +25,8 @@ from typing import Any
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
 from puffervec.train import durable
 from puffervec.train.config import TrainConfig
-from puffervec.train.loop import Diverged, Trainer
+from puffervec.train.diverged import Diverged
+from puffervec.train.loop import Trainer
 from puffervec.train.presets import RETURN, SCORES
 from puffervec.train.rundir import RunLock, config_from_tables
 from puffervec.train.search import Space, Values, as_text, build_space, draw, parse, with_values

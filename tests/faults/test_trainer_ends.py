@@ -19,7 +19,7 @@ from puffervec.envs.probe import FAULTS
 from puffervec.errors import UnclosedWarning
 from puffervec.train import TrainConfig, Trainer, loop, state
 from puffervec.train import checkpoint as ckpt
-from puffervec.train.loop import Diverged
+from puffervec.train.diverged import Diverged
 from tests.faults.trainers import Notes
 from tests.train.conftest import small, torch_state
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.train import TrainConfig, Trainer
 from puffervec.train import device as dev
 
 
@@ -26,7 +28,12 @@ def test_precision() -> None:
 
 
 def test_bf16_needs_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    for flags, expected in (("sse avx512f", False), ("avx512f avx512_bf16", True), ("amx_bf16 amx_tile", True)):
+    for flags, expected in (
+        ("sse avx512f", False),
+        ("avx512f avx512_bf16", True),
+        ("amx_bf16 amx_tile", True),
+        ("asimd bf16 i8mm", True),
+    ):
         monkeypatch.setattr(dev.Path, "read_text", lambda *a, flags=flags, **k: f"flags : {flags}\n")
         assert dev.cpu_has_bf16() == expected
 
@@ -67,3 +74,28 @@ def test_one_torch_thread_is_set_back() -> None:
     with dev.one_torch_thread():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("backend", ["serial", "threading"])
+def test_threads_of_a_run(small: Callable[..., TrainConfig], backend: str) -> None:
+    """Kernels have one thread each all the time; pieces are worked off by two threads at once; envs rest in the update."""
+    torch.set_num_threads(2)
+    config = small(
+        vec={"backend": backend, "num_envs": 512, "num_buffers": 1},
+        train={"threads": 2, "horizon": 2, "minibatch_size": 1024, "microbatch_size": 512, "update_epochs": 1},
+    )
+    both = threading.Barrier(2, timeout=60.0)  # Two pieces in each turn and in the minibatch: one thread alone would be stuck.
+    seen: set[tuple[str, int]] = set()
+
+    def look(*arguments: object) -> None:
+        both.wait()
+        seen.add((threading.current_thread().name.rpartition("_")[0], torch.get_num_threads()))
+
+    with Trainer(config) as trainer:
+        trainer.policies["default"].register_forward_hook(look)
+        for act in (trainer.collect, trainer.update):
+            act()
+            assert seen == {("puffervec-team", 1)} and torch.get_num_threads() == 2
+            seen.clear()
+            with pytest.raises(PuffervecError, match="send"):  # No turn is under way.
+                trainer.vec.recv()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The PPO loss in C (puffervec/train/fused_loss.py, csrc/ppo_loss.c) against the same formulas in torch (ppo_loss), with all gradients."""
+"""The PPO loss in C (fused_loss.py, csrc/ppo_loss.c) against the same formulas in torch (ppo_loss), with all gradients."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from torch import nn
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train import checkpoint as ckpt
+from puffervec.train.diverged import Diverged
 from puffervec.train.log import read_metrics
-from puffervec.train.loop import Diverged
 from puffervec.train.ppo import ppo_loss
 
 Small = Callable[..., TrainConfig]

@@ -23,8 +23,8 @@ from puffervec.train import TrainConfig, Trainer, rollout
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import PolicySection, TrainSection
 from puffervec.train.device import ThreadTeam
+from puffervec.train.diverged import Diverged
 from puffervec.train.log import read_metrics
-from puffervec.train.loop import Diverged
 from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Updater
 from puffervec.train.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores

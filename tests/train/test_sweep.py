@@ -16,7 +16,7 @@ import pytest
 
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import TrainConfig, sweep
-from puffervec.train.loop import Diverged
+from puffervec.train.diverged import Diverged
 from puffervec.train.sweep import Outcome, Sweep, SweepRequest
 
 pytest.importorskip("optuna")

@@ -145,11 +145,11 @@ def test_weights_and_biases_goes_on_in_the_same_run(small: Small, wandb: None) -
     config = small(log={"wandb": "offline", "wandb_project": "mine", "print_interval_s": 0.0})
     with Trainer(config) as trainer:
         last = trainer.train()
-        folder, run_id = trainer.folder, trainer.run_id
+        folder, run_id, whole = trainer.folder, trainer.run_id, trainer.config
     (begin, axis, *rows, end) = said(folder)
     project, name, given_id, resume, mode, tables, settings = begin[1]
     assert (project, name, given_id, resume, mode) == ("mine", folder.name, run_id, "allow", "offline")
-    assert tables == json.loads(json.dumps(config.tables())) and settings == {"silent": True, "console": "off"}
+    assert tables == json.loads(json.dumps(whole.tables())) and settings == {"silent": True, "console": "off"}
     assert axis == ["axis", ["*", "step"]] and end == ["finish", None]
     assert len(rows) == last["update"] and rows[-1] == ["row", last]
     longer = config.merged({"train": {"total_timesteps": 200}})

@@ -1,0 +1,182 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What `torch.compile` does for an update on a CPU: forward, loss and backward of one microbatch, as it is and compiled.
+
+    python bench/compile.py
+
+One thread, as in a thread of the trainer's team. Figures are CPU time, so that other processes matter less; a sample is the
+median over many microbatches, and compiled and not take turns with each of them. What compiling takes is measured once per
+case, from the first call on, with an empty cache, helper processes included. "Pays after" is the time that updates must take,
+as they are, until what is saved is as much as compiling took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import torch
+
+from bench import common
+from bench.common import Figure
+from puffervec.train import TrainConfig, target
+from puffervec.train.compiled import CompiledLoss, missing_compiler
+from puffervec.train.device import one_torch_thread
+from puffervec.train.policy import build_policy
+from puffervec.train.ppo import Loss, ppo_loss
+from puffervec.train.samples import samples_of
+from puffervec.train.storage import Storage
+
+COLUMNS = (
+    "case",
+    "precision",
+    "samples",
+    "parameters",
+    "as it is, ms",
+    "compiled, ms",
+    "ratio",
+    "compiling, s",
+    "pays after, s",
+)
+CPU = torch.device("cpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A policy and its microbatch."""
+
+    name: str
+    env: str
+    samples: int
+    bf16: bool = False
+    hidden: tuple[int, ...] | None = None  # None: the preset's
+
+
+CASES = (
+    Case("drive, object sets", "drive", 1024, bf16=True),
+    Case("drive, object sets", "drive", 1024),
+    Case("tag_grid, MLP 32 32", "tag_grid", 25_600, bf16=True),
+    Case("tag_grid, MLP 32 32", "tag_grid", 25_600),
+    Case("cartpole, MLP 64 64", "cartpole", 256, hidden=(64, 64)),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One line of the table. ratio: compiled / as it is, of the same repeat; pays_after_s: None where it never does."""
+
+    case: Case
+    parameters: int
+    eager_ms: Figure
+    compiled_ms: Figure
+    ratio: Figure
+    compiling_s: float
+    pays_after_s: float | None
+
+
+def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
+    """Return what makes the gradients of a microbatch of random rows with a given loss, and the number of parameters."""
+    tables = {} if case.hidden is None else {"policy": {"hidden": case.hidden}}
+    config = TrainConfig.of(case.env, **tables)
+    group = target.env_spec(config).groups[0]
+    torch.manual_seed(1)
+    policy = build_policy(group, config.policy)
+    storage = Storage(group, 1, case.samples, CPU, torch.bfloat16 if case.bf16 else None)
+    for tensor in storage.obs.values() if isinstance(storage.obs, dict) else [storage.obs]:
+        if tensor.is_floating_point():
+            tensor.uniform_(-1, 1)
+    valid = torch.ones(1, case.samples, dtype=torch.uint8)
+    samples = samples_of(storage, torch.randn(1, case.samples), valid, memory=False, pad=case.bf16)
+    batch = samples.cut(torch.arange(case.samples), case.samples)[0]()
+    parameters = list(policy.parameters())
+
+    def gradients(loss: Loss) -> object:
+        total, _ = loss(policy, storage.spec, batch, config.train, case.bf16)
+        return torch.autograd.grad(total / case.samples, parameters, allow_unused=True)
+
+    return gradients, sum(p.numel() for p in parameters)
+
+
+def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
+    """Return the median CPU milliseconds of each work, called in turn for about `seconds` by the clock, at least 3 times."""
+    times: list[list[float]] = [[] for _ in works]
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[-1]) < 3:
+        for work, found in zip(works, times, strict=True):
+            begin = time.thread_time()
+            work()
+            found.append(1e3 * (time.thread_time() - begin))
+    return [statistics.median(found) for found in times]
+
+
+def cpu_s() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callable[[str], None]) -> tuple[Result, float]:
+    """Return a case's result, and the share of the machine that others took."""
+    gradients, parameters = gradients_of(case)
+    loss = CompiledLoss(ppo_loss, CPU, must=True, backend=backend)
+    note(f"{case.name}: compiling")
+    begin = cpu_s()
+    gradients(loss)
+    compiling_s = cpu_s() - begin
+    gradients(ppo_loss)
+    works = (lambda: gradients(ppo_loss), lambda: gradients(loss))
+    runs = common.interleave({"both": lambda: medians_ms(works, seconds)}, repeats, lambda text: note(f"{case.name}: {text}"))
+    eager, fast = zip(*runs.results["both"], strict=True)
+    share = common.ratio(fast, eager)
+    pays = compiling_s / (1 - share.median) if share.median < 1 else None
+    return Result(case, parameters, common.figure(eager), common.figure(fast), share, compiling_s, pays), runs.foreign
+
+
+def main(argv: Sequence[str] | None = None, cases: Sequence[Case] = CASES, backend: Any = "inductor") -> int:
+    """Measure, print, write; returns the exit code."""
+    flags = argparse.ArgumentParser(description="Updates of a CPU with and without torch.compile.")
+    common.add_flags(flags, "compile", seconds=1.0)
+    options = flags.parse_args(argv)
+    if backend == "inductor" and (missing := missing_compiler(CPU)):
+        print(f"compile.py: {missing}", file=sys.stderr)
+        return 1
+    facts, note = common.machine(), common.Progress()
+    results: list[Result] = []
+    foreign = 0.0
+    with tempfile.TemporaryDirectory() as cache, one_torch_thread():
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+        for case in cases:
+            result, others = measure(case, options.seconds, options.repeats, backend, note)
+            results.append(result)
+            foreign = max(foreign, others)
+    note.clear()
+    common.print_table("Forward, loss and backward of a microbatch, one thread", COLUMNS, [_row(result) for result in results])
+    common.finish("compile", options, facts, foreign, [dataclasses.asdict(result) for result in results])
+    return 0
+
+
+def _row(result: Result) -> list[str]:
+    case = result.case
+    figures = (str(figure) for figure in (result.eager_ms, result.compiled_ms, result.ratio))
+    return [
+        case.name,
+        "bf16" if case.bf16 else "fp32",
+        f"{case.samples:,}",
+        f"{result.parameters:,}",
+        *figures,
+        common.number(result.compiling_s),
+        common.number(result.pays_after_s) if result.pays_after_s is not None else "never",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
