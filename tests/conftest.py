@@ -50,6 +50,15 @@ def no_core_files() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_tqdm_thread() -> None:
+    """Its monitor lives on after the first bar of any library, and a process with threads may not fork workers."""
+    with contextlib.suppress(ImportError):
+        import tqdm
+
+        tqdm.tqdm.monitor_interval = 0
+
+
 @pytest.fixture(autouse=True)
 def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that hangs. Waiting in C returns to Python after each slice, where this signal's handler runs."""

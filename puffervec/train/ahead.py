@@ -39,16 +39,18 @@ class Ahead:
         self.times = Times()  # of the learner, which only waits
         self._thread = ThreadPoolExecutor(1, "puffervec-ahead")
         self._under_way: Future[bool] | None = None
+        self._given_up = False
 
     def collect(self, stop: Callable[[], bool]) -> bool:
-        """Give the learner the next roll-out; False where `stop()` became true before it was there.
+        """Give the learner the next roll-out; False where `stop()` is true by then: it is kept for a checkpoint.
 
         Raises: what collecting it raised.
         """
         if not self.wait():
-            self.start(stop)
-            if not self.wait():
-                return False
+            self.start()
+            self.wait()
+        if stop() or not self.ready:
+            return False
         begin = time.perf_counter()
         for name, slot in self.rollout.slots.items():
             self.storages[name].copy_from(slot.storage)
@@ -56,17 +58,18 @@ class Ahead:
         self.times.copy += time.perf_counter() - begin
         return True
 
-    def start(self, stop: Callable[[], bool]) -> None:
+    def start(self) -> None:
         """Begin to collect in the thread, with the weights of now."""
         begin = time.perf_counter()
         for name, slot in self.rollout.slots.items():
             slot.policy.load_state_dict(self.policies[name].state_dict())
         self.times.copy += time.perf_counter() - begin
-        self._under_way = self._thread.submit(self._collect, stop)
+        self._under_way = self._thread.submit(self._collect)
 
-    def _collect(self, stop: Callable[[], bool]) -> bool:
+    def _collect(self) -> bool:
+        # To the end also where the run is to stop: a part of a roll-out could not be gone on with.
         with one_torch_thread():
-            return self.rollout.collect(stop)
+            return self.rollout.collect(lambda: self._given_up)
 
     def wait(self) -> bool:
         """Wait for the roll-out that is under way, if any; True where a whole one is there.
@@ -105,5 +108,6 @@ class Ahead:
         self.ready = True
 
     def close(self) -> None:
-        """End the thread; a roll-out under way is waited for, so tell it to stop before."""
+        """End the thread; a roll-out under way is given up."""
+        self._given_up = True
         self._thread.shutdown()

@@ -314,7 +314,7 @@ class Trainer:
             if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
                 self._observe()
             if self.ahead is not None:
-                self.ahead.start(lambda: self.stop_requested)
+                self.ahead.start()
             for name, updater in self.updaters.items():
                 result = updater.update(lr, lambda: self.stop_requested)
                 prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
@@ -519,7 +519,6 @@ class Trainer:
 
     def close(self) -> None:
         """Stop the workers and close the files; may be called twice."""
-        self.stop_requested = True  # Of a roll-out that is under way.
         for resource in (self.dashboard, self.ahead, self.vec, self.team, self.trackers, self.log, self.lock):
             if resource is not None:
                 resource.close()

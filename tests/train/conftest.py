@@ -15,7 +15,7 @@ from puffervec.train.config import TrainConfig
 
 SMALL: dict[str, dict[str, Any]] = {
     "vec": {"backend": "serial", "num_envs": 4},
-    "train": {"horizon": 8, "device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 100},
+    "train": {"horizon": 8, "device": "cpu", "precision": "fp32", "compile": "off", "threads": 1, "total_timesteps": 100},
     "policy": {"hidden": (8,)},
     "log": {"dashboard": "off", "checkpoint_interval_s": 1000.0},
 }

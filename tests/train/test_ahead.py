@@ -84,14 +84,17 @@ def test_an_error_in_the_thread_reaches_the_caller(small: Small) -> None:
             trainer.collect()
 
 
-def test_a_stop_request_reaches_the_thread(small: Small) -> None:
-    with Trainer(small(train=AHEAD)) as trainer:
+def test_a_stop_request_keeps_the_roll_out(small: Small) -> None:
+    config = small(train=AHEAD)
+    with Trainer(config) as trainer:
         learn(trainer, 1)
         trainer.collect()
         trainer.request_stop()
         trainer.update()
         assert not trainer.collect()
-        assert (trainer.save() / "manifest.json").is_file()
+        path = trainer.save()
+    with Trainer(config, checkpoint=path) as trainer:  # The roll-out that was under way is not lost.
+        assert trainer.ahead is not None and trainer.ahead.ready
 
 
 def test_closing_while_a_roll_out_is_under_way(small: Small) -> None:

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What is left behind where a number is not finite (puffervec/train/diverged.py); whole runs are in tests/faults."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from puffervec.train.diverged import Diverged, diverged
+from puffervec.train.storage import Storage
+from tests.train.fakes import group
+
+
+def storage() -> Storage:
+    return Storage(group(("x", (3,))), 2, 4, torch.device("cpu"), None)
+
+
+def left(tmp_path: Path, of: Storage) -> tuple[str, dict[str, dict[str, float]]]:
+    path = tmp_path / "diverged.json"
+    error = diverged(path, ["losses/value"], {"default": of}, {"agent_steps": 7}, {"losses/value": math.nan})
+    assert isinstance(error, Diverged) and isinstance(error, ArithmeticError)
+    found = json.loads(path.read_text())
+    assert found["losses"] == {"losses/value": "nan"} and found["counters"] == {"agent_steps": 7}
+    return str(error), found["rollout"]
+
+
+@pytest.mark.parametrize("bad", ["obs", "rewards"])
+def test_numbers_from_the_env_are_traced_to_it(bad: str, tmp_path: Path) -> None:
+    of = storage()
+    of.tensors()[bad][1, 2] = math.inf
+    text, stats = left(tmp_path, of)
+    assert f"default.{bad} came from the env so, first in row 2 of step 1" in text
+    assert stats[f"default.{bad}"]["finite"] < 1
+
+
+def test_else_the_settings_are_suspected(tmp_path: Path) -> None:
+    of = storage()
+    of.values[0, 0] = math.nan
+    of.first_states = {0: (torch.full((4, 2), 3.0),)}
+    text, stats = left(tmp_path, of)
+    assert "losses/value is not a finite number after 7 agent-steps" in text and "smaller train.lr" in text
+    assert stats["default.state.0"] == {"finite": 1.0, "min": 3.0, "max": 3.0}
+
+
+def test_a_full_disk_does_not_hide_the_error(tmp_path: Path) -> None:
+    error = diverged(tmp_path / "gone" / "d.json", ["x"], {"default": storage()}, {"agent_steps": 1}, {})
+    assert "not a finite number" in str(error)
