@@ -42,6 +42,7 @@ def printed(cell: Any) -> str:
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
+@pytest.mark.slow
 def test_it_runs(place: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="needs the packages of a notebook")
     nbclient = pytest.importorskip("nbclient", reason="needs the packages of a notebook")

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "cleanrl_ppo.py"
 CHANGED = "envs = puffervec.make_vec("
 
@@ -30,6 +32,7 @@ def test_it_learns_and_repeats_itself() -> None:
     assert returns("--total-steps", "12288") == first
 
 
+@pytest.mark.slow
 def test_with_gymnasiums_own_vector_env_it_does_the_same(tmp_path: Path) -> None:
     """One line changes, so that is the one to change back; the import is then of no use."""
     text = SCRIPT.read_text()

@@ -138,7 +138,7 @@ def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ConfigError, match="train.compile is on, but there is no C.. compiler .my-own-g...*auto or off"):
         Trainer(small(train={"compile": "on"}))
     policy = parts(small())[0]
-    long = small(train={"time_limit_s": 1e6})
+    long = small(train={"time_limit_s": 1e6, "compile": "auto"})
     assert compiled.compiled_where_it_pays(ppo_loss, long, CPU, policy) is ppo_loss
     monkeypatch.setattr(compiled.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert isinstance(compiled.compiled_where_it_pays(ppo_loss, long, CPU, policy), CompiledLoss)

@@ -44,7 +44,7 @@ def evaluated(path: Path, deterministic: bool = True) -> list[ev.TypeRates]:
     return ev.evaluate_python(config, ev.PolicyActor(policies, CPU, deterministic), episodes=40, seed=1)
 
 
-@pytest.mark.parametrize("nested", [True, False])
+@pytest.mark.parametrize("nested", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_learns_choices_that_begin_at_one(small: Small, nested: bool) -> None:
     """Dict of all kinds of leaves, or a float64 Box; two numbers of three: the best return is 8, chance 2.67."""
     metrics, path = learn(small(envs.Guess, env={"nested": nested}), 12_000)
@@ -54,7 +54,7 @@ def test_learns_choices_that_begin_at_one(small: Small, nested: bool) -> None:
     assert rates.episode_return[0] > 7.5 and rates.length == (envs.STEPS, 0.0) and rates.episodes == 48
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_learns_numbers_within_bounds(small: Small, dtype: str) -> None:
     """Observations around 110 without bounds; actions in -2..4. Always the middle gives -5.3, the best is 0."""
     metrics, path = learn(small(envs.Aim, env={"dtype": dtype}), 15_000)
@@ -71,6 +71,7 @@ def test_learns_with_agents_that_leave(small: Small) -> None:
     assert [round(r.episode_return[0]) for r in rates] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_pictures_run_through_the_mlp(small: Small) -> None:
     metrics, _ = learn(small(envs.Pictures), 3_000)
     assert metrics["episode/return"] > 0.9 and metrics["episode/length"] == 1
