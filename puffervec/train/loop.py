@@ -33,6 +33,7 @@ from torch import nn
 
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
+from puffervec.spec import EnvSpec
 from puffervec.train import checkpoint as ckpt
 from puffervec.train import provenance, rundir, startup, state, target, trackers
 from puffervec.train.ahead import Ahead, actor_of
@@ -112,20 +113,9 @@ class Trainer:
         self.counters = Counters()
         self.stop_requested = False
         spec = target.env_spec(config)
-        obs_dtype = torch.bfloat16 if use_bf16(config.train.precision, self.device) else None
-        joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
-        if joint:
-            refuse_joint(spec.groups)
-        horizon, envs = config.train.horizon, config.vec.num_envs
-        refuse_large(spec, envs, horizon, self.device, obs_dtype, joint=joint, copies=copies)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = target.spec_hash(spec)
-        settings = {name: table for name, table in config.tables().items() if name != "log"}
-        match(
-            ranks,
-            "settings",
-            json.dumps([config.target, self.spec_hash, use_bf16(config.train.precision, self.device), settings]),
-        )
+        self._check(spec)
         ranks.use(self.device)
         checkpoint, folder = (
             path and Path(path) for path in ranks.share([path and str(path) for path in (checkpoint, folder)])
@@ -160,6 +150,17 @@ class Trainer:
             if given is None and ranks.first and isinstance(error, (PuffervecError, KeyboardInterrupt)):
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
+
+    def _check(self, spec: EnvSpec) -> None:
+        """Refuse what the env or this machine cannot do, and ranks that were started with different settings."""
+        config, bf16 = self.config, use_bf16(self.config.train.precision, self.device)
+        joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
+        if joint:
+            refuse_joint(spec.groups)
+        horizon, envs = config.train.horizon, config.vec.num_envs
+        refuse_large(spec, envs, horizon, self.device, torch.bfloat16 if bf16 else None, joint=joint, copies=copies)
+        settings = {name: table for name, table in config.tables().items() if name != "log"}
+        match(self.ranks, "settings", json.dumps([config.target, self.spec_hash, bf16, settings]))
 
     def _open_files(self) -> None:
         metrics = self.folder / METRICS_FILE
