@@ -50,6 +50,7 @@ BUILD = {"PUFFERVEC_OPT": "-O1"}  # three seconds instead of half a minute
 BUILD_LIMIT_S = 600.0
 WIDE_LIMIT_S = 1200.0
 RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+REFUSED = re.compile(r"^E   ImportError: (csrc/.*)$", re.MULTILINE)  # puffervec compares its C core with the Python twin
 RUNNING = re.compile(r"^(tests/\S+::.+?) *$", re.MULTILINE)  # with -v a name is written before the outcome stands behind it
 PASSED, FAILED, NOTHING_RUN = 0, 1, (4, 5)  # exit statuses of pytest
 
@@ -172,6 +173,8 @@ def run_tests(folder: Path, chosen: Sequence[str], limit_s: float) -> tuple[bool
     if code is None:
         running = RUNNING.findall(said)
         return False, f"a hang in {running[-1]}" if running else "a hang before the first test"
+    if code in NOTHING_RUN and (refused := REFUSED.findall(said)):
+        return False, f"the import: {refused[-1]}"
     if code in NOTHING_RUN and not RED.search(said):
         raise Stale(f"{folder.name}: pytest ran nothing of {' '.join(chosen)}:\n{said[-2000:]}")
     red = RED.findall(said)

@@ -105,6 +105,14 @@ def test_a_hang_is_found_and_ended(tree: Path, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
+def test_a_product_that_refuses_to_be_imported_is_found(tree: Path) -> None:
+    conftest = tree / "tests" / "conftest.py"
+    conftest.write_text("from product import double\n\nif double(1) != 2:\n    raise ImportError('csrc/x.c lays out 1 byte')\n")
+    outcome = sabotage.try_one(tree, breakage("layout", "3 * x"), 60)
+    assert (outcome.found, outcome.by) == (True, "the import: csrc/x.c lays out 1 byte")
+
+
+@pytest.mark.slow
 def test_what_does_not_fit_is_said(tree: Path) -> None:
     with pytest.raises(Stale, match="'x' stands in product.py 2 times, not once"):
         sabotage.try_one(tree, breakage("twice", "y", old="x"), 60)
