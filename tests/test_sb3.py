@@ -444,6 +444,7 @@ def mean_return(model: Any) -> float:
 
 
 @pytest.mark.usefixtures("one_thread")
+@pytest.mark.slow
 def test_ppo_learns_cartpole_over_python_workers(make: Callable[..., Any]) -> None:
     """From about 25 steps an episode to about 110 (seeds 0 to 2, means of 100 episodes); 500 is the most."""
     venv = make("CartPole-v1", n_envs=8, seed=0, settings=TWO_WORKERS)

@@ -103,8 +103,8 @@ def test_what_it_needs_is_installed_with_it(wheel: Path, tmp_path: Path) -> None
     assert "usage: puffer-train" in _run(["puffer-train", "--help"], venv / "bin", tmp_path, 60)
 
 
-def test_trains_for_ten_seconds(installed: Path, tmp_path: Path) -> None:
-    _run(["puffer-train", "tag_grid", "--train.time-limit-s", "10", "--log.folder", "out"], installed, tmp_path, 120)
+def test_trains_for_some_seconds(installed: Path, tmp_path: Path) -> None:
+    _run(["puffer-train", "tag_grid", "--train.time-limit-s", "3", "--log.folder", "out"], installed, tmp_path, 120)
     (metrics,) = (tmp_path / "out").rglob("metrics.jsonl")
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert lines[-1]["charts/agent_steps_per_s"] > 0

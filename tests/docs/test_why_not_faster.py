@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "why-not-faster.md"
@@ -14,6 +16,7 @@ FILE = pages.ROOT / "docs" / "why-not-faster.md"
 SHORTER = {"turns=200": "turns=20", "turns=100": "turns=10", "steps=5000": "steps=500", "rows=480": "rows=96"}
 
 
+@pytest.mark.slow
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
     page = FILE.read_text(encoding="utf-8")
     assert all(page.count(repeats) == 1 for repeats in SHORTER if repeats != "turns=100")

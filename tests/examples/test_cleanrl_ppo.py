@@ -23,6 +23,7 @@ def returns(*arguments: str, script: Path = SCRIPT) -> list[float]:
     return [float(found) for found in re.findall(r"mean return (-?[\d.]+|nan)", done.stdout)]
 
 
+@pytest.mark.slow
 def test_it_learns_and_repeats_itself() -> None:
     """A random policy stands for about 22 steps; twelve updates triple that."""
     first = returns("--total-steps", "12288")

@@ -25,6 +25,7 @@ def test_the_env_is_a_gymnasium_env() -> None:
         check_env(runpy.run_path(str(SCRIPT))["Thermostat"](), skip_render_check=True)
 
 
+@pytest.mark.slow
 def test_as_a_script(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(SCRIPT)], cwd=tmp_path, capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stderr) == (0, "")

@@ -55,6 +55,7 @@ def test_learns_choices_that_begin_at_one(small: Small, nested: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_learns_numbers_within_bounds(small: Small, dtype: str) -> None:
     """Observations around 110 without bounds; actions in -2..4. Always the middle gives -5.3, the best is 0."""
     metrics, path = learn(small(envs.Aim, env={"dtype": dtype}), 15_000)
