@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.train import TrainConfig, Trainer, samples
+from puffervec.train import TrainConfig, Trainer, ppo, samples
 from puffervec.train.config import PolicySection, TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.distributions import ActionSpec
@@ -35,8 +35,10 @@ class Fixed(nn.Module):
         return (self.logits,), self.values, ()
 
 
-def test_loss_by_hand() -> None:
+@pytest.mark.parametrize("in_c", [True, False])
+def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
+    monkeypatch.setattr(ppo, "fits", lambda _: in_c)
     probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
     actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
     advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
