@@ -26,8 +26,8 @@ from puffervec.train.device import ThreadTeam, choose_device, use_bf16
 from puffervec.train.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
 from puffervec.train.loop import make_vec
 from puffervec.train.policy import build_policy
+from puffervec.train.rollout import pieces_of
 
-PIECE_ROWS = 256  # Rows that a thread of the team acts for at once, as in the trainer.
 ARRAYS = ("obs", "rewards", "terminals", "truncations", "masks")
 DRAWN = ("actions", "log_probs", "values")
 
@@ -157,8 +157,8 @@ class Loop:
             row = {name: array[t, columns] for name, array in self.store.items()}
             for name, array in arrays.items():
                 row[name].copy_(torch.from_numpy(array))
-            size = PIECE_ROWS if self.ways.team and self.device.type == "cpu" else self.count
-            pieces = [slice(begin, begin + size) for begin in range(0, self.count, size)]
+            whole = slice(0, self.count)
+            pieces = pieces_of(whole) if self.ways.team and self.device.type == "cpu" else [whole]
             noise = draw_noise(self.spec, self.count, self.device, self.generator)
 
             @torch.no_grad()

@@ -12,6 +12,7 @@ import torch
 import puffervec
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.distributions import log_prob_entropy
+from puffervec.train.rollout import pieces_of
 from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
@@ -125,6 +126,13 @@ def test_times_add_up_over_the_parts(small: Small) -> None:
         trainer.collect()
         times = trainer.rollout.times
         assert min(times.env, times.copy, times.forward) > 0
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(1, {1}), (256, {256}), (512, {256}), (1000, {250}), (11_264, {1878, 1874})])
+def test_pieces_of_a_half(rows: int, sizes: set[int]) -> None:
+    found = pieces_of(slice(rows, 2 * rows))
+    assert {piece.stop - piece.start for piece in found} == sizes
+    assert [row for piece in found for row in range(piece.start, piece.stop)] == list(range(rows, 2 * rows))
 
 
 @pytest.mark.parametrize("memory", ["mingru", "lstm"])
