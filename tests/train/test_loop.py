@@ -127,7 +127,7 @@ def test_budget_by_steps_and_by_time(small: Small) -> None:
         assert metrics["step"] < 90 + 2 * 4 * 8
     with Trainer(small(train={"total_timesteps": 10**12, "time_limit_s": 0.2})) as trainer:
         trainer.train()
-        assert trainer.counters.elapsed_s >= 0.2
+        assert trainer.counters.elapsed_s >= 0.19  # It ends at the last report, a moment before the limit is looked at.
     with Trainer(small(train={"anneal_lr": False, "lr": 1.0})) as trainer:
         trainer.counters.agent_steps = 10**9
         assert trainer.learning_rate() == 1.0

@@ -321,9 +321,12 @@ def test_only_the_first_rank_writes(small: Small) -> None:
 
 def test_resume_is_exact_with_as_many_ranks(small: Small) -> None:
     config = small_of(small, train={"minibatch_size": 0})
+    with Trainer(config) as one:
+        begin = copy.deepcopy(one.policies)  # The ranks of a test are threads, which would draw from the same generator.
 
     def run(ranks: GroupRanks, name: str, updates: int, path: Path | None = None) -> tuple[Path, list[torch.Tensor]]:
-        with Trainer(config.merged({"log": {"name": name}}), ranks=ranks, checkpoint=path if ranks.first else None) as trainer:
+        named, found = config.merged({"log": {"name": name}}), path if ranks.first else None
+        with Trainer(named, policies=copy.deepcopy(begin), ranks=ranks, checkpoint=found) as trainer:
             for _ in range(updates):
                 trainer.collect()
                 trainer.update()
