@@ -34,6 +34,8 @@ def test_keeps_the_newest(tmp_path: Path) -> None:
     for steps in (5, 50, 7000, 900):
         ckpt.write(tmp_path, some(steps), keep=2)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["000000000900", "000000007000"]
+    found = ckpt.newest(tmp_path)
+    assert found is not None and found.name == "000000000900"  # The one that was saved last: a run may go on from an older one.
 
 
 def test_the_same_step_twice_is_the_newer_one(tmp_path: Path) -> None:
