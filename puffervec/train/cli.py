@@ -153,7 +153,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
     target = flags.take_target(args)
-    resume, file = flags.take_option(args, "--resume"), flags.take_option(args, "--config")
+    resume = flags.take_option(args, "--resume")
     checkpoint: Path | None = None
     if resume is not None:
         from puffervec.train import checkpoint as ckpt
@@ -169,11 +169,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         raise ConfigError("which env? For example: puffer-train drive (puffer-train --help shows more)")
     else:
         config = TrainConfig.of(target)
-    if file is not None:
-        config = flags.apply_config_file(config, Path(file))
-    config = flags.apply_flags(config, args)
-    config.check()
-    return config, checkpoint
+    return flags.settled(config, args), checkpoint
 
 
 def _runs_folder(args: Sequence[str]) -> Path:

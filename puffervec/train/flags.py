@@ -167,6 +167,19 @@ def plain_value(text: str) -> bool | int | float | str:
     return text
 
 
+def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
+    """Return the config with the file of `--config` and the flags laid over it, checked.
+
+    Raises: ConfigError.
+    """
+    file = take_option(args, "--config")
+    if file is not None:
+        config = apply_config_file(config, Path(file))
+    config = apply_flags(config, args)
+    config.check()
+    return config
+
+
 def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     """Lay command-line flags over a config.
 

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
 from puffervec._ffi import ffi, lib
 
@@ -152,7 +152,7 @@ class _Fused(torch.autograd.Function):
 # ---- the same for torch.compile ----------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op("puffervec::encode_set", mutates_args=())
+@library.custom_op("puffervec::encode_set", mutates_args=())
 def _encode_op(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     winners = _winners(objects)
     return _encode(objects, first, second, winners), winners
@@ -163,7 +163,7 @@ def _(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     return objects.new_empty(*objects.shape[:-2], WIDTH, dtype=torch.float32), _winners(objects)
 
 
-@torch.library.custom_op("puffervec::encode_set_grad", mutates_args=())
+@library.custom_op("puffervec::encode_set_grad", mutates_args=())
 def _encode_grad_op(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor) -> tuple[Tensor, Tensor]:
     first_grad, second_grad = _encode_grad(grad, objects, first, second, winners)
     return first_grad.contiguous(), second_grad

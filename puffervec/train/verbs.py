@@ -85,17 +85,6 @@ def _take_switch(args: list[str], flag: str) -> bool:
     return found
 
 
-def _config_of(target: str, args: list[str]) -> TrainConfig:
-    """Return the config that --config and the flags of train describe."""
-    file = flags.take_option(args, "--config")
-    config = TrainConfig.of(target)
-    if file is not None:
-        config = flags.apply_config_file(config, Path(file))
-    config = flags.apply_flags(config, args)
-    config.check()
-    return config
-
-
 def run_list(args: list[str], signals: StopSignals) -> int:
     """`puffer-train list`."""
     if _asks_help(args):
@@ -165,7 +154,7 @@ def run_sweep(args: list[str], signals: StopSignals) -> int:
         if args or ranges or parameters or values["metric"]:
             raise ConfigError("which env? Or, to go on with a sweep, give --name and no settings: it has its own")
     else:
-        config = _config_of(target, args)
+        config = flags.settled(TrainConfig.of(target), args)
         folder = config.log.folder
         build_space(config, ranges, parameters)
     from puffervec.train.report import own_code
@@ -195,7 +184,7 @@ def run_bench(args: list[str], signals: StopSignals) -> int:
     as_json = _take_switch(args, "--json")
     if target is None:
         raise ConfigError("which env? For example: puffer-train bench drive (puffer-train bench --help shows more)")
-    config = _config_of(target, args)
+    config = flags.settled(TrainConfig.of(target), args)
     from puffervec.train.speed import measure
 
     found = measure(config, float(seconds), signals)

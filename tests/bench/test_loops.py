@@ -13,6 +13,7 @@ from bench import loops
 from bench.loops import Loop, Ways, ladder
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
+from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
 SMALL = {
     "vec": {"backend": "serial", "num_envs": 4},
@@ -23,15 +24,6 @@ SMALL = {
 
 def config(target: str = "probe", **env: int) -> TrainConfig:
     return TrainConfig.of(target, **SMALL, env=env)
-
-
-@pytest.fixture(autouse=True)
-def threads() -> object:
-    """Leave torch's threads and global generator as they were."""
-    before, state = torch.get_num_threads(), torch.get_rng_state()
-    yield
-    torch.set_num_threads(before)
-    torch.set_rng_state(state)
 
 
 def test_each_rung_changes_one_thing_more() -> None:

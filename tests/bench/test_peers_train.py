@@ -10,17 +10,9 @@ import torch
 
 from bench import peers_train, plain_ppo
 from bench.plain_ppo import Settings
+from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
 TINY = {"num_envs": 4, "horizon": 16, "epochs": 1, "minibatches": 2, "width": 8}
-
-
-@pytest.fixture(autouse=True)
-def torch_state() -> object:
-    """Leave torch's threads and global generator as they were."""
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    yield
-    torch.set_num_threads(threads)
-    torch.set_rng_state(state)
 
 
 @pytest.mark.parametrize("trainer", [peers_train.OURS, peers_train.PLAIN])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, library, nn
 
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer, compiled, target
@@ -92,10 +92,8 @@ def test_the_set_encoders_kernel_is_one_operation() -> None:
     winners = ops.encode_set(objects, first, second)[1]
     grad = torch.ones(9, WIDTH)
     tests = ("test_schema", "test_faketensor")
-    torch.library.opcheck(ops.encode_set.default, (objects, first, second), test_utils=tests)
-    torch.library.opcheck(
-        ops.encode_set_grad.default, (grad, objects, first.detach(), second.detach(), winners), test_utils=tests
-    )
+    library.opcheck(ops.encode_set.default, (objects, first, second), test_utils=tests)
+    library.opcheck(ops.encode_set_grad.default, (grad, objects, first.detach(), second.detach(), winners), test_utils=tests)
 
 
 def broken(graph: Any, inputs: Any) -> Any:
