@@ -287,8 +287,7 @@ class Trainer:
         (updater,) = self.updaters.values()
         storage = updater.storage
         rewards = storage.rewards[1:]
-        valid = (storage.masks[:-1] != 0) & (storage.terminals[:-1] == 0) & (storage.truncations[:-1] == 0)
-        scale.observe(rewards.cpu().numpy(), valid.cpu().numpy(), self.ranks)
+        scale.observe(rewards.cpu().numpy(), storage.valid().cpu().numpy(), self.ranks)
         rewards.mul_(scale.factor)
 
     def _observe(self) -> None:

@@ -91,6 +91,10 @@ class Storage:
         observations = {f"obs.{k}": v for k, v in self.obs.items()} if isinstance(self.obs, dict) else {"obs": self.obs}
         return {name: tensor for name, tensor in (observations | named).items() if tensor is not None}
 
+    def valid(self) -> Tensor:
+        """Return (T, R) bool: the transition from a step to the next is one of an agent's episode."""
+        return (self.masks[:-1] != 0) & (self.terminals[:-1] == 0) & (self.truncations[:-1] == 0)
+
     def first_state(self) -> State:
         """Return what the policy remembered before step 0, (R, ...) each; () of policies without memory."""
         halves = [self.first_states[half] for half in sorted(self.first_states)]

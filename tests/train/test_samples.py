@@ -118,9 +118,7 @@ def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, b
             trainer.collect()
             updater = trainer.updaters["default"]
             storage = updater.storage
-            valid = ((storage.masks[:-1] != 0) & (storage.terminals[:-1] == 0) & (storage.truncations[:-1] == 0)).to(
-                torch.uint8
-            )
+            valid = storage.valid().to(torch.uint8)
             samples = samples_of(storage, torch.zeros_like(storage.rewards[1:]), valid, memory != "none")
             for minibatch in samples.shuffled(torch.Generator(), 2):
                 for make in samples.cut(minibatch, 64):

@@ -60,3 +60,10 @@ def test_pairs_and_pick() -> None:
     assert pick(x, None) is x and pick(x, torch.tensor([2])).tolist() == [2]
     with pytest.raises(AssertionError):
         pairs({"x": x}, y)
+
+
+def test_valid_transitions() -> None:
+    storage = Storage(group(("x", (3,))), 3, 2, torch.device("cpu"), None)
+    storage.masks[:, 0] = 1
+    storage.terminals[1, 0], storage.truncations[2, 0] = 1, 1
+    assert storage.valid().tolist() == [[True, False], [False, False], [False, False]]
