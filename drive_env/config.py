@@ -19,6 +19,7 @@ CONTROL_VALID = 1
 
 DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
+SCENES_ALLOWED = f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", a folder or a file'
 
 # Inclusive bounds per field; what is outside is refused before anything is compiled or started. The C side checks again.
 _BOUNDS: dict[str, tuple[float, float]] = {
@@ -96,7 +97,8 @@ class DriveConfig:
     replay_log: int = 0
     """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated": the 200 scenes that come with the project; "held-out": 100 others; or a folder of JSON scenes, or a file."""
+    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others, never trained on by default; or a
+    folder of JSON scenes, or a file."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
     """How far a simplified lane, line or edge may be from the original, at most."""
 
@@ -111,9 +113,7 @@ class DriveConfig:
             if not low <= value <= high:
                 raise ConfigError(f"drive: {name} is {value!r}; it must be from {low:g} to {high:g}")
         if not isinstance(self.scenes, str) or not self.scenes:
-            raise ConfigError(
-                f'drive: scenes is {self.scenes!r}; it must be "{DEFAULT_SCENES}", "{HELD_OUT_SCENES}", a folder or a file'
-            )
+            raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
 
     @property
     def segment_k(self) -> tuple[int, int, int]:

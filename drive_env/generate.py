@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Generates driving scenes from a seed: the 200 that come with the project, the 100 held-out ones, and as many more as wanted.
+"""Generates driving scenes from a seed, as many as wanted; among them the 200 that are the env's default.
 
-Runs in the learner on first use (the compiled result is cached), or as `python -m drive_env.generate --out DIR --count N
+The 100 held-out ones have another seed and wider ranges, and are never trained on by default. Runs in the learner, or on its
+behalf, on first use (the compiled result is cached), or as `python -m drive_env.generate --out DIR --count N
 --seed S`, which writes JSON of the current schema. Scene i of a seed depends on (seed, i, wide) alone, not on how many are
 generated.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +45,6 @@ WIDE = Ranges(
     speed_mps=(5.5, 15.0),
     cars=(5, 16),
 )
-
-
-def default_scenes() -> Iterator[Scene]:
-    """The 200 scenes that come with the project."""
-    return (generate_scene(DEFAULT_SEED, index) for index in range(DEFAULT_COUNT))
-
-
-def held_out_scenes() -> Iterator[Scene]:
-    """100 scenes from another seed and wider ranges, never trained on by default."""
-    return (generate_scene(HELD_OUT_SEED, index, wide=True) for index in range(HELD_OUT_COUNT))
 
 
 def generate_scene(seed: int, index: int, wide: bool = False) -> Scene:

@@ -9,25 +9,33 @@ out.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import re
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drive_env import generate, packed
 from drive_env.cache import cache_folder, key_of, write_atomically
-from drive_env.compile import CompileSettings, compile_scene
-from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
-from drive_env.scenes import LeftOut, read_bytes, read_folder, read_scene
+from drive_env.compile import CompiledScene, CompileSettings, compile_scene
+from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
+from drive_env.scenes import LeftOut, read_bytes, read_scene, read_usable, scene_files
 from drive_env.sceneset import SceneSet, write_scene_set
 from drive_env.schema import Scene
 from puffervec.errors import ConfigError, SceneError
+from puffervec.parallel import on_all_cores
 
-COMPILE_VERSION = 1  # raised when the same scene and settings would give other bytes
+COMPILE_VERSION = 2  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
 REASONS_SHOWN = 3  # files named in an error about a folder
+MANY = 100  # scenes that take seconds, which one wants to know of
+_COUNTED = re.compile(r"generated:([1-9][0-9]{0,4})")
+
+Load = Callable[[], Scene | LeftOut]
 
 
 @dataclass(frozen=True)
@@ -49,35 +57,41 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     lanes, lines, edges = config.segment_k
     # The env looks for off-road contacts among the indexed edges too, however few of them an agent observes.
     settings = CompileSettings((lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m)
-    parts, scenes = scene_source(config.scenes)
+    parts, loads = scene_source(config.scenes)
     name = key_of(COMPILE_VERSION, packed.VERSION, settings.index_k, settings.range_m, settings.simplify_m, *parts)
     path = cache_folder() / "scenes" / f"{name}.pvset"
     prepared = load_cached(path)
     if prepared is None:
-        left_out = compile_into(path, config.scenes, scenes, settings)
+        left_out = compile_into(path, config.scenes, loads, settings)
         prepared = Prepared(path, SceneSet(path), left_out)
     check_agents(config, prepared)
     return prepared
 
 
-def scene_source(scenes: str) -> tuple[list[Any], Callable[[], Iterator[Scene | LeftOut]]]:
-    """What identifies the scenes (for the cache key), and a function that yields them."""
-    if scenes == DEFAULT_SCENES:
-        size: list[Any] = [generate.GENERATOR_VERSION, generate.DEFAULT_COUNT, generate.DEFAULT_SEED]
-        return [DEFAULT_SCENES, *size], generate.default_scenes
+def scene_source(scenes: str) -> tuple[list[Any], list[Load]]:
+    """What identifies the scenes (for the cache key), and a function per scene that yields it."""
+    counted = _COUNTED.fullmatch(scenes)
+    if scenes == DEFAULT_SCENES or counted:
+        return generated(DEFAULT_SCENES, int(counted[1]) if counted else generate.DEFAULT_COUNT, generate.DEFAULT_SEED)
     if scenes == HELD_OUT_SCENES:
-        size = [generate.GENERATOR_VERSION, generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED]
-        return [HELD_OUT_SCENES, *size], generate.held_out_scenes
+        return generated(HELD_OUT_SCENES, generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, wide=True)
     try:
         given = Path(scenes).expanduser()
         if given.is_dir():
-            files = sorted(path for path in given.glob("*.json") if path.is_file())
-            return ["folder", *([path.name, digest_of(path)] for path in files)], lambda: read_folder(given)
+            files = scene_files(given)
+            parts = [[path.name, digest_of(path)] for path in files]
+            return ["folder", *parts], [functools.partial(read_usable, path) for path in files]
         if given.is_file():
-            return ["file", given.name, digest_of(given)], lambda: iter([read_scene(given)])
+            return ["file", given.name, digest_of(given)], [functools.partial(read_scene, given)]
     except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
         raise SceneError(f"{scenes}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    raise SceneError(f'{scenes}: no such folder or file; or give "{DEFAULT_SCENES}" or "{HELD_OUT_SCENES}"')
+    raise SceneError(f"{scenes}: no such folder or file; it must be {SCENES_ALLOWED}")
+
+
+def generated(name: str, count: int, seed: int, wide: bool = False) -> tuple[list[Any], list[Load]]:
+    """What `scene_source` returns, of scenes that are generated."""
+    loads: list[Load] = [functools.partial(generate.generate_scene, seed, index, wide) for index in range(count)]
+    return [name, generate.GENERATOR_VERSION, count, seed], loads
 
 
 def digest_of(path: Path) -> str:
@@ -95,20 +109,17 @@ def load_cached(path: Path) -> Prepared | None:
         return None
 
 
-def compile_into(
-    path: Path, source: str, scenes: Callable[[], Iterator[Scene | LeftOut]], settings: CompileSettings
-) -> tuple[LeftOut, ...]:
+def compile_into(path: Path, source: str, loads: Sequence[Load], settings: CompileSettings) -> tuple[LeftOut, ...]:
     """Compile all scenes into one file; returns what was left out.
 
     Raises:
         SceneError: a broken scene, or none that can be used.
     """
-    compiled, left_out = [], []
-    for item in scenes():
-        if isinstance(item, LeftOut):
-            left_out.append(item)
-        else:
-            compiled.append(compile_scene(item, settings))
+    if len(loads) >= MANY:
+        print(f"drive: compiling {len(loads)} scenes, once; they are kept in {path.parent}", file=sys.stderr, flush=True)
+    items = on_all_cores(functools.partial(compile_one, settings=settings), loads)
+    left_out = tuple(item for item in items if isinstance(item, LeftOut))
+    compiled = [item for item in items if not isinstance(item, LeftOut)]
     if not compiled:
         reasons = "; ".join(f"{item.path.name}: {item.reason}" for item in left_out[:REASONS_SHOWN])
         more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
@@ -116,7 +127,13 @@ def compile_into(
     notes = {"left_out": [[str(item.path), item.reason] for item in left_out]}
     write_atomically(notes_path(path), [json.dumps(notes).encode()])
     write_scene_set(path, compiled, settings)
-    return tuple(left_out)
+    return left_out
+
+
+def compile_one(load: Load, settings: CompileSettings) -> CompiledScene | LeftOut:
+    """Load and pack one scene, in whatever process. Raises SceneError as `compile_scene` and the loader."""
+    item = load()
+    return item if isinstance(item, LeftOut) else compile_scene(item, settings)
 
 
 def notes_path(path: Path) -> Path:

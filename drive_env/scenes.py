@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -80,22 +80,30 @@ def read_bytes(path: Path) -> bytes:
         raise SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def read_folder(folder: Path) -> Iterator[Scene | LeftOut]:
-    """Read every `*.json` of a folder, in the order of their names; yields what is left out too.
+def scene_files(folder: Path) -> list[Path]:
+    """Every `*.json` of a folder, in the order of their names.
 
     Raises:
-        SceneError: the folder is missing or holds no `*.json`, or a file is broken (see `read_scene`).
+        SceneError: the folder is missing or holds none.
     """
     if not folder.is_dir():
         raise SceneError(f"{folder}: no such folder")
     paths = sorted(path for path in folder.glob("*.json") if path.is_file())
     if not paths:
         raise SceneError(f"{folder}: the folder holds no scenes (no *.json file in it)")
-    for path in paths:
-        try:
-            yield read_scene(path)
-        except Unusable as error:
-            yield LeftOut(path, str(error).removeprefix(f"{path}: "))
+    return paths
+
+
+def read_usable(path: Path) -> Scene | LeftOut:
+    """Read one scene file of a folder, or say why the folder leaves it out.
+
+    Raises:
+        SceneError: the file is broken (see `read_scene`).
+    """
+    try:
+        return read_scene(path)
+    except Unusable as error:
+        return LeftOut(path, str(error).removeprefix(f"{path}: "))
 
 
 def parse_scene(data: bytes, source: str, name: str) -> Scene:

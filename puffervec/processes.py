@@ -33,7 +33,7 @@ _main_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _hidden_main() -> Iterator[None]:
+def hidden_main() -> Iterator[None]:
     """Replace `__main__` by an empty module, so that multiprocessing finds no main script to import in the child."""
     with _main_lock:
         user_main = sys.modules["__main__"]
@@ -72,7 +72,7 @@ def _context(start_method: str) -> BaseContext:
 
 
 @contextlib.contextmanager
-def _stop_signals_held() -> Iterator[None]:
+def stop_signals_held() -> Iterator[None]:
     """Hold Ctrl-C and SIGTERM back while a process is started: here, so that none comes between its start and its being noted;
     and in the worker, which inherits the mask, until it has its own handling (worker_main.py): they would end it, with a
     traceback, when the learner's whole group is meant. A fork server that is started here holds them back for good; it ends
@@ -125,7 +125,7 @@ class WorkerProcesses:
         try:
             for task in tasks:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
-                with _hidden_main(), one_math_thread(), _stop_signals_held():
+                with hidden_main(), one_math_thread(), stop_signals_held():
                     process.start()
                     self.processes.append(process)
         except BaseException:

@@ -86,7 +86,7 @@ def _protect(task: WorkerTask) -> None:
     oom.volunteer()
 
 
-def _watch_parent() -> None:
+def watch_parent() -> None:
     """Start the thread that ends this process with the learner; without it a worker might outlive its learner."""
     from puffervec._ffi import lib
 
@@ -149,7 +149,7 @@ def main(task: WorkerTask) -> None:
     data = ffi.from_buffer("uint8_t[]", mapped) if mapped is not None else ffi.NULL
     worker = ffi.new("pv_worker*")
     try:
-        _watch_parent()
+        watch_parent()
         env_type = _env_type(task, ffi.cast("pv_slab*", slab))
     except Exception as error:
         _refuse(task, ffi.cast("pv_slab*", slab), error)

@@ -65,7 +65,7 @@ def test_end_asks_then_insists() -> None:
     context = multiprocessing.get_context("spawn")
     ready = context.Event()
     workers = WorkerProcesses.__new__(WorkerProcesses)
-    with processes._hidden_main():
+    with processes.hidden_main():
         process = context.Process(target=sleep_deaf, args=(ready,), daemon=True)
         process.start()
     workers.processes = [process]
@@ -78,11 +78,11 @@ def test_end_asks_then_insists() -> None:
 
 def test_the_main_module_is_hidden_only_for_the_moment() -> None:
     mine = sys.modules["__main__"]
-    with processes._hidden_main():
+    with processes.hidden_main():
         assert sys.modules["__main__"] is not mine
         assert not hasattr(sys.modules["__main__"], "__file__")
     assert sys.modules["__main__"] is mine
-    with pytest.raises(KeyError), processes._hidden_main():
+    with pytest.raises(KeyError), processes.hidden_main():
         raise KeyError
     assert sys.modules["__main__"] is mine
 

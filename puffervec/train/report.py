@@ -145,7 +145,8 @@ def _own_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str, req
         _check_picture(request.png)
     env = config.env
     if hasattr(env, "scenes"):
-        env = dataclasses.replace(env, scenes=request.scenes or ("held-out" if env.scenes == "generated" else env.scenes))
+        generated = env.scenes.partition(":")[0] == "generated"
+        env = dataclasses.replace(env, scenes=request.scenes or ("held-out" if generated else env.scenes))
     if actor is None or request.baseline is not None:
         baseline = ev.companion(config.target, "baselines", "baseline")
         assert baseline is not None and request.baseline is not None

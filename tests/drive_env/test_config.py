@@ -35,7 +35,7 @@ def test_the_fields_mirror_the_c_struct() -> None:
         ("range_m", 0.5, "range_m is 0.5; it must be from 1 to 500"),
         ("control", 2, "control is 2; it must be from 0 to 1"),
         ("reward_goal", "1", "reward_goal is '1'; it must be a number"),
-        ("scenes", "", 'scenes is \'\'; it must be "generated", "held-out", a folder or a file'),
+        ("scenes", "", 'scenes is \'\'; it must be "generated", "generated:N" (N from 1 to 99999), "held-out", a folder'),
     ],
 )
 def test_values_out_of_bounds_are_named(name: str, value: Any, text: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from drive_env import generate
 from drive_env.compile import CompileSettings, compile_scene
 from drive_env.generate import generate_scene, generate_tree, main
-from drive_env.scenes import generation_of, read_folder, scene_from_tree
+from drive_env.scenes import generation_of, read_usable, scene_files, scene_from_tree
 from drive_env.schema import Scene
 from puffervec.errors import SceneError
 
@@ -96,7 +96,7 @@ def test_negative_seeds_are_refused() -> None:
 def test_the_command_writes_scenes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--out", str(tmp_path / "out"), "--count", "3", "--seed", "11"]) == 0
     assert "3 scenes written" in capsys.readouterr().out
-    found = list(read_folder(tmp_path / "out"))
+    found = [read_usable(path) for path in scene_files(tmp_path / "out")]
     assert len(found) == 3 and all(isinstance(item, Scene) for item in found)
     assert json.loads(sorted((tmp_path / "out").glob("*.json"))[0].read_text())["tl_states"] == {}
 

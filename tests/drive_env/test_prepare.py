@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.sceneset import SceneSet
 from drive_env.schema import Scene
 from puffervec.errors import ConfigError, SceneError
+from puffervec.parallel import on_all_cores
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -90,7 +92,7 @@ def test_one_file(folder: Path, cache: Path) -> None:
 
 
 def test_nothing_to_drive_is_refused(folder: Path, cache: Path, tiny_tree: MakeTree, tmp_path: Path) -> None:
-    with pytest.raises(SceneError, match='/nowhere: no such folder or file; or give "generated" or "held-out"'):
+    with pytest.raises(SceneError, match='/nowhere: no such folder or file; it must be "generated", "generated:N"'):
         prepare_scenes(DriveConfig(scenes="/nowhere"))
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -134,13 +136,33 @@ def test_generated_sets_are_found_by_name(cache: Path, monkeypatch: pytest.Monke
     assert asked == [(1, 0, False), (1, 1, False), (1, 2, False), (1_000_003, 0, True), (1_000_003, 1, True)]
 
 
-def test_scenes_may_come_from_any_iterator(cache: Path, tmp_path: Path) -> None:
-    def none() -> Iterator[Scene]:
-        return iter(())
+def test_as_many_generated_scenes_as_wanted(cache: Path) -> None:
+    """The first of them are the same, however many there are."""
+    two, three = (prepare_scenes(DriveConfig(scenes=f"generated:{count}")) for count in (2, 3))
+    assert two.scenes.names == three.scenes.names[:2] and len(three.scenes) == 3
+    assert prepare.scene_source("generated:200")[0] == prepare.scene_source("generated")[0]
+    for wrong in ("generated:0", "generated:-1", "generated:x", "generated:100000", "generated:"):
+        with pytest.raises(SceneError, match=f'{wrong}: no such folder or file; it must be "generated", "generated:N"'):
+            prepare.scene_source(wrong)
 
+
+def test_processes_compile_to_the_same_bytes(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prepare, "MANY", 6)
+    monkeypatch.setattr("puffervec.parallel.usable_cores", lambda: 2)
+    alone = prepare_scenes(DriveConfig(scenes="generated:6"))
+    content = alone.path.read_bytes()
+    alone.path.unlink()
+    monkeypatch.setattr(prepare, "on_all_cores", functools.partial(on_all_cores, least=2))
+    assert prepare_scenes(DriveConfig(scenes="generated:6")).path.read_bytes() == content
+    assert capfd.readouterr().err == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
+
+
+def test_no_scene_at_all(tmp_path: Path) -> None:
     settings = prepare.CompileSettings((1, 1, 1), 10.0)
     with pytest.raises(SceneError, match="here: none of its 0 scenes can be used"):
-        prepare.compile_into(tmp_path / "x.pvset", "here", none, settings)
+        prepare.compile_into(tmp_path / "x.pvset", "here", [], settings)
 
 
 def test_real_scenes(real_scenes: Path, cache: Path) -> None:

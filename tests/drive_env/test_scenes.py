@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 
 from drive_env import scenes
-from drive_env.scenes import LeftOut, Unusable, generation_of, parse_scene, read_folder, read_scene, scene_from_tree
+from drive_env.scenes import (
+    LeftOut,
+    Unusable,
+    generation_of,
+    parse_scene,
+    read_scene,
+    read_usable,
+    scene_files,
+    scene_from_tree,
+)
 from puffervec.errors import SceneError
 
 MakeTree = Callable[..., dict[str, Any]]
@@ -204,7 +213,7 @@ def test_a_folder_leaves_out_what_cannot_be_driven(tiny_tree: MakeTree, tmp_path
     for name, tree in contents.items():
         (tmp_path / name).write_text(json.dumps(tree))
     (tmp_path / "notes.txt").write_text("no scene")
-    found = list(read_folder(tmp_path))
+    found = [read_usable(path) for path in scene_files(tmp_path)]
     assert [type(item).__name__ for item in found] == ["Scene", "LeftOut", "LeftOut", "LeftOut"]
     reasons = [item.reason for item in found if isinstance(item, LeftOut)]
     assert reasons[0].startswith("the scene has a single frame")
@@ -223,14 +232,14 @@ def test_a_named_file_that_cannot_be_driven_is_an_error(tiny_tree: MakeTree, tmp
 def test_a_folder_with_a_broken_scene_is_an_error(tiny_tree: MakeTree, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(SceneError, match="bad.json: not JSON"):
-        list(read_folder(tmp_path))
+        [read_usable(path) for path in scene_files(tmp_path)]
 
 
 def test_missing_and_empty_folders_are_named(tmp_path: Path) -> None:
     with pytest.raises(SceneError, match="nowhere: no such folder"):
-        list(read_folder(tmp_path / "nowhere"))
+        scene_files(tmp_path / "nowhere")
     with pytest.raises(SceneError, match=f"{tmp_path}: the folder holds no scenes"):
-        list(read_folder(tmp_path))
+        scene_files(tmp_path)
     with pytest.raises(SceneError, match="nothing.json: no such scene file"):
         read_scene(tmp_path / "nothing.json")
 
@@ -252,7 +261,7 @@ def test_size_caps(tiny_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_real_scenes(real_scenes: Path) -> None:
-    found = list(read_folder(real_scenes))
+    found = [read_usable(path) for path in scene_files(real_scenes)]
     left_out = {item.path.name for item in found if isinstance(item, LeftOut)}
     assert left_out == {"agent-agent-collision.json", "agent-road-edge-collision.json", "tfrecord-00001-of-01000_307.json"}
     by_name = {item.name: item for item in found if not isinstance(item, LeftOut)}

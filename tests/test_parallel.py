@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A function over many items on all cores: order, errors, ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from puffervec import parallel
+from puffervec.errors import PuffervecError, SceneError
+from puffervec.parallel import on_all_cores
+
+
+@pytest.fixture(autouse=True)
+def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "usable_cores", lambda: 2)
+
+
+def where(number: int) -> tuple[int, int, str]:
+    return number, os.getpid(), os.environ["OMP_NUM_THREADS"]
+
+
+def fails_at_odd(number: int) -> int:
+    if number % 2:
+        raise SceneError(f"scene {number} is broken")
+    return number
+
+
+def dies_at_20(number: int) -> int:
+    if number == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def naps(number: int) -> int:
+    if number < 2 * parallel.CHUNK and number % parallel.CHUNK == 0:
+        os.write(1, b"naps\n")  # in one piece
+    time.sleep(0.05)
+    return number
+
+
+def test_results_come_in_order_from_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    found = on_all_cores(where, range(40), least=20)
+    assert [number for number, _, _ in found] == list(range(40))
+    pids = {pid for _, pid, _ in found}
+    assert os.getpid() not in pids and 1 <= len(pids) <= 2
+    assert {threads for _, _, threads in found} == {"1"} and "OMP_NUM_THREADS" not in os.environ
+    assert not [child for child in psutil.Process().children() if child.pid in pids]
+
+
+def test_few_items_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert {pid for _, pid, _ in on_all_cores(where, range(40), least=21)} == {os.getpid()}
+    assert on_all_cores(where, []) == []
+
+
+@pytest.mark.parametrize("least", [20, 100])
+def test_the_first_error_is_raised_as_it_is(least: int) -> None:
+    with pytest.raises(SceneError, match="scene 1 is broken"):
+        on_all_cores(fails_at_odd, range(40), least=least)
+
+
+def test_a_killed_process_is_an_error() -> None:
+    with pytest.raises(PuffervecError, match="one of 2 processes that prepare 40 items was killed"):
+        on_all_cores(dies_at_20, range(40), least=20)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path) -> None:
+    """A script without a guard around its main part, killed, or interrupted with its whole group as by Ctrl-C."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from puffervec import parallel\nfrom tests.test_parallel import naps\n"
+        "parallel.usable_cores = lambda: 2\nparallel.on_all_cores(naps, range(4000))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+    ) as learner:
+        assert learner.stdout is not None and learner.stderr is not None
+        assert [learner.stdout.readline() for _ in range(2)] == [b"naps\n"] * 2  # both processes are at work
+        processes = psutil.Process(learner.pid).children()
+        if end == signal.SIGINT:
+            os.killpg(learner.pid, end)
+        else:
+            learner.kill()
+        assert learner.wait(10) == -end
+        gone, alive = psutil.wait_procs(processes, timeout=10)
+        assert len(gone) >= 2 and not alive
+        said = learner.stderr.read().decode()
+    assert said.count("Traceback") == (end == signal.SIGINT)
