@@ -17,6 +17,7 @@ run for a second), the run folder is locked, then workers start, then the device
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -54,6 +55,7 @@ from puffervec.train.returns import InfoMeans, ReturnScale
 from puffervec.train.rollout import Rollout
 from puffervec.train.stats import EpisodeWindow
 from puffervec.train.storage import Slot, Storage, refuse_large
+from puffervec.train.trial import try_policies
 from puffervec.train.usage import Usage
 from puffervec.vector import VectorEnv
 
@@ -115,7 +117,7 @@ class Trainer:
         spec = target.env_spec(config)
         self.minibatches = config.check_batch(spec.agents * config.vec.num_envs)
         self.spec_hash = target.spec_hash(spec)
-        self._check(spec)
+        self._check(spec, policies or {})
         ranks.use(self.device)
         checkpoint, folder = (
             path and Path(path) for path in ranks.share([path and str(path) for path in (checkpoint, folder)])
@@ -151,14 +153,15 @@ class Trainer:
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
 
-    def _check(self, spec: EnvSpec) -> None:
-        """Refuse what the env or this machine cannot do, and ranks that were started with different settings."""
+    def _check(self, spec: EnvSpec, policies: Mapping[str, nn.Module]) -> None:
+        """Refuse what the env, this machine or a user's policy cannot do, and ranks that were started with different settings."""
         config, bf16 = self.config, use_bf16(self.config.train.precision, self.device)
         joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
         if joint:
             refuse_joint(spec.groups)
         horizon, envs = config.train.horizon, config.vec.num_envs
         refuse_large(spec, envs, horizon, self.device, torch.bfloat16 if bf16 else None, joint=joint, copies=copies)
+        try_policies({policy_name(spec, group.name): group for group in spec.groups}, config.policy, policies)
         settings = {name: table for name, table in config.tables().items() if name != "log"}
         match(self.ranks, "settings", json.dumps([config.target, self.spec_hash, bf16, settings]))
 
@@ -211,11 +214,11 @@ class Trainer:
                 policy = (build_policy(group, config.policy) if given is None else given).to(self.device)
                 rows = group.agents * config.vec.num_envs
                 obs_dtype = torch.bfloat16 if self.bf16 else None
-                storage = Storage(group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
+                new = functools.partial(Storage, group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
+                storage = new()
                 self.policies[name] = policy
                 if section.asynchronous:
-                    acting = Storage(group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
-                    self.slots[name] = Slot(name, actor_of(policy), group, acting)
+                    self.slots[name] = Slot(name, actor_of(policy), group, new())
                 else:
                     self.slots[name] = Slot(name, policy, group, storage)
                 shuffle = self.shuffle_generator

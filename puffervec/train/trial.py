@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""One call of a policy that a user wrote, before workers start: what it gives back must be what the trainer takes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+from puffervec.spec import GroupSpec
+from puffervec.train.config import PolicySection
+from puffervec.train.policy import build_policy
+from puffervec.train.storage import Storage
+
+ROWS = 2
+
+
+def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module]) -> None:
+    """Call each policy that is not one of this package's with a few rows of zeros, on the CPU.
+
+    Args: groups: by the names of their policies. given: those that do not come from `section`; copies of them are called.
+    Raises: ConfigError that says what came back and what was expected.
+    """
+    for name, group in groups.items():
+        if name not in given and ":" not in section.kind:
+            continue
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            policy = copy.deepcopy(given[name]).cpu() if name in given else build_policy(group, section)
+            storage = Storage(group, 1, ROWS, torch.device("cpu"), None, section.joint)
+            _try(f"the policy {type(policy).__name__}", policy.eval(), storage)
+
+
+def _try(who: str, policy: Any, storage: Storage) -> None:
+    obs = {k: rows[0] for k, rows in storage.obs.items()} if isinstance(storage.obs, dict) else storage.obs[0]
+    mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
+    try:
+        before = policy.initial_state(ROWS)
+        heads, value, after = policy(obs, before, torch.ones(ROWS, dtype=torch.bool), mask)
+    except Exception as error:
+        raise ConfigError(f"{who} fails at {ROWS} rows of zeros: {type(error).__name__}: {error}") from error
+    _expect(who, "heads", heads, [(ROWS, size) for size in storage.spec.head_sizes], f"for {_action(storage)}")
+    _expect(who, "value", [value], [(ROWS,)], "one number per row")
+    _expect(who, "state", after, [tuple(part.shape) for part in before], "as initial_state gives it")
+
+
+def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], why: str) -> None:
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    given = [tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in parts]
+    if given != list(shapes):
+        raise ConfigError(
+            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, {why}: see puffervec.train.policy"
+        )
+
+
+def _words(shapes: Sequence[Any]) -> str:
+    return ", ".join(map(str, shapes)) or "nothing"
+
+
+def _action(storage: Storage) -> str:
+    spec = storage.spec
+    if spec.kind == "joint":
+        return f"a joint action of {' x '.join(map(str, spec.parts))} choices (ActionSpec.of(group, section.joint))"
+    return f"a {spec.kind.replace('_', '-')} action"

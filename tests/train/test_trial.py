@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A policy that a user wrote is tried before anything is started; what does not fit is one error."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config import PolicySection
+from puffervec.train.distributions import ActionSpec
+from puffervec.train.policy import ActorCritic, Observation, build_policy
+from puffervec.train.trial import try_policies
+from tests.train.fakes import group
+
+
+class Given(nn.Module):
+    """Gives what it is told to."""
+
+    def __init__(self, *given: Any, remembers: int = 0) -> None:
+        super().__init__()
+        self.given, self.remembers = given, remembers
+
+    def initial_state(self, rows: int) -> tuple[Tensor, ...]:
+        return (torch.zeros(rows, self.remembers),) if self.remembers else ()
+
+    def forward(self, obs: Tensor, state: Any, reset: Tensor, action_mask: Tensor | None) -> Any:
+        if self.given == ("fails",):
+            return obs @ torch.zeros(1, 1)
+        return self.given
+
+
+def heads_of(sizes: tuple[int, ...], rows: int = 2) -> tuple[Tensor, ...]:
+    return tuple(torch.zeros(rows, size) for size in sizes)
+
+
+CONTINUOUS = {"action_kind": "continuous", "action_low": (-1.0, 0.0), "action_high": (1.0, 2.0)}
+
+
+def the_group(actions: str = "multi_discrete") -> Any:
+    made = group(("x", (3,)), sizes=(3,) if actions == "discrete" else (2, 5))
+    return dataclasses.replace(made, **CONTINUOUS) if actions == "continuous" else made
+
+
+@pytest.mark.parametrize("actions", ["discrete", "multi_discrete", "continuous"])
+def test_what_fits_is_taken(actions: str) -> None:
+    rows = the_group(actions)
+    sizes = ActionSpec.of(rows).head_sizes
+    try_policies({"default": rows}, PolicySection(), {"default": Given(heads_of(sizes), torch.zeros(2), ())})
+    memory = (torch.zeros(2, 3),)
+    try_policies({"default": rows}, PolicySection(), {"default": Given(heads_of(sizes), torch.zeros(2), memory, remembers=3)})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("fails",), "fails at 2 rows of zeros: RuntimeError"),
+        ((None,), "fails at 2 rows of zeros: .*unpack"),
+        ((heads_of((4,)), torch.zeros(2), ()), r"gave heads of \(2, 4\) for 2 rows; expected .*for a multi-discrete action"),
+        ((torch.zeros(2, 4), torch.zeros(2), ()), "gave heads of .*expected"),
+        ((None, torch.zeros(2), ()), "gave heads of NoneType"),
+        (("right", torch.zeros(2, 1), ()), r"gave value of \(2, 1\) for 2 rows; expected \(2,\), one number per row"),
+        (("right", torch.zeros(2), (torch.zeros(2, 3),)), r"gave state of \(2, 3\) for 2 rows; expected nothing, as initial"),
+        (("right", torch.zeros(2), None), "gave state of NoneType for 2 rows; expected nothing"),
+    ],
+)
+def test_what_does_not_fit_is_named(given: tuple[Any, ...], words: str) -> None:
+    rows = the_group()
+    if given[0] == "right":
+        given = (heads_of(ActionSpec.of(rows).head_sizes), *given[1:])
+    with pytest.raises(ConfigError, match=f"the policy Given {words}.*"):
+        try_policies({"default": rows}, PolicySection(), {"default": Given(*given)})
+
+
+class NotJoint(nn.Module):
+    """Overlooks `section.joint`."""
+
+    def __init__(self, rows: Any, section: PolicySection) -> None:
+        super().__init__()
+        self.output = ActorCritic(sum(math.prod(field.shape) for field in rows.fields), ActionSpec.of(rows))
+
+    def initial_state(self, rows: int) -> tuple[Tensor, ...]:
+        return ()
+
+    def forward(self, obs: Observation, state: Any, reset: Tensor, action_mask: Tensor | None) -> Any:
+        parts = obs.values() if isinstance(obs, dict) else [obs]
+        return *self.output(torch.cat([rows.flatten(1).float() for rows in parts], dim=1)), ()
+
+
+def test_a_policy_that_overlooks_joint_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    policy, log = {"kind": f"{__name__}:NotJoint", "joint": True}, {"folder": str(tmp_path / "runs"), "dashboard": "off"}
+    config = TrainConfig.of("probe", env={"mode": 1}, policy=policy, log=log)
+    with pytest.raises(ConfigError, match=r"the policy NotJoint gave heads of .*for a joint action of \d+ x \d+"):
+        Trainer(config)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_trying_leaves_policy_and_random_numbers_alone() -> None:
+    rows = the_group()
+    policy = nn.Sequential(build_policy(rows, PolicySection()), nn.Identity())[0]
+    before, drawn = {name: weight.clone() for name, weight in policy.state_dict().items()}, torch.get_rng_state()
+    try_policies({"default": rows}, PolicySection(), {"default": policy})
+    assert policy.training and torch.equal(torch.get_rng_state(), drawn)
+    assert all(torch.equal(weight, before[name]) for name, weight in policy.state_dict().items())
