@@ -21,7 +21,7 @@ SUMS: int = lib.PV_PPO_SUMS
 def fused_loss(section: TrainSection, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
     """Return the loss () and the sums (5,) of ppo_loss; gradients go to heads and value, first derivatives only.
 
-    Args: heads, value: such as choices.fits takes.
+    Args: heads: such as choices.fits takes; value: float32.
     """
     loss, sums = _Loss.apply(section, batch, value, *heads)  # type: ignore[no-untyped-call]
     return loss, sums

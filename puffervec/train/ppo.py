@@ -64,7 +64,7 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
-    if spec.discrete and fits((*heads, value)):
+    if spec.discrete and value.dtype == torch.float32 and fits(heads):
         return fused_loss(section, batch, heads, value)
 
     def total(x: Tensor) -> Tensor:

@@ -40,9 +40,9 @@ class Short(envs.DoNothing):
 @pytest.mark.parametrize("name", envs.MAKERS)
 def test_the_envs_do_what_their_spaces_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
-    needs = {"pong": "ale_py", "minigrid": "minigrid", "mujoco": "mujoco"}
-    if name in needs:
-        pytest.importorskip(needs[name])
+    needs = {"pong": ["ale_py"], "minigrid": ["minigrid"], "mujoco": ["mujoco", "imageio"]}
+    for package in needs.get(name, []):
+        pytest.importorskip(package)
     env = envs.MAKERS[name]()
     observation, _ = env.reset(seed=1)
     assert env.observation_space.contains(observation)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train import ppo
-from puffervec.train.choices import fits
+from puffervec.train.choices import MOST_CHOICES, fits
 from puffervec.train.config import TrainSection
 from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy
 from puffervec.train.samples import Batch
@@ -52,8 +52,8 @@ def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, m
     found = []
     for fused in (True, False):
         monkeypatch.setattr(ppo, "fits", fits if fused else lambda _: False)
-        assert ppo.fits((*policy.heads, policy.value)) == fused
         loss, sums = ppo.ppo_loss(policy, spec, batch, section, bf16=False)
+        assert (type(loss.grad_fn).__name__ == "_LossBackward") == fused
         gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
         found.append([loss.detach(), sums, *gradients])
     return found
@@ -67,6 +67,13 @@ def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, m
     section = TrainSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_as_many_rows_as_one_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than there may be choices."""
+    policy, spec, batch = case((5,), (MOST_CHOICES + 9,), weighed=False)
+    for fused, wanted in zip(*both(policy, spec, batch, TrainSection(), monkeypatch), strict=True):
+        torch.testing.assert_close(fused, wanted, rtol=2e-4, atol=2e-5)
 
 
 def test_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
