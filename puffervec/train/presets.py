@@ -32,9 +32,9 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Small roll-outs and small minibatches (many gradient steps per simulated step) and more reward for progress than the
     # env's default: the score after 2M agent-steps is 0.67, against 0.01 with roll-outs of 65,536 steps, minibatches of 8,192
     # and 0.02 per metre. Penalties of -1 for both contacts can teach cars to stand still for millions of steps before they
-    # dare to drive.
+    # dare to drive. The env's 200 scenes are soon known by heart: after half an hour the held-out score stays at 0.85.
     "drive": {
-        "env": {"reward_progress": 0.05, "reward_collision": -0.75, "reward_offroad": -0.5},
+        "env": {"scenes": "generated:2000", "reward_progress": 0.05, "reward_collision": -0.75, "reward_offroad": -0.5},
         "vec": {"num_envs": 4},
         "train": {
             "horizon": 32,
