@@ -6,8 +6,6 @@
 
 #include "choices.h"
 
-#define LOSS_INLINE CHOICE_INLINE
-
 // Writes the gradient by `count` logits: slope is the derivative by the log-probability of the chosen one, bonus that by the
 // entropy. d log p_a / d x_i = [i = a] - p_i and dH / d x_i = -p_i (log p_i + H).
 CHOICE_INLINE void write_gradient(const choices* of, uint32_t count, int32_t chosen, float slope, float bonus, float* to) {
@@ -54,6 +52,27 @@ CHOICE_INLINE float of_value(float value, float before, float target, float boun
     return square;
 }
 
+// Adds a sample's terms to the sums, and returns the derivatives of the loss that do not depend on the kind of action.
+typedef struct slopes {
+    float log_prob, entropy, value;
+} slopes;
+
+CHOICE_INLINE slopes account(const pv_ppo_samples* samples, const pv_ppo_settings* settings, uint32_t row, float weight,
+                             float log_prob, float entropy, float value, double* sums) {
+    ratio_terms terms = of_ratio(log_prob - samples->log_probs[row], samples->advantages[row], settings->clip);
+    float value_slope, error = of_value(value, samples->values[row], samples->returns[row], settings->value_clip, &value_slope);
+    sums[0] += (double)(weight * terms.loss);
+    sums[1] += (double)(weight * 0.5f * error);
+    sums[2] += (double)(weight * entropy);
+    sums[3] += (double)(weight * terms.kl);
+    sums[4] += terms.clipped ? (double)weight : 0.0;
+    return (slopes){weight * terms.slope, -weight * settings->entropy_coef, weight * settings->value_coef * 0.5f * value_slope};
+}
+
+CHOICE_INLINE double total(const pv_ppo_settings* settings, const double* sums) {
+    return sums[0] + (double)settings->value_coef * sums[1] - (double)settings->entropy_coef * sums[2];
+}
+
 PV_CLONES
 double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* const* logits,
                    const uint32_t* sizes, const float* values, float* const* gradients, float* value_gradients, double* sums) {
@@ -69,7 +88,7 @@ double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* setting
             for (uint32_t d = 0; d < dims; d++) memset(gradients[d] + (size_t)row * sizes[d], 0, sizes[d] * sizeof(float));
             continue;
         }
-        const int32_t* actions = samples->actions + (size_t)row * dims;
+        const int32_t* actions = (const int32_t*)samples->actions + (size_t)row * dims;
         float log_prob = 0.0f, entropy = 0.0f;
         for (uint32_t d = 0; d < dims; d++) {
             read_choices(logits[d] + (size_t)row * sizes[d], sizes[d], &of[d]);
@@ -77,20 +96,45 @@ double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* setting
             log_prob += known ? ((const float*)of[d].logits)[actions[d]] - of[d].log_sum : NAN;
             entropy += of[d].entropy;
         }
-        ratio_terms terms = of_ratio(log_prob - samples->log_probs[row], samples->advantages[row], settings->clip);
-        float value_slope, error = of_value(values[row], samples->values[row], samples->returns[row], settings->value_clip,
-                                            &value_slope);
+        slopes slope = account(samples, settings, row, weight, log_prob, entropy, values[row], sums);
         for (uint32_t d = 0; d < dims; d++) {
             int known = (uint32_t)actions[d] < sizes[d];
-            write_gradient(&of[d], sizes[d], known ? actions[d] : 0, weight * terms.slope, -weight * settings->entropy_coef,
+            write_gradient(&of[d], sizes[d], known ? actions[d] : 0, slope.log_prob, slope.entropy,
                            gradients[d] + (size_t)row * sizes[d]);
         }
-        value_gradients[row] = weight * settings->value_coef * 0.5f * value_slope;
-        sums[0] += (double)(weight * terms.loss);
-        sums[1] += (double)(weight * 0.5f * error);
-        sums[2] += (double)(weight * entropy);
-        sums[3] += (double)(weight * terms.kl);
-        sums[4] += terms.clipped ? (double)weight : 0.0;
+        value_gradients[row] = slope.value;
     }
-    return sums[0] + (double)settings->value_coef * sums[1] - (double)settings->entropy_coef * sums[2];
+    return total(settings, sums);
+}
+
+// log p(a) = -z^2 / 2 - log_std - log(2 pi) / 2 with z = (a - mean) / std, per dim; entropy = log_std + (1 + log(2 pi)) / 2.
+PV_CLONES
+double pv_ppo_loss_normal(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* head,
+                          const float* values, float* gradient, float* value_gradients, double* sums) {
+    const float half_log_2pi = 0.918938533204672742f;
+    uint32_t dims = samples->dims;
+    memset(sums, 0, PV_PPO_SUMS * sizeof *sums);
+    memset(gradient, 0, (size_t)samples->rows * 2 * dims * sizeof *gradient);
+    memset(value_gradients, 0, samples->rows * sizeof *value_gradients);
+    for (uint32_t row = 0; row < samples->rows; row++) {
+        float weight = samples->weights ? samples->weights[row] : 1.0f;
+        if (weight == 0.0f) continue;
+        const float* actions = (const float*)samples->actions + (size_t)row * dims;
+        const float *mean = head + (size_t)row * 2 * dims, *log_std = mean + dims;
+        float log_prob = 0.0f, entropy = 0.0f;
+        for (uint32_t d = 0; d < dims; d++) {
+            float z = (actions[d] - mean[d]) * expf(-log_std[d]);
+            log_prob += -0.5f * z * z - log_std[d] - half_log_2pi;
+            entropy += log_std[d] + 0.5f + half_log_2pi;
+        }
+        slopes slope = account(samples, settings, row, weight, log_prob, entropy, values[row], sums);
+        float *by_mean = gradient + (size_t)row * 2 * dims, *by_log_std = by_mean + dims;
+        for (uint32_t d = 0; d < dims; d++) {
+            float scale = expf(-log_std[d]), z = (actions[d] - mean[d]) * scale;
+            by_mean[d] = slope.log_prob * z * scale;
+            by_log_std[d] = slope.log_prob * (z * z - 1.0f) + slope.entropy;
+        }
+        value_gradients[row] = slope.value;
+    }
+    return total(settings, sums);
 }

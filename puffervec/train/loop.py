@@ -154,7 +154,7 @@ class Trainer:
             raise
 
     def _check(self, spec: EnvSpec, policies: Mapping[str, nn.Module]) -> None:
-        """Refuse what the env, this machine or a user's policy cannot do, and ranks that were started with different settings."""
+        """Refuse what the env, this machine or a given policy cannot do, and ranks that were started with other settings."""
         config, bf16 = self.config, use_bf16(self.config.train.precision, self.device)
         joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
         if joint:

@@ -22,12 +22,11 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.advantage import Discount, Steps, advantage
-from puffervec.train.choices import fits
 from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.device_step import DeviceStep
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
-from puffervec.train.fused_loss import fused_loss
+from puffervec.train.fused_loss import fits, fused_loss
 from puffervec.train.optimizers import clip_gradients, make_optimizer
 from puffervec.train.policy import Policy
 from puffervec.train.ranks import Ranks
@@ -64,7 +63,7 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSe
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
-    if spec.discrete and value.dtype == torch.float32 and fits(heads):
+    if fits(spec, heads, value):
         return fused_loss(section, batch, heads, value)
 
     def total(x: Tensor) -> Tensor:

@@ -53,7 +53,8 @@ def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], 
     given = [tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in parts]
     if given != list(shapes):
         raise ConfigError(
-            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, {why}: see puffervec.train.policy"
+            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, {why}:"
+            " see puffervec.train.policy"
         )
 
 

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train import ppo
-from puffervec.train.choices import MOST_CHOICES, fits
+from puffervec.train.choices import MOST_CHOICES
 from puffervec.train.config import TrainSection
-from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy
+from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy, sample
+from puffervec.train.fused_loss import fits
 from puffervec.train.samples import Batch
 
 
@@ -47,11 +48,27 @@ def case(sizes: tuple[int, ...], shape: tuple[int, ...], weighed: bool, scale: f
     return Given(heads, numbers().requires_grad_()), spec, batch
 
 
+def normal_case(dims: int, shape: tuple[int, ...]) -> tuple[Given, ActionSpec, Batch]:
+    """As `case`, with actions drawn from normal distributions."""
+    r = torch.Generator().manual_seed(dims)
+
+    def numbers(*more: int) -> Tensor:
+        return torch.randn(*shape, *more, generator=r)
+
+    head = numbers(2 * dims).requires_grad_()
+    spec = ActionSpec("continuous", (), (-1.0,) * dims, (1.0,) * dims)
+    actions = sample(spec, (head.detach(),), numbers(dims))[0]
+    before = log_prob_entropy(spec, (head.detach(),), actions)[0]
+    weights = (torch.rand(shape, generator=r) > 0.3) * torch.rand(shape, generator=r)
+    batch = Batch(numbers(1), actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
+    return Given([head], numbers().requires_grad_()), spec, batch
+
+
 def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Losses, sums and gradients of C and of torch."""
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(ppo, "fits", fits if fused else lambda _: False)
+        monkeypatch.setattr(ppo, "fits", fits if fused else lambda *_: False)
         loss, sums = ppo.ppo_loss(policy, spec, batch, section, bf16=False)
         assert (type(loss.grad_fn).__name__ == "_LossBackward") == fused
         gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
@@ -67,6 +84,28 @@ def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, m
     section = TrainSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("dims", [1, 3, 17])
+@pytest.mark.parametrize("shape", [(67,), (5, 6)])
+@pytest.mark.parametrize("value_clip", [0.0, 0.2])
+def test_normal_actions(dims: int, shape: tuple[int, ...], value_clip: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, spec, batch = normal_case(dims, shape)
+    section = TrainSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
+    for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
+        torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> None:
+    policy, spec, batch = normal_case(2, (9,))
+    for weight, finite in ((0.0, True), (1.0, False)):
+        weights = torch.ones(9)
+        weights[3] = weight
+        with torch.no_grad():
+            policy.heads[0][3, 1] = math.nan
+        loss, _ = ppo.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+        gradient = torch.autograd.grad(loss, policy.heads[0])[0]
+        assert bool(loss.isfinite()) == finite and bool(gradient.isfinite().all()) == finite
 
 
 def test_as_many_rows_as_one_likes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ class Fixed(nn.Module):
 @pytest.mark.parametrize("in_c", [True, False])
 def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
-    monkeypatch.setattr(ppo, "fits", lambda _: in_c)
+    monkeypatch.setattr(ppo, "fits", lambda *_: in_c)
     probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
     actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
     advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
