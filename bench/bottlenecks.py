@@ -6,7 +6,8 @@ python bench/bottlenecks.py                     drive's preset on a CPU
 python bench/bottlenecks.py --device cuda --env tag_grid
 
 synchronisation   CUDA: a wait for the device and a number read back at every turn; CPU: reading the number only
-copies            CUDA: rows through memory that is not pinned; CPU: one more copy of the rows (a stand-in)
+copies            CUDA: the slab is not page-locked, so the same copies are pageable ones; CPU: one more copy of the rows
+                  (a stand-in)
 shared device     products of matrices on the policy's device at every turn, for about as long as the simulation of a half
                   takes: stands in for a simulator that runs there
 stragglers        Python envs whose steps take log-normal times, against the same mean every time: all envs at once, two
@@ -16,22 +17,26 @@ stragglers        Python envs whose steps take log-normal times, against the sam
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 
-from bench import common
-from bench import train as bench_train
+from bench import common, runs
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train import TrainConfig, Trainer
-from puffervec.train.device import choose_device
+from puffervec.train import TrainConfig, Trainer, device_turn
+from puffervec.train.device import choose_device, one_torch_thread
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Burden = Callable[[Trainer], Callable[[], None]]
 
@@ -42,6 +47,15 @@ STRAGGLERS = {
     "first come": {"num_buffers": 1, "batch_size": 4},
 }
 STRAGGLING_ENVS = 8  # One worker each, so that none waits for another's step.
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """Something that slows a run down. burden: carried at every turn; around: entered before the trainer is made."""
+
+    what: str
+    burden: Burden | None = None
+    around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
 # ---- what is switched on -----------------------------------------------------------------------------------
@@ -60,13 +74,24 @@ def synchronise(trainer: Trainer) -> Callable[[], None]:
 
 
 def copy_rows(trainer: Trainer) -> Callable[[], None]:
-    """At every turn: the half's rows once more, on CUDA through memory that is not pinned."""
-    vec, device = trainer.vec, trainer.device
+    """At every turn: the half's rows once more."""
+    vec = trainer.vec
 
     def burden() -> None:
-        torch.from_numpy(vec.halves[vec.half].block).clone().to(device)
+        torch.from_numpy(vec.halves[vec.half].block).clone()
 
     return burden
+
+
+@contextlib.contextmanager
+def pageable() -> Iterator[None]:
+    """Let the slab's halves be memory like any other for trainers that are made within."""
+    pin = device_turn.pin
+    device_turn.pin = lambda block, owner: False
+    try:
+        yield
+    finally:
+        device_turn.pin = pin
 
 
 def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
@@ -83,26 +108,28 @@ def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
 
 
 def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
-    """Seconds of one product, one after another."""
-    for warm in (True, False):
-        begin, x = time.perf_counter(), matrix
-        for _ in range(10 if warm else count):
-            x = x @ matrix
-        x.sum().item()
-    return (time.perf_counter() - begin) / count
+    """Seconds of one product, one after another; on one thread of a CPU, as within a roll-out."""
+    with one_torch_thread():
+        for warm in (True, False):
+            begin, x = time.perf_counter(), matrix
+            for _ in range(10 if warm else count):
+                x = x @ matrix
+            x.sum().item()
+        return (time.perf_counter() - begin) / count
 
 
 # ---- samples -----------------------------------------------------------------------------------------------
 
 
-def sample(config: TrainConfig, burden: Burden | None, seconds: float) -> float:
-    """Train as `config` says for about `seconds` with a burden at every turn, and return agent-steps/s."""
+def sample(config: TrainConfig, cause: Cause, seconds: float) -> dict[str, Any]:
+    """Train as `config` says for about `seconds` with a cause switched on; see `runs.trained`."""
 
     def prepare(trainer: Trainer) -> None:
-        if burden is not None:
-            put_on(trainer.vec, burden(trainer))
+        if cause.burden is not None:
+            put_on(trainer.vec, cause.burden(trainer))
 
-    return float(bench_train.trained(config, seconds, prepare)["agent_steps_per_s"])
+    with cause.around():
+        return runs.trained(config, seconds, prepare)
 
 
 def put_on(vec: Any, burden: Callable[[], None]) -> None:
@@ -118,8 +145,8 @@ def put_on(vec: Any, burden: Callable[[], None]) -> None:
 
 def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainConfig:
     """Return a run whose envs take even or log-normal times, stepped one of three ways."""
-    run = bench_train.Run("bench.uneven:uneven_env", {"env": {"even": even}})
-    config = bench_train.config_of(run, device)
+    run = runs.Run("bench.uneven:uneven_env", {"env": {"even": even}})
+    config = runs.config_of(run, device)
     return config.merged(
         {
             "vec": {"num_envs": STRAGGLING_ENVS, "num_workers": STRAGGLING_ENVS, **vec},
@@ -128,71 +155,91 @@ def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainCo
     )
 
 
-def causes(device: torch.device, simulation_s: float) -> dict[str, tuple[str, Burden]]:
-    """Return what is put on, by cause, with what it is on this device."""
+def causes(device: torch.device, simulation_s: float) -> dict[str, Cause]:
+    """Return what is put on, by cause, as it is on this device."""
     cuda = device.type == "cuda"
     return {
-        "synchronisation": (
-            "a wait and a number read back at every turn" if cuda else "a number read back at every turn",
-            synchronise,
+        "synchronisation": Cause(
+            "a wait and a number read back at every turn" if cuda else "a number read back at every turn", synchronise
         ),
-        "copies": ("rows through pageable memory" if cuda else "stand-in: one more copy of the rows", copy_rows),
-        "shared device": (
+        "copies": Cause("the slab is pageable memory", around=pageable)
+        if cuda
+        else Cause("stand-in: one more copy of the rows", copy_rows),
+        "shared device": Cause(
             f"stand-in load: {1e3 * simulation_s:.2f} ms of products at every turn",
             lambda trainer: share_device(trainer, simulation_s),
         ),
     }
 
 
+NOTHING = Cause("nothing")
+
+
 def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
     """Measure all causes in turns. Returns the rows of the table, and how much of the machine others took."""
     device = choose_device(options.device)
-    config = bench_train.config_of(bench_train.RUNS[options.env], options.device)
-    found = causes(device, bench_train.simulation_half_s(config))
-    variants = {"": functools.partial(sample, config, None, options.seconds)}
-    variants |= {cause: functools.partial(sample, config, burden, options.seconds) for cause, (_, burden) in found.items()}
+    config = runs.config_of(runs.RUNS[options.env], options.device)
+    found = causes(device, runs.simulation_half_s(config))
+    variants = {"": functools.partial(sample, config, NOTHING, options.seconds)}
+    variants |= {name: functools.partial(sample, config, cause, options.seconds) for name, cause in found.items()}
     for way, vec in STRAGGLERS.items():
         for even in (True, False):
             straggling = straggler_config(even, vec, options.device)
-            variants[f"{way} {even}"] = functools.partial(sample, straggling, None, options.seconds)
-    runs = common.interleave(variants, options.repeats, note, options.attempts)
-    pairs = [(cause, what, "", cause) for cause, (what, _) in found.items()]
+            variants[f"{way} {even}"] = functools.partial(sample, straggling, NOTHING, options.seconds)
+    taken = common.interleave(variants, options.repeats, note, options.attempts)
+    pairs = [(name, cause.what, "", name) for name, cause in found.items()]
     pairs += [("stragglers", way, f"{way} True", f"{way} False") for way in STRAGGLERS]
-    return [row(*pair, runs.results) for pair in pairs], runs.foreign
+    return [row(*pair, taken.results) for pair in pairs], taken.foreign
 
 
-def row(cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def row(cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
     """Return a line of the table. off, on: variants without and with the cause."""
+    without, with_it = ([float(one["agent_steps_per_s"]) for one in results[name]] for name in (off, on))
     return {
         "cause": cause,
         "what": what,
-        "off": common.figure(results[off]),
-        "on": common.figure(results[on]),
-        "left": common.ratio(results[on], results[off]),
+        "facts": results[on][0]["facts"],
+        "off": common.figure(without),
+        "on": common.figure(with_it),
+        "left": common.ratio(with_it, without),
     }
+
+
+def draw_left(table: Sequence[Mapping[str, Any]], title: str, axis: Axes) -> None:
+    """Draw the share of the speed that each cause leaves."""
+    labels = [f"{line['cause']}:\n{line['what']}" for line in table]
+    runs.bars(axis, labels, [line["left"] for line in table], title, "agent-steps/s with the cause / without it")
+    axis.axvline(1.0, color="#999999", linewidth=1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common.add_flags(flags, "bottlenecks", 10.0)
-    flags.add_argument("--env", default="drive", help=f"of {','.join(bench_train.RUNS)} (default: %(default)s)")
+    flags.add_argument("--env", default="drive", help=f"of {','.join(runs.RUNS)} (default: %(default)s)")
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
+    flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
     options = flags.parse_args(arguments)
     progress = common.Progress()
     try:
-        if options.env not in bench_train.RUNS:
-            raise ConfigError(f"--env is {options.env!r}: use one of {', '.join(bench_train.RUNS)}")
+        if options.env not in runs.RUNS:
+            raise ConfigError(f"--env is {options.env!r}: use one of {', '.join(runs.RUNS)}")
         rows, foreign = run(options, progress)
+        title = f"what four causes leave of the speed: {options.env}, {options.device}; stragglers: envs that sleep"
+        runs.draw_beside([functools.partial(draw_left, rows, title)], options, "bottlenecks")
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
     progress.clear()
-    cells = [(r["cause"], r["what"], str(r["off"]), str(r["on"]), f"{100 * (1 - r['left'].median):+.1f}%") for r in rows]
+    cells = [
+        (r["cause"], r["what"], str(r["off"]), str(r["on"]), f"{100 * (1 - r['left'].median):+.1f}%",
+         f"{100 * r['left'].spread:.0f}%", *runs.fact_cells(r["facts"]))
+        for r in rows
+    ]  # fmt: skip
     common.print_table(
         "what four causes cost, agent-steps/s",
-        ("cause", "what is switched on", "off", "on", "cost"),
+        ("cause", "what is switched on", "off", "on", "cost", "±", *runs.FACT_COLUMNS),
         cells,
         [f"stragglers: {STRAGGLING_ENVS} envs whose steps sleep; off: all for the mean time. The others: {options.env}."],
     )

@@ -237,13 +237,34 @@ def machine_line(facts: Mapping[str, Any]) -> str:
 
 
 def command_line() -> str:
-    """Return the command that is running, to be typed again from the project's folder."""
+    """Return the command that is running, to be typed again from the project's folder; see `without_path`."""
     script = Path(sys.argv[0])
     try:
         shown = str(script.resolve().relative_to(ROOT))
     except ValueError:
         shown = script.name
-    return shlex.join(["python", shown, *sys.argv[1:]])
+    return shlex.join(["python", shown, *map(without_path, sys.argv[1:])])
+
+
+def without_path(argument: str) -> str:
+    """Return a word of a command as results show it: a path outside of the project is FOLDER or FILE, one inside is relative.
+
+    >>> without_path("--real=/home/me/x.json"), without_path("tag_grid,drive")
+    ('--real=FILE', 'tag_grid,drive')
+    """
+    flag, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    path = Path(value)
+    if not (path.is_absolute() or value.startswith(("..", "~")) or ("/" in value and path.exists())):
+        return argument
+    path = path.expanduser().resolve()
+    shown = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else "FOLDER" if path.is_dir() else "FILE"
+    return flag + equals + shown
+
+
+def _shown(setting: Any) -> Any:
+    if isinstance(setting, list | tuple):
+        return [_shown(one) for one in setting]
+    return without_path(str(setting)) if isinstance(setting, str | Path) else setting
 
 
 def slug(text: str) -> str:
@@ -267,7 +288,7 @@ def report(name: str, facts: Mapping[str, Any], settings: Mapping[str, Any], res
         "benchmark": name,
         "command": command_line(),
         "machine": dict(facts),
-        "settings": dict(settings),
+        "settings": {name: _shown(setting) for name, setting in settings.items()},
         "results": results,
     }
 

@@ -18,8 +18,12 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Categorical
 
+from bench import runs
+from bench.device_half import DRAWN, DeviceHalf, Parts
+from bench.device_half import TAKEN as ARRAYS
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
+from puffervec.spec import GroupSpec
 from puffervec.train.advantage import Discount, Steps, advantage, advantage_torch
 from puffervec.train.config import TrainConfig
 from puffervec.train.device import ThreadTeam, choose_device, use_bf16
@@ -27,9 +31,6 @@ from puffervec.train.distributions import ActionSpec, draw_noise, log_prob_entro
 from puffervec.train.loop import make_vec
 from puffervec.train.policy import build_policy
 from puffervec.train.rollout import pieces_of
-
-ARRAYS = ("obs", "rewards", "terminals", "truncations", "masks")
-DRAWN = ("actions", "log_probs", "values")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Ways:
     c_advantage: in C, else step by step in torch. valid_only: rows without an agent are left out of minibatches, else masked.
     fused: Adam as one kernel. bf16: hidden layers, where the CPU or GPU has it. team: a CPU's threads each work on pieces of
     rows, else torch splits every kernel. two_buffers: one half simulates while the policy works on the other.
+
+    Only CUDA has these, and each needs those above it: pinned: the slab is page-locked, actions are copied into it.
+    one_copy: a half's bytes cross at once, else array by array. event: each half has a stream and an event that is polled, else
+    the device is waited for. graph: a half's turn is one CUDA graph.
     """
 
     storage: bool = False
@@ -52,6 +57,10 @@ class Ways:
     bf16: bool = False
     team: bool = False
     two_buffers: bool = False
+    pinned: bool = False
+    one_copy: bool = False
+    event: bool = False
+    graph: bool = False
 
 
 LABELS = {
@@ -65,16 +74,27 @@ LABELS = {
     "team": "threads on pieces of rows, not inside of kernels",
     "two_buffers": "two buffers: simulation and policy at once",
 }
+CUDA_LABELS = {
+    "pinned": "the slab is page-locked",
+    "one_copy": "one copy per half instead of one per array",
+    "event": "a stream and a polled event per half",
+    "graph": "a half's turn as one CUDA graph",
+}
 NAIVE = "naive"
 
 
-def ladder() -> dict[str, Ways]:
+def ladder(device: torch.device) -> dict[str, Ways]:
     """Return the rungs by label: the naive loop, then each with one change more than the one before."""
     ways, rungs = Ways(), {NAIVE: Ways()}
-    for name, label in LABELS.items():
+    for name, label in (LABELS | (CUDA_LABELS if device.type == "cuda" else {})).items():
         ways = dataclasses.replace(ways, **{name: True})
         rungs[f"+ {label}"] = ways
     return rungs
+
+
+def left_out(device: str) -> list[str]:
+    """Return the labels of rungs that this device has not."""
+    return [] if device.startswith("cuda") else list(CUDA_LABELS.values())
 
 
 class Loop:
@@ -104,6 +124,13 @@ class Loop:
         self.count = self.rows // self.vec.num_buffers
         self.store = self._memory(group.observation_bytes // np.dtype(group.flat_dtype).itemsize)
         self.steps: list[dict[str, Tensor]] = []
+        self.turns = self._device_halves(group) if ways.pinned else []
+        self.facts = {
+            "observation_floats": runs.floats_of(self.vec.spec),
+            "parameters": sum(p.numel() for p in self.parameters),
+            "replay_ratio": config.train.update_epochs,
+            "device": str(self.device),
+        }
         self.vec.async_reset(config.train.seed)
 
     def _memory(self, floats: int) -> dict[str, Tensor]:
@@ -116,6 +143,17 @@ class Loop:
         made["actions"] = torch.zeros(*shape, self.spec.dims, dtype=torch.int32, device=self.device)
         return made
 
+    def _device_halves(self, group: GroupSpec) -> list[DeviceHalf]:
+        parts = Parts(self.ways.one_copy, self.ways.event, self.ways.graph)
+
+        def act(obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            return self._act(obs, draw_noise(self.spec, self.count, self.device, self.generator))
+
+        return [
+            DeviceHalf(half, group, self.store, self._columns(index), act, self.generator, parts)
+            for index, half in enumerate(self.vec.halves)
+        ]
+
     def close(self) -> None:
         """End workers and threads."""
         self.vec.close()
@@ -127,11 +165,15 @@ class Loop:
     def collect(self) -> None:
         """Fill steps 0 to T; the last step of a roll-out is the first of the next."""
         first = 0
+        for turn in self.turns:
+            turn.begin()
         if self.steps:
             self.steps, first = [self.steps[-1]], 1
             for array in self.store.values():
                 array[0].copy_(array[-1])
             actions = self.store["actions"][0] if self.store else self.steps[0]["actions"]
+            for turn in self.turns:
+                turn.resend()
             for half in range(self.vec.num_buffers):
                 self._send(actions[self._columns(half)])
         for t in range(first, self.section.horizon + 1):
@@ -148,6 +190,9 @@ class Loop:
     def _receive(self, t: int) -> dict[str, Tensor]:
         """Take a half's rows and act on them."""
         obs, rewards, terminals, truncations, _, _, masks = self.vec.recv()
+        if self.turns:
+            self.turns[self.vec.half].turn(t)
+            return {name: array[t, self._columns(self.vec.half)] for name, array in self.store.items()}
         arrays = dict(zip(ARRAYS, (obs, rewards, terminals, truncations, masks), strict=True))
         columns = self._columns(self.vec.half)
         if not self.store:
@@ -184,6 +229,9 @@ class Loop:
         return torch.stack(drawn, -1).int(), torch.stack(log_probs, -1).sum(-1), value
 
     def _send(self, actions: Tensor) -> None:
+        if self.turns:  # They stand in the slab already.
+            self.vec.send(None)
+            return
         given = actions.cpu().numpy()
         self.vec.send(given[:, 0] if self.spec.dims == 1 else given)
 
@@ -246,7 +294,7 @@ class Loop:
 
 
 def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
-    """Return agent-steps/s of about `seconds` of training, after a roll-out and an update to warm up."""
+    """Return agent-steps/s and facts of about `seconds` of training, after a roll-out and an update to warm up."""
     before = torch.get_num_threads()
     loop = Loop(config, ways)
     try:
@@ -257,7 +305,7 @@ def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
             loop.collect()
             steps += loop.update()
         spent = time.perf_counter() - begin
-        return {"agent_steps_per_s": steps / spent}
+        return {"agent_steps_per_s": steps / spent, "facts": loop.facts}
     finally:
         loop.close()
         torch.set_num_threads(before)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench import bottlenecks, train, uneven
-from puffervec.train import Trainer
+from bench import bottlenecks, runs, uneven
+from puffervec.train import Trainer, device_turn
 
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 4}, "policy": {"hidden": (8,)}}
 
@@ -32,8 +34,8 @@ class Recorded(TorchDispatchMode):
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Any:
-    run = train.Run("probe", SMALL)
-    with Trainer(train.config_of(run, "cpu").merged({"log": {"folder": str(tmp_path)}})) as made:
+    run = runs.Run("probe", SMALL)
+    with Trainer(runs.config_of(run, "cpu").merged({"log": {"folder": str(tmp_path)}})) as made:
         yield made
 
 
@@ -46,12 +48,29 @@ def test_a_burden_is_carried_at_every_turn(trainer: Trainer) -> None:
 
 @pytest.mark.parametrize("cause", ["synchronisation", "copies", "shared device"])
 def test_every_cause_does_something(trainer: Trainer, cause: str) -> None:
-    what, burden = bottlenecks.causes(torch.device("cpu"), 1e-5)[cause]
-    carried = burden(trainer)
+    found = bottlenecks.causes(torch.device("cpu"), 1e-5)[cause]
+    assert found.burden is not None
+    carried = found.burden(trainer)
     with Recorded() as recorded:
         carried()
     assert {"synchronisation": "_local_scalar_dense", "copies": "clone", "shared device": "mm"}[cause] in recorded.names
-    assert ("stand-in" in what) == (cause != "synchronisation")
+    assert ("stand-in" in found.what) == (cause != "synchronisation")
+
+
+def test_on_cuda_pageable_copies_take_the_place_of_those_from_pinned_memory() -> None:
+    cause = bottlenecks.causes(torch.device("cuda"), 1e-5)["copies"]
+    assert cause.burden is None  # or rows would be copied once more
+    before = device_turn.pin
+    with cause.around():
+        assert device_turn.pin is not before and not device_turn.pin(torch.zeros(1), cause)
+    assert device_turn.pin is before
+
+
+def test_the_shared_load_is_measured_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(time, "perf_counter", lambda: float(threads.append(torch.get_num_threads()) or len(threads)))
+    bottlenecks._product_s(torch.eye(2), 1)
+    assert threads and set(threads) == {1}
 
 
 def test_sleepers_take_the_same_time_on_the_mean() -> None:
@@ -71,7 +90,9 @@ def test_stragglers_are_stepped_three_ways() -> None:
 
 
 def test_the_table_says_what_is_left() -> None:
-    found = bottlenecks.row("copies", "what", "off", "on", {"off": [100.0, 200.0], "on": [50.0, 100.0]})
+    rates = {"off": [100.0, 200.0], "on": [50.0, 100.0]}
+    taken = {name: [{"agent_steps_per_s": rate, "facts": {}} for rate in found] for name, found in rates.items()}
+    found = bottlenecks.row("copies", "what", "off", "on", taken)
     assert found["left"].median == 0.5 and found["off"].median == 150.0
 
 
@@ -79,10 +100,14 @@ def test_the_table_says_what_is_left() -> None:
 def test_the_command_measures_and_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(train, "RUNS", {"probe": train.Run("probe", SMALL)})
+    monkeypatch.setattr(runs, "RUNS", {"probe": runs.Run("probe", SMALL)})
     written = tmp_path / "r.json"
     assert bottlenecks.main(["--env", "probe", "--seconds", "0.01", "--repeats", "1", "--json", str(written)]) == 0
-    rows = json.loads(written.read_text())["results"]
+    text = written.read_text()
+    rows = json.loads(text)["results"]
+    assert str(tmp_path) not in text and all(row["facts"]["parameters"] > 0 for row in rows)
+    if importlib.util.find_spec("matplotlib"):
+        assert written.with_suffix(".png").stat().st_size > 1000
     assert [row["cause"] for row in rows] == ["synchronisation", "copies", "shared device", *["stragglers"] * 3]
     assert "what four causes cost" in capsys.readouterr().out
 

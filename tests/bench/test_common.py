@@ -84,13 +84,28 @@ def test_results_are_filed_by_cpu_and_day(tmp_path: Path) -> None:
     assert common.results_path("sps", facts, tmp_path) == tmp_path / "amd-epyc-9b14-2" / "2026-03-04-sps.json"
 
 
+def test_results_name_no_folders_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert common.without_path(str(tmp_path)) == "FOLDER" and common.without_path(f"--real={tmp_path}") == "--real=FOLDER"
+    assert common.without_path("../shared/x.json") == common.without_path("~/x.json") == "FILE"
+    assert common.without_path(str(common.ROOT / "bench" / "results" / "r.json")) == "bench/results/r.json"
+    assert [common.without_path(word) for word in ("tag_grid,drive", "--seconds=5", "a/b")] == [
+        "tag_grid,drive",
+        "--seconds=5",
+        "a/b",
+    ]
+    monkeypatch.setattr("sys.argv", [str(common.ROOT / "bench" / "sps.py"), "--json", str(tmp_path / "r.json")])
+    assert common.command_line() == "python bench/sps.py --json FILE"
+    settings = common.report("sps", {}, {"real": str(tmp_path), "png": None, "envs": ["drive", str(tmp_path)]}, [])["settings"]
+    assert settings == {"real": "FOLDER", "png": None, "envs": ["drive", "FOLDER"]}
+
+
 def test_a_report_is_written_whole_with_figures_and_paths(tmp_path: Path) -> None:
     path = tmp_path / "new" / "r.json"
     document = common.report("sps", {"cpu": "x"}, {"json": path, "repeats": 2}, [{"rate": common.figure([1.0, 3.0])}])
     common.write_json(path, document)
     read = json.loads(path.read_text())
     assert read["schema_version"] == common.SCHEMA_VERSION and read["benchmark"] == "sps"
-    assert read["settings"] == {"json": str(path), "repeats": 2}
+    assert read["settings"] == {"json": "FILE", "repeats": 2}
     assert read["results"] == [{"rate": {"median": 2.0, "spread": 0.25, "samples": [1.0, 3.0]}}]
     assert read["command"].startswith("python ")
     assert [entry.name for entry in path.parent.iterdir()] == ["r.json"], "no temporary file is left"

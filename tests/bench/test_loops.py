@@ -27,16 +27,22 @@ def config(target: str = "probe", **env: int) -> TrainConfig:
 
 
 def test_each_rung_changes_one_thing_more() -> None:
-    rungs = list(ladder().values())
+    rungs = list(ladder(torch.device("cuda")).values())
     assert rungs[0] == Ways() and all(dataclasses.asdict(rungs[-1]).values())
+    on_cpu = list(ladder(torch.device("cpu")).values())
+    assert on_cpu == rungs[: len(on_cpu)] and not on_cpu[-1].pinned
+    assert len(loops.left_out("cpu")) == len(rungs) - len(on_cpu) and loops.left_out("cuda:0") == []
     for before, after in zip(rungs, rungs[1:], strict=False):
         was, now = dataclasses.asdict(before), dataclasses.asdict(after)
         assert sum(was[name] != now[name] for name in was) == 1
 
 
-@pytest.mark.parametrize("ways", [pytest.param(ways, id=label) for label, ways in ladder().items()])
+@pytest.mark.parametrize("ways", [pytest.param(ways, id=label) for label, ways in ladder(torch.device("cuda")).items()])
 def test_every_rung_counts_the_valid_transitions(ways: Ways) -> None:
-    """Episodes of the probe last 3 steps, then comes a reset: of 4 steps 3 are transitions, in each of 4 envs."""
+    """On a CPU the rungs that only CUDA has run as they stand.
+
+    Episodes of the probe last 3 steps, then comes a reset: of 4 steps 3 are transitions, in each of 4 envs.
+    """
     assert loops.measure(config(), ways, 0.0)["agent_steps_per_s"] > 0
     loop = Loop(config(), ways)
     try:
@@ -56,16 +62,21 @@ def test_ways_that_only_differ_in_speed_learn_the_same() -> None:
     for ways in (
         Ways(storage=True, own_distributions=True),
         Ways(storage=True, own_distributions=True, quiet=True, c_advantage=True, valid_only=False, fused=True, team=True),
+        Ways(storage=True, own_distributions=True, quiet=True, pinned=True),
+        Ways(storage=True, own_distributions=True, quiet=True, pinned=True, one_copy=True, event=True, graph=True),
     ):
         loop = Loop(config(), ways)
         try:
             loop.collect()
             loop.update()
+            loop.collect()
+            loop.update()
             found.append([parameter.detach().clone() for parameter in loop.parameters])
         finally:
             loop.close()
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_envs_that_it_does_not_serve_are_refused() -> None:

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A half's turn for the ladder's rungs that only a GPU has, each switched on by itself; see puffervec/train/device_turn.py for
+the trainer's own, which has all of them.
+
+    slab --copies--> device: rows into the memory of the roll-out, policy, sample --copy--> slab
+
+Runs in the learner, made by bench/loops.py. On a CPU (tests) the same code runs as it stands, without what only CUDA can do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from puffervec.spec import GroupSpec
+from puffervec.train.device_turn import PAUSE_S, WARM_UPS
+from puffervec.train.pinned import pin
+from puffervec.train.storage import rows_of
+
+TAKEN = ("obs", "rewards", "terminals", "truncations", "masks")
+DRAWN = ("actions", "log_probs", "values")
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What of CUDA a turn uses beside a page-locked slab; see `loops.Ways`."""
+
+    one_copy: bool
+    event: bool
+    graph: bool
+
+
+class DeviceHalf:
+    """The turns of one half. Attributes: graph: None until it is captured."""
+
+    def __init__(
+        self,
+        half: Any,
+        group: GroupSpec,
+        store: Mapping[str, Tensor],
+        columns: slice,
+        act: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
+        generator: torch.Generator,
+        parts: Parts,
+    ) -> None:
+        """Page-lock the half.
+
+        Args: half: of `vec.halves`; store: (T + 1, R, ...) by name, on the device; columns: the half's of R; act: from
+        observations to actions, log-probabilities and values, with numbers from `generator`.
+        """
+        self.store, self.columns, self.act, self.generator, self.parts = store, columns, act, generator, parts
+        self.device = store["obs"].device
+        self.cuda = self.device.type == "cuda"
+        self.block = torch.from_numpy(half.block)
+        if self.cuda:
+            pin(self.block, self)
+        self.staging = torch.empty_like(self.block, device=self.device) if parts.one_copy else self.block
+        self.rows = rows_of(self.staging, half, group)
+        self.step = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.actions = torch.zeros_like(self.rows.actions, device=self.device)
+        self.stream: Any = torch.cuda.Stream(self.device) if self.cuda and parts.event else None  # type: ignore[no-untyped-call]
+        self.arrived: Any = torch.cuda.Event() if self.cuda and parts.event else None  # type: ignore[no-untyped-call]
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self._turns = 0
+
+    def begin(self) -> None:
+        """Let the half's stream wait, on the device, for the update before; called before the first turn of a roll-out."""
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+
+    def turn(self, t: int) -> None:
+        """Act on the rows that were received and store all at step `t`; returns when the actions stand in the slab."""
+        with self._on_stream():
+            self.step.fill_(t)
+            if self.parts.one_copy:
+                self.staging.copy_(self.block, non_blocking=True)
+            if self.graph is not None:
+                self.graph.replay()
+            else:
+                self.compute()
+        self._hand_over()
+        self._turns += 1
+        if self.cuda and self.parts.graph and self._turns == WARM_UPS:
+            self._capture()
+
+    def resend(self) -> None:
+        """Put the actions of step 0 into the slab: those that the roll-out before has drawn last."""
+        with self._on_stream():
+            self.actions.copy_(self.store["actions"][0, self.columns])
+        self._hand_over()
+
+    @torch.no_grad()
+    def compute(self) -> None:
+        """What a graph can hold."""
+        taken = {name: getattr(self.rows, name).to(self.device, non_blocking=True) for name in TAKEN}
+        taken["obs"] = taken["obs"].to(self.store["obs"].dtype)
+        drawn = dict(zip(DRAWN, self.act(taken["obs"]), strict=True))
+        for name, source in (taken | drawn).items():
+            target = self.store[name].narrow(1, self.columns.start, self.columns.stop - self.columns.start)
+            target.index_copy_(0, self.step, source.to(target.dtype).unsqueeze(0))
+        self.actions.copy_(drawn["actions"])
+
+    def _hand_over(self) -> None:
+        """Copy the actions into the slab and wait for them."""
+        with self._on_stream():
+            self.rows.actions.copy_(self.actions, non_blocking=True)
+            if self.arrived is not None:
+                self.arrived.record(self.stream)
+        if self.arrived is not None:
+            while not self.arrived.query():
+                time.sleep(PAUSE_S)
+        elif self.cuda:
+            torch.cuda.synchronize(self.device)
+
+    def _capture(self) -> None:
+        """Record `compute`. Nothing runs meanwhile."""
+        torch.cuda.synchronize(self.device)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+            self.compute()
+        self.graph = graph
+
+    def _on_stream(self) -> Any:
+        return contextlib.nullcontext() if self.stream is None else torch.cuda.stream(self.stream)

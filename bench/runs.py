@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Runs of the trainer that benchmarks time: presets with changes, what a figure depends on, rates from a run's log.
+
+Runs in the learner, for bench/train.py with its parts and bench/bottlenecks.py. A run is a fresh start of workers and policy;
+its first fifth is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import common, modes
+from bench.workloads import Workload, draw_actions
+from puffervec.cores import usable_cores
+from puffervec.errors import MissingExtraError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.dashboard import TIME_PARTS, Silent
+from puffervec.train.log import METRICS_FILE, read_metrics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from puffervec.spec import EnvSpec
+
+WARM_SHARE = 0.2
+FEWEST_UPDATES = 4
+ENDLESS = 10**15
+FACTS = ("observation_floats", "parameters", "replay_ratio")
+FACT_COLUMNS = ("obs floats", "parameters", "replay ratio")
+PANEL_INCHES = (9.0, 3.6)
+
+Panel = Callable[["Axes"], None]  # Draws into a part of a picture.
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A preset with changes. metric: what counts as its score in training; "": it has none."""
+
+    target: str
+    tables: Mapping[str, Mapping[str, Any]]
+    metric: str = ""
+
+
+RUNS = {
+    "drive": Run("drive", {}, "env/score"),
+    # Half a million parameters, and each sample learned from once.
+    "drive-500k": Run("drive", {"policy": {"hidden": (576, 464)}, "train": {"update_epochs": 1}}, "env/score"),
+    "tag_grid": Run("tag_grid", {}),  # Agents of both sides learn, so neither side's return says how well they play.
+}
+
+
+def config_of(run: Run, device: str, limit_s: float = 0.0, seed: int = 1) -> TrainConfig:
+    """Return the config of a run that is silent, and ends by itself after `limit_s` only."""
+    quiet = {"dashboard": "off", "checkpoint_interval_s": 1e9}
+    limits = {"time_limit_s": limit_s, "total_timesteps": ENDLESS, "device": device, "seed": seed}
+    return TrainConfig.of(run.target, **run.tables).merged({"train": limits, "log": quiet})
+
+
+def floats_of(spec: EnvSpec) -> int:
+    """Return the numbers in one observation, of all groups of rows together."""
+    return sum(math.prod(field.shape) for group in spec.groups for field in group.fields)
+
+
+def fact_cells(facts: Mapping[str, Any]) -> list[str]:
+    """Return what every line of a table names: the cells below FACT_COLUMNS."""
+    return [common.number(facts[key]) for key in FACTS]
+
+
+def facts_of(trainer: Trainer) -> dict[str, Any]:
+    """Return what an end-to-end figure depends on, besides the machine."""
+    spec, config = trainer.vec.spec, trainer.config
+    return {
+        "observation_floats": floats_of(spec),
+        "parameters": sum(p.numel() for policy in trainer.policies.values() for p in policy.parameters()),
+        "replay_ratio": config.train.update_epochs,
+        "num_envs": config.vec.num_envs,
+        "rows": trainer.vec.num_agents,
+        "horizon": config.train.horizon,
+        "buffers": trainer.vec.num_buffers,
+        "device": str(trainer.device),
+        "description": trainer.describe(),
+    }
+
+
+class Watch(Silent):
+    """Stops a run once `enough(metrics)`; goes where a dashboard goes."""
+
+    def __init__(self, enough: Callable[[Mapping[str, float]], bool]) -> None:
+        self.enough = enough
+        self.trainer: Trainer | None = None
+        self.updates = 0
+
+    def show(self, metrics: Mapping[str, float], progress: float) -> None:
+        """Look at the metrics of an update."""
+        self.updates += 1
+        if self.enough(metrics):
+            assert self.trainer is not None
+            self.trainer.request_stop()
+
+
+def trained(config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None) -> dict[str, Any]:
+    """Train for `seconds`, but at least a few updates, and return rates and the split of time.
+
+    Args: config: its files go into a folder that is removed; prepare: called before the first roll-out.
+    """
+    watch = Watch(lambda metrics: metrics["elapsed_s"] >= seconds and watch.updates >= FEWEST_UPDATES)
+    with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
+        with Trainer(config.merged({"log": {"folder": folder}}), dashboard=watch) as trainer:
+            watch.trainer = trainer
+            prepare(trainer)
+            facts = facts_of(trainer)
+            trainer.train()
+        return {"facts": facts, **rates(list(read_metrics(trainer.folder / METRICS_FILE)), facts)}
+
+
+def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the lines of a log say: agent-steps/s, env-steps/s, shares of time, seconds of one step of all envs in a
+    roll-out and of the policy on one half. lines: two or more."""
+    first = max(0, min(len(lines) - 2, int(WARM_SHARE * len(lines))))
+    begin, kept = lines[first], lines[first + 1 :]
+    spans = [line["elapsed_s"] - before["elapsed_s"] for before, line in zip(lines[first:], kept, strict=False)]
+    span = sum(spans)
+    shares = {
+        part: sum(line[f"time/{part}"] * length for line, length in zip(kept, spans, strict=True)) / span for part in TIME_PARTS
+    }
+    steps = len(kept) * facts["horizon"]
+    return {
+        "agent_steps_per_s": (kept[-1]["step"] - begin["step"]) / span,
+        "env_steps_per_s": steps * facts["num_envs"] / span,
+        "shares": shares,
+        "iteration_s": (shares["env"] + shares["copy"] + shares["forward"]) * span / steps,
+        "policy_half_s": (shares["copy"] + shares["forward"]) * span / (steps * facts["buffers"]),
+    }
+
+
+def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
+    """Return the seconds in which all cores simulate one half, by the workers' own time stamps, with nothing else running."""
+    workload = Workload(config.target, config.target, config.tables()["env"], config.vec.num_envs)
+    with workload.make("serial") as vec:
+        drawn = draw_actions(vec.spec, workload.num_envs)
+    return modes.measure_half(workload, drawn, usable_cores(), turns, warmup=turns // 4)
+
+
+# ---- pictures ----------------------------------------------------------------------------------------------
+
+
+def draw(panels: Sequence[Panel], path: Path) -> None:
+    """Write a PNG with one panel below the other. Raises: MissingExtraError without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError("pictures need matplotlib: pip install 'puffervec[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    width, height = PANEL_INCHES
+    figure, axes = pyplot.subplots(
+        len(panels), 1, figsize=(width, height * len(panels)), dpi=120, layout="constrained", squeeze=False
+    )
+    for axis, panel in zip(axes[:, 0], panels, strict=True):
+        panel(axis)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str) -> None:
+    """Write the picture of a benchmark: to --png, else beside its JSON. Without matplotlib a line says so, unless asked for.
+
+    Raises: MissingExtraError: --png without matplotlib.
+    """
+    results = options.json or common.results_path(name, common.machine())
+    try:
+        draw(panels, options.png or results.with_suffix(".png"))
+    except MissingExtraError as error:
+        if options.png is not None:
+            raise
+        print(f"no picture: {error}")
+
+
+def bars(axis: Axes, labels: Sequence[str], figures: Sequence[common.Figure], title: str, unit: str = "agent-steps/s") -> None:
+    """Draw a bar per label with its number behind it; whiskers go from the least to the most of the samples."""
+    middle = [figure.median for figure in figures]
+    spans = [[figure.median - min(figure.samples) for figure in figures], [max(f.samples) - f.median for f in figures]]
+    places = range(len(labels))
+    axis.barh(places, middle, xerr=spans, color="#0072B2", ecolor="#444444", capsize=2)
+    most = max(max(figure.samples) for figure in figures)
+    for place, figure in zip(places, figures, strict=True):
+        axis.text(max(figure.samples) + 0.01 * most, place, common.number(figure.median), va="center", fontsize=8)
+    axis.set_yticks(places, labels, fontsize=8)
+    axis.set_xlim(0, 1.12 * most)
+    axis.invert_yaxis()
+    axis.set(xlabel=unit, title=title)

@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""bench/score.py: when policies are copied, what they are evaluated on, and what is said of it. Scores are not judged here."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from bench import runs, score, train
+from drive_env import generate
+from puffervec.errors import ConfigError
+from puffervec.train import TrainConfig
+
+DRIVE = TrainConfig.of("drive")
+
+
+def options(**given: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"at": None, "minutes": 30.0, **given})
+
+
+@pytest.mark.parametrize(
+    ("at", "minutes", "times"),
+    [(None, 30.0, [5, 30]), (None, 5.0, [5]), (None, 60.0, [5, 30, 60]), ("2,1", 3.0, [1, 2, 3]), ("0.5", 0.5, [0.5])],
+)
+def test_times_are_those_asked_for_and_the_end(at: str | None, minutes: float, times: list[float]) -> None:
+    assert score.times_of(options(at=at, minutes=minutes)) == times
+
+
+@pytest.mark.parametrize(("at", "minutes"), [("x", 30.0), ("31", 30.0), ("0", 30.0), ("nan", 30.0), (None, 0.0), (None, -1.0)])
+def test_other_times_are_refused(at: str | None, minutes: float) -> None:
+    with pytest.raises(ConfigError, match="--at is"):
+        score.times_of(options(at=at, minutes=minutes))
+
+
+def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
+    clock = iter([100.0, 120.0, 140.0, 159.0, 185.0, 250.0])
+    stops: list[float] = []
+    policy = torch.nn.Linear(1, 1)
+    watch = score.Watch([2.0, 1.0], "env/score", lambda: next(clock))
+    watch.trainer = SimpleNamespace(policies={"default": policy}, request_stop=lambda: stops.append(watch.before_s or 0.0))  # type: ignore[assignment]
+    for step in range(1, 5):  # updates end after 20, 40, 59 and 85 seconds
+        with torch.no_grad():
+            policy.weight.fill_(step)
+        watch.show({"step": step, **({"env/score": 0.5} if step > 1 else {})}, 0.0)
+    assert [(m.minutes, m.seconds, m.agent_steps) for m in watch.moments] == [(1.0, 59.0, 3)] and not stops
+    watch.show({"step": 5}, 0.0)  # 150 s: 120 s were over before it
+    assert [m.minutes for m in watch.moments] == [1.0, 2.0] and stops == [150.0]
+    assert watch.moments[0].policies["default"].weight.item() == 3.0  # a copy
+    assert [point["score"] for point in watch.curve] == [None, 0.5, 0.5, 0.5, None]
+
+
+def test_what_is_evaluated_on() -> None:
+    def on(scenes: str, real: str | None = None) -> dict[str, str]:
+        return score.scene_sets(dataclasses.replace(DRIVE, env=dataclasses.replace(DRIVE.env, scenes=scenes)), real)
+
+    assert on("generated") == on("generated:5000") == {"training scenes": "generated", "held-out": "held-out"}
+    assert on("generated:5") == {"training scenes": "generated:5", "held-out": "held-out"}
+    assert on("generated", "dir")["real"] == "dir"
+    assert on("dir", "dir") == {"training scenes": "dir", "held-out": "held-out"}
+    assert [score.shown(scenes) for scenes in ("generated:7", "/home/x")] == ["generated:7", "a folder of scenes"]
+
+
+def moment(held_out: float, minutes: float = 5.0) -> dict[str, Any]:
+    evaluations = {
+        name: {"score": rate, "score_95": [rate - 0.1, rate + 0.1]}
+        for name, rate in (("training scenes", 0.9), ("held-out", held_out))
+    }
+    return {"minutes": minutes, "evaluations": evaluations, "gaps": score.gaps(evaluations)}
+
+
+def test_verdicts() -> None:
+    sample = {"seed": 1, "trained_on": "generated"}
+    met, gap = score.verdicts("drive", sample, moment(0.75))
+    assert met == "drive, seed 1, 5 min: held-out 0.750 [0.65, 0.85], wanted 0.70: met"
+    assert gap == "drive, seed 1, 5 min: score on the training scenes +0.150 over held-out"
+    assert score.verdicts("drive", sample, moment(0.75, 30.0))[0].endswith("wanted 0.90: MISSED")
+    assert len(score.verdicts("drive", sample, moment(0.75, 7.0))) == 1  # nothing is wanted then
+    assert len(score.verdicts("drive", {**sample, "trained_on": "a folder of scenes"}, moment(0.75))) == 1
+
+
+def test_runs_without_an_evaluation_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train.main(["--parts", "score", "--runs", "tag_grid"]) == 2
+    assert "use --runs drive" in capsys.readouterr().err
+
+
+@pytest.fixture
+def scene_folder(tmp_path: Path) -> Path:
+    """A folder of two generated scenes."""
+    folder = tmp_path / "scenes"
+    assert generate.main(["--count", "2", "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.slow
+def test_the_command_evaluates_on_all_scenes_and_names_no_folder(
+    tmp_path: Path, scene_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = {
+        "vec": {"num_envs": 2, "backend": "serial"},
+        "train": {"horizon": 4, "minibatch_size": 0},
+        "policy": {"hidden": (8,)},
+    }
+    monkeypatch.setattr(runs, "RUNS", {"drive": runs.Run("drive", small, "env/score")})
+    written = tmp_path / "r.json"
+    flags = [
+        "--parts",
+        "score",
+        "--envs",
+        "drive",
+        "--minutes",
+        "0.05",
+        "--at",
+        "0.02",
+        "--scenes",
+        "generated:3",
+        "--real",
+        str(scene_folder),
+    ]
+    assert train.main([*flags, "--json", str(written)]) == 0
+    text = written.read_text()
+    assert str(tmp_path) not in text and str(scene_folder) not in text
+    (sample,) = json.loads(text)["results"]["score"]["drive"]
+    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample["trained_on"] == "generated:3"
+    for found in sample["moments"]:
+        assert {name: one["scenes"] for name, one in found["evaluations"].items()} == {
+            "training scenes": 3,
+            "held-out": 100,
+            "real": 2,
+        }
+        for one in found["evaluations"].values():
+            assert one["score_95"][0] <= one["score"] <= one["score_95"][1]
+        assert set(found["gaps"]) == {"held-out", "real"}
+    assert len(sample["curve"]) >= 2 and sample["start_s"] > 0
+    assert "score after minutes of training" in capsys.readouterr().out
