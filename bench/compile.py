@@ -4,10 +4,11 @@
 
     python bench/compile.py
 
-One thread, as in a thread of the trainer's team. Figures are CPU time, so that other processes matter less; a sample is the
-median over many microbatches, and compiled and not take turns with each of them. What compiling takes is measured once per
-case, from the first call on, with an empty cache, helper processes included. "Pays after" is the time that updates must take,
-as they are, until what is saved is as much as compiling took.
+"As it is" has the loss in C wherever the trainer has it, at any number of rows; the column "loss" says what ran. Compiled, the
+loss is torch's, fused with the network. One thread, as in a thread of the trainer's team. Figures are CPU time, so that other
+processes matter less; a sample is the median over many microbatches, and compiled and not take turns with each of them. What
+compiling takes is measured once per case, from the first call on, with an empty cache, helper processes included. "Pays after"
+is the time that updates must take, as they are, until what is saved is as much as compiling took.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import torch
 
 from bench import common
 from bench.common import Figure
-from puffervec.train import TrainConfig, target
+from puffervec.train import TrainConfig, fused_loss, target
 from puffervec.train.compiled import CompiledLoss, missing_compiler
 from puffervec.train.device import one_torch_thread
 from puffervec.train.policy import build_policy
@@ -42,6 +43,7 @@ COLUMNS = (
     "precision",
     "samples",
     "parameters",
+    "loss",
     "as it is, ms",
     "compiled, ms",
     "ratio",
@@ -49,6 +51,7 @@ COLUMNS = (
     "pays after, s",
 )
 CPU = torch.device("cpu")
+FUSED = f"{fused_loss._Loss.__name__}Backward"  # What torch calls the gradient of the loss in C.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +76,12 @@ CASES = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. ratio: compiled / as it is, of the same repeat; pays_after_s: None where it never does."""
+    """One line of the table. loss: what computes it where nothing is compiled, C or torch; ratio: compiled / as it is, of the
+    same repeat; pays_after_s: None where it never does."""
 
     case: Case
     parameters: int
+    loss: str
     eager_ms: Figure
     compiled_ms: Figure
     ratio: Figure
@@ -107,6 +112,19 @@ def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
     return gradients, sum(p.numel() for p in parameters)
 
 
+def loss_of(gradients: Callable[[Loss], object]) -> str:
+    """Return what computes the loss of a microbatch where nothing is compiled: C or torch."""
+    found = []
+
+    def loss(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        total, sums = ppo_loss(*arguments)
+        found.append("C" if type(total.grad_fn).__name__ == FUSED else "torch")
+        return total, sums
+
+    gradients(loss)
+    return found[0]
+
+
 def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
     """Return the median CPU milliseconds of each work, called in turn for about `seconds` by the clock, at least 3 times."""
     times: list[list[float]] = [[] for _ in works]
@@ -132,13 +150,13 @@ def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callab
     begin = cpu_s()
     gradients(loss)
     compiling_s = cpu_s() - begin
-    gradients(ppo_loss)
+    kind = loss_of(gradients)
     works = (lambda: gradients(ppo_loss), lambda: gradients(loss))
     runs = common.interleave({"both": lambda: medians_ms(works, seconds)}, repeats, lambda text: note(f"{case.name}: {text}"))
     eager, fast = zip(*runs.results["both"], strict=True)
     share = common.ratio(fast, eager)
     pays = compiling_s / (1 - share.median) if share.median < 1 else None
-    return Result(case, parameters, common.figure(eager), common.figure(fast), share, compiling_s, pays), runs.foreign
+    return Result(case, parameters, kind, common.figure(eager), common.figure(fast), share, compiling_s, pays), runs.foreign
 
 
 def main(argv: Sequence[str] | None = None, cases: Sequence[Case] = CASES, backend: Any = "inductor") -> int:
@@ -172,6 +190,7 @@ def _row(result: Result) -> list[str]:
         "bf16" if case.bf16 else "fp32",
         f"{case.samples:,}",
         f"{result.parameters:,}",
+        result.loss,
         *figures,
         common.number(result.compiling_s),
         common.number(result.pays_after_s) if result.pays_after_s is not None else "never",

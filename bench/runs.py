@@ -196,5 +196,6 @@ def bars(axis: Axes, labels: Sequence[str], figures: Sequence[common.Figure], ti
         axis.text(max(figure.samples) + 0.01 * most, place, common.number(figure.median), va="center", fontsize=8)
     axis.set_yticks(places, labels, fontsize=8)
     axis.set_xlim(0, 1.12 * most)
+    axis.xaxis.set_major_formatter(lambda value, place: common.number(value))
     axis.invert_yaxis()
     axis.set(xlabel=unit, title=title)

@@ -25,8 +25,16 @@ def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for result, case in zip(found["results"], SMALL, strict=True):
         assert (result["case"]["samples"], result["case"]["bf16"]) == (case.samples, case.bf16)
         assert result["eager_ms"]["median"] > 0 and result["compiling_s"] > 0 and len(result["ratio"]["samples"]) == 2
+        assert result["loss"] == "C"
         ratio, pays = result["ratio"]["median"], result["pays_after_s"]
         assert pays is None if ratio >= 1 else pays == pytest.approx(result["compiling_s"] / (1 - ratio))
+
+
+def test_the_loss_in_c_is_what_many_rows_are_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradients, _ = bench.gradients_of(bench.Case("large", "probe", 25_600, hidden=(8,)))
+    assert bench.loss_of(gradients) == "C"
+    monkeypatch.setattr("puffervec.train.ppo.fits", lambda heads: False)
+    assert bench.loss_of(gradients) == "torch"
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
