@@ -38,7 +38,7 @@ class VecSection:
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
     num_buffers: int | Literal["auto"] = "auto"
     """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On a CPU of up to 2 cores backend,
-    num_workers and num_buffers, where all are auto, are chosen by a start-up measurement of up to a second."""
+    num_workers and num_buffers, where all are auto, and split are chosen by a start-up measurement of up to a second."""
     batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
     split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
 

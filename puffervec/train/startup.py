@@ -43,6 +43,7 @@ MOST_CORES = 2  # With more of them there is one for the policy beside the worke
 PRECISION_S = 0.05
 ROUNDS = 3  # At least so many samples of each variant.
 MOST_STEPS = 32  # Of a measured roll-out.
+SPLIT_ENVS = "processes, split by envs"  # Tried last, where there is time for more workers to start.
 GAIN = 1.1  # So much faster must be what is not the default, or noise would decide.
 
 Clock = Callable[[], float]
@@ -89,7 +90,7 @@ def _as_before(config: TrainConfig, device: torch.device, manifest: Mapping[str,
     if config.train.precision == "auto" and isinstance(numerics, dict) and numerics.get("device") == device.type:
         config = config.merged({"train": {"precision": "bf16" if numerics.get("bf16") else "fp32"}})
     if config.vec.num_buffers == "auto":
-        wanted = ("num_buffers", "backend") if config.vec.backend == "auto" else ("num_buffers",)
+        wanted = ("num_buffers", "backend", "split") if config.vec.backend == "auto" else ("num_buffers",)
         before = manifest["config"].get("vec", {})
         config = config.merged({"vec": {name: before[name] for name in wanted if name in before}})
     return config
@@ -221,14 +222,19 @@ def to_be_chosen(vec: VecSection, python: bool) -> bool:
     return nothing_said and vec.resolved(python).backend == "multiprocessing"
 
 
-def candidates(python: bool) -> dict[str, dict[str, Any]]:
-    """Return the vec settings that are tried, the default first. Python's threads step one env at a time: they are not."""
+def candidates(python: bool, split: str = "workers") -> dict[str, dict[str, Any]]:
+    """Return the vec settings that are tried, the default first. Python's threads step one env at a time: they are not.
+
+    Args: split: the run's; workers that each serve a part of both halves are tried beside those that serve one of them.
+    """
     found = {
         "processes": {"backend": "multiprocessing", "num_buffers": 2},
         "in-process": {"backend": "serial", "num_buffers": 1},
         "threads": {"backend": "threading", "num_buffers": 2},
+        SPLIT_ENVS: {"backend": "multiprocessing", "num_buffers": 2, "split": "envs"},
     }
-    return {name: tables for name, tables in found.items() if not (python and name == "threads")}
+    left_out = {*(["threads"] if python else []), *([SPLIT_ENVS] if split == "envs" else [])}
+    return {name: tables for name, tables in found.items() if name not in left_out}
 
 
 def _choose_vec(
@@ -244,7 +250,7 @@ def _choose_vec(
     settled = dataclasses.replace(chosen, config=dataclasses.replace(config, vec=default))
     if not allowed_s or device.type != "cpu" or usable_cores() > MOST_CORES or not to_be_chosen(config.vec, config.python):
         return settled
-    tries = candidates(config.python)
+    tries = candidates(config.python, config.vec.split)
     try:
         rates, workers = _measure_vecs(config, spec, policies, make_vec, tries, allowed_s)
     except Exception:  # Envs that fail or cannot run in this process: the run itself will say, or not need it.
@@ -266,6 +272,7 @@ def _vec_line(tables: Mapping[str, Any], workers: int, rates: Mapping[str, float
     ]
     rest = ", ".join(f"{name} {_short(rate)}" for name, rate in rates.items() if name != taken)
     buffers = f"{tables['num_buffers']} buffer{'s' if tables['num_buffers'] > 1 else ''}"
+    buffers += ", split by envs" if tables.get("split") == "envs" else ""
     return f"vec: {who}, {buffers} ({_short(rates[taken])} agent-steps/s while collecting; {rest})"
 
 
@@ -284,25 +291,30 @@ def _measure_vecs(
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return agent-steps/s and workers of each candidate; nothing where making the envs in this process takes too long.
 
-    Worker processes are started in any case, once more at most: their start does not count.
+    Worker processes are started in any case: the start of the default's does not count. SPLIT_ENVS is left out where half of
+    the time is over by then.
     """
     begin, default = time.perf_counter(), next(iter(tries))
     slots = _slots(config, spec, policies)
     rollouts: dict[str, Rollout] = {}
-    found: dict[str, list[float]] = {name: [] for name in tries}
     with contextlib.ExitStack() as stack:
         team = ThreadTeam(config.train.threads or usable_cores())
         stack.callback(team.close)
-        for name in [*list(tries)[1:], default]:
-            spent_s = time.perf_counter() - begin
-            if spent_s > allowed_s / 2:
+        last = [default, *({SPLIT_ENVS} & tries.keys())]
+        for name in [*(name for name in tries if name not in last), *last]:
+            since_s = time.perf_counter() - begin
+            if since_s > allowed_s / 2:
+                if name == SPLIT_ENVS:
+                    break
                 return {}, {}
+            spent_s = since_s
             vec = stack.enter_context(make_vec(config.merged({"vec": dict(tries[name])})))
             bf16, generator = config.train.precision == "bf16", torch.Generator().manual_seed(config.train.seed)
             rollouts[name] = Rollout(vec, slots, torch.device("cpu"), bf16, generator, team)
             rollouts[name].begin(config.train.seed)
             speed(rollouts[name], 0.0)  # The first turn is slower than the others.
-        slice_s = (allowed_s - spent_s) / (ROUNDS * len(tries))
+        slice_s = (allowed_s - spent_s) / (ROUNDS * len(rollouts))
+        found: dict[str, list[float]] = {name: [] for name in tries if name in rollouts}
         for _ in range(ROUNDS):
             for name, rollout in rollouts.items():
                 found[name].append(speed(rollout, slice_s))
