@@ -178,7 +178,7 @@ NOTHING = Cause("nothing")
 def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
     """Measure all causes in turns. Returns the rows of the table, and how much of the machine others took."""
     device = choose_device(options.device)
-    config = runs.config_of(runs.RUNS[options.env], options.device)
+    config = runs.settled(runs.config_of(runs.RUNS[options.env], options.device))
     found = causes(device, runs.simulation_half_s(config))
     variants = {"": functools.partial(sample, config, NOTHING, options.seconds)}
     variants |= {name: functools.partial(sample, config, cause, options.seconds) for name, cause in found.items()}
@@ -225,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.env not in runs.RUNS:
             raise ConfigError(f"--env is {options.env!r}: use one of {', '.join(runs.RUNS)}")
         rows, foreign = run(options, progress)
-        title = f"what four causes leave of the speed: {options.env}, {options.device}; stragglers: envs that sleep"
+        title = f"{options.env} on {options.device}: what causes leave of the speed"
         runs.draw_beside([functools.partial(draw_left, rows, title)], options, "bottlenecks")
     except (PuffervecError, OSError) as error:
         progress.clear()

@@ -20,9 +20,11 @@ from bench import common, modes
 from bench.workloads import Workload, draw_actions
 from puffervec.cores import usable_cores
 from puffervec.errors import MissingExtraError
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, startup, target
 from puffervec.train.dashboard import TIME_PARTS, Silent
+from puffervec.train.device import choose_device
 from puffervec.train.log import METRICS_FILE, read_metrics
+from puffervec.train.loop import make_vec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +73,11 @@ def floats_of(spec: EnvSpec) -> int:
 def fact_cells(facts: Mapping[str, Any]) -> list[str]:
     """Return what every line of a table names: the cells below FACT_COLUMNS."""
     return [common.number(facts[key]) for key in FACTS]
+
+
+def settled(config: TrainConfig) -> TrainConfig:
+    """Return the config with what is auto in it measured once, so that samples of one comparison do not choose each anew."""
+    return startup.choose(config, target.env_spec(config), choose_device(config.train.device), make_vec).config
 
 
 def facts_of(trainer: Trainer) -> dict[str, Any]:
