@@ -187,6 +187,8 @@ class FlatSamples:
         """Views on the storage except for the returns. pad: see padded_rows."""
         self._storage, self._pad, self._valid = storage, pad, valid.view(-1)
         self._columns = _Columns(advantages, valid, priority) if priority is not None else None
+        weights = None if self._columns is None else self._columns.weights
+        self._weights = None if weights is None else weights.to(valid.device)  # (R,), here: not at each minibatch
         horizon = storage.horizon
         self._actions, self._log_probs, self._values = (
             x[:horizon].flatten(0, 1) for x in (storage.actions, storage.log_probs, storage.values)
@@ -231,9 +233,7 @@ class FlatSamples:
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
     def _batch(self, index: Tensor, advantages: Tensor) -> Batch:
-        weights = None
-        if self._columns is not None and self._columns.weights is not None:
-            weights = self._columns.weights.to(index.device)[index % self._storage.rows]
+        weights = None if self._weights is None else self._weights[index % self._storage.rows]
         if self._pad and (more := padded_rows(len(index)) - len(index)):
             weights = nn.functional.pad(torch.ones_like(advantages) if weights is None else weights, (0, more))
             advantages = nn.functional.pad(advantages, (0, more))

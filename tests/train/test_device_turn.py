@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """A half's turn on a device (puffervec/train/device_turn.py): the same as on a CPU, and nothing in it waits for the device.
 
-Where there is no GPU, the turn runs as it stands on the CPU, and on fake CUDA tensors, which fail where a number is read back.
+Where there is no GPU, the turn runs as it stands on the CPU, and whole vector steps on fake CUDA tensors (syncs.py), which fail
+where a number is read back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,8 @@ from puffervec.train.device import ThreadTeam
 from puffervec.train.device_turn import DeviceTurn
 from puffervec.train.policy import build_policy
 from puffervec.train.rollout import Rollout
-from puffervec.train.storage import Slot, Storage, rows_of
-from tests.train.syncs import Syncs, fake_cuda
+from puffervec.train.storage import Slot, Storage
+from tests.train.syncs import COPIES, Graph, Syncs, fake_cuda
 
 HORIZON = 6
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -30,15 +32,25 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "tag": ("tag_grid", {}),
     "cartpole": ("cartpole", {}),
     "pendulum": ("Pendulum-v1", {}),
+    "drive": ("drive", {"scenes": "generated:1", "num_agents": 24}),  # sets of objects
+    "pictures": ("tests.train.envs:Pictures", {}),  # convolutions
 }
 JOINT = "parts at once"
+MEMORIES = ("none", "mingru", "lstm")
+# What a row is encoded by does not depend on the memory.
+BOTH = [(case, memory) for case in CASES for memory in MEMORIES if memory == "none" or case not in ("drive", "pictures")]
+CAPTURE = ("synchronize", "device_turn.py", "capture")  # once
+
+
+def section_of(case: str, memory: str) -> PolicySection:
+    return PolicySection(hidden=(8,), channels=(4, 4), memory=memory, joint=case == JOINT)  # type: ignore[arg-type]
 
 
 def make_rollout(case: str, memory: str, device_turns: bool, vec: Any) -> Rollout:
     torch.manual_seed(0)
     slots = {}
     for group in vec.spec.groups:
-        section = PolicySection(hidden=(8,), memory=memory, joint=case == JOINT)  # type: ignore[arg-type]
+        section = section_of(case, memory)
         policy = build_policy(group, section)
         storage = Storage(group, HORIZON, group.agents * vec.num_envs, torch.device("cpu"), None, section.joint)
         slots[group.name] = Slot(group.name, policy, group, storage)
@@ -64,8 +76,7 @@ def collected(case: str, memory: str, device_turns: bool) -> list[dict[str, np.n
     return found
 
 
-@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "memory"), BOTH)
 def test_a_turn_on_a_device_equals_one_on_a_cpu(case: str, memory: str) -> None:
     for plain, device in zip(collected(case, memory, False), collected(case, memory, True), strict=True):
         assert plain.keys() == device.keys()
@@ -73,8 +84,7 @@ def test_a_turn_on_a_device_equals_one_on_a_cpu(case: str, memory: str) -> None:
             np.testing.assert_allclose(plain[name], device[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "memory"), BOTH)
 def test_a_turn_reads_nothing_back(case: str, memory: str) -> None:
     env, kwargs = CASES[case]
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
@@ -89,43 +99,69 @@ def test_a_turn_reads_nothing_back(case: str, memory: str) -> None:
         assert syncs.found == []
 
 
-def test_the_detector_detects() -> None:
-    with Syncs() as syncs:
-        x = torch.arange(4)
-        x[x > 1]
-        float(x.sum())
-        x.nonzero()
-    assert [found.split(" at ")[0] for found in syncs.found] == ["aten::index", "aten::_local_scalar_dense", "aten::nonzero"]
-
-
-@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
-@pytest.mark.parametrize("case", [case for case in CASES if case != "pendulum"])  # its constants come from NumPy
-def test_the_turn_of_a_gpu_as_far_as_one_can_see_without_one(case: str, memory: str) -> None:
-    """On fake CUDA tensors: every tensor is on the device, and none is asked for a number."""
+@pytest.mark.parametrize(("case", "memory"), BOTH)
+def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) -> None:
+    """The learner's own loop over roll-outs, with what goes around a turn; rows and actions cross once each, unasked for."""
     env, kwargs = CASES[case]
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
-        section = PolicySection(hidden=(8,), memory=memory, joint=case == JOINT)  # type: ignore[arg-type]
-        with torch.device("meta"):
-            policies = {group.name: build_policy(group, section) for group in vec.spec.groups}
-        check_on_fake_cuda(vec, policies, section.joint)
+        section = section_of(case, memory)
+        policies = {group.name: build_policy(group, section) for group in vec.spec.groups}
+        with fake_cuda() as device:
+            slots = {}
+            for group in vec.spec.groups:
+                storage = Storage(group, HORIZON, group.agents * 4, device, torch.bfloat16, section.joint)
+                slots[group.name] = Slot(group.name, on_device(policies[group.name], device), group, storage)
+            rollout = Rollout(vec, slots, device, False, None, ThreadTeam(1))  # type: ignore[arg-type]
+            rollout.trackers = {}  # They read the rows of whole roll-outs.
+            check_steps(rollout)
+            for slot in slots.values():
+                assert all(tensor.device.type == "cuda" for tensor in slot.storage.tensors().values())
 
 
-def check_on_fake_cuda(vec: Any, policies: dict[str, Any], joint: bool = False) -> None:
-    with fake_cuda() as device:
-        half = vec.halves[0]
-        staging = torch.empty(len(half.block), dtype=torch.uint8, device=device)
-        slots, columns = {}, {}
-        for group in vec.spec.groups:
-            policy = policies[group.name].to_empty(device=device)
-            storage = Storage(group, HORIZON, group.agents * 4, device, torch.bfloat16, joint)
-            slots[group.name] = Slot(group.name, policy, group, storage)
-            columns[group.name] = slice(0, group.agents * 2)
-        groups = {group.name: rows_of(staging, half, group) for group in vec.spec.groups}
-        turn = DeviceTurn(0, staging, staging, groups, slots, columns, None, bf16=False)
-        turn.compute()
-        for slot in slots.values():
-            assert all(tensor.device.type == "cuda" for tensor in slot.storage.tensors().values())
-        assert all(actions.device.type == "cuda" for actions in turn.actions.values())
+def on_device(policy: Any, device: torch.device) -> Any:
+    """A policy whose weights are on a fake device."""
+    return policy.to_empty(device=device).requires_grad_(False)
+
+
+def check_steps(rollout: Rollout) -> None:
+    """Collect twice, the second time as replays."""
+    rollout.begin(5)
+    for graphs in (0, 2):
+        replays = Graph.replays
+        assert len([half for half in rollout.halves if half.turn is not None and half.turn.graph is not None]) == graphs
+        with Syncs((*COPIES, CAPTURE)) as syncs:
+            assert rollout.collect()
+        assert syncs.found == []
+        crossings = [sync.op for sync in syncs.meant if sync[:3] != CAPTURE]
+        turns = 2 * (HORIZON + (graphs == 0))
+        assert crossings.count("copy to the device") == turns
+        # The actions of the roll-out's first step are sent anew.
+        out = turns + 2 * (graphs != 0)
+        assert crossings.count("copy to the host") == out * len(rollout.vec.spec.groups)
+    assert Graph.replays - replays == turns, "once captured, a turn is a replay"
+
+
+def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: dict[str, Callable[[DeviceTurn], object]] = {
+        "a number": lambda turn: torch.zeros(2, device="cpu").copy_(turn.reset["agents"][:2]),
+        "the actions": lambda turn: turn.actions["agents"].cpu(),
+        "the stream": lambda turn: turn.stream.synchronize(),
+    }
+    keep_states = DeviceTurn.keep_states
+    for wait in waits.values():
+        with puffervec.make("cartpole", backend="serial", num_envs=4, num_buffers=2) as vec, fake_cuda() as device:
+            (group,) = vec.spec.groups
+            policy = on_device(build_policy(group, PolicySection(hidden=(8,))), device)
+            slots = {group.name: Slot(group.name, policy, group, Storage(group, HORIZON, 4, device, None))}
+            rollout = Rollout(vec, slots, device, False, None, ThreadTeam(1))  # type: ignore[arg-type]
+
+            def waiting(turn: DeviceTurn, step: int, horizon: int, wait: Any = wait) -> None:
+                keep_states(turn, step, horizon)
+                wait(turn)
+
+            monkeypatch.setattr(DeviceTurn, "keep_states", waiting)
+            with pytest.raises(AssertionError):
+                check_steps(rollout)
 
 
 def test_a_turn_keeps_its_buffers() -> None:

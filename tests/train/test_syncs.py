@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The detector of synchronisation (tests/train/syncs.py) detects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests.train.syncs import COPIES, Sync, Syncs, fake_cuda
+
+X = torch.arange(4.0)
+ANYWHERE: dict[str, tuple[Callable[[Tensor], object], str]] = {
+    "a number": (lambda x: x.sum().item(), "aten::_local_scalar_dense"),
+    "float()": (lambda x: float(x.sum()), "aten::_local_scalar_dense"),
+    "if": (lambda x: bool(x.any()), "aten::_local_scalar_dense"),
+    "nonzero": (lambda x: x.nonzero(), "aten::nonzero"),
+    "a mask": (lambda x: torch.ops.aten.index.Tensor(x, [x > 1]), "aten::index"),
+    "masked_select": (lambda x: x.masked_select(x > 1), "aten::masked_select"),
+    "unique": (lambda x: x.unique(), "aten::_unique2"),
+    "equal": (lambda x: torch.equal(x, x + 0), "aten::equal"),
+    "tolist": (lambda x: x.tolist(), "Tensor.tolist"),
+    "numpy": (lambda x: x.numpy(), "Tensor.numpy"),
+    "asarray": (np.asarray, "Tensor.__array__"),
+    "cpu": (lambda x: x.cpu(), "Tensor.cpu"),
+}
+ON_CUDA: dict[str, tuple[Callable[[Tensor], object], str]] = {
+    "cpu": (lambda x: x.cpu(), "aten::_to_copy"),
+    "to": (lambda x: x.to("cpu"), "aten::_to_copy"),
+    "to, named": (lambda x: x.to(device=torch.device("cpu"), dtype=torch.float64), "aten::_to_copy"),
+    "to, without waiting": (lambda x: x.to("cpu", non_blocking=True), "aten::_to_copy"),
+    "copy_ to the host": (lambda x: torch.zeros(4, device="cpu").copy_(x), "aten::copy_"),
+    "copy_ to the slab": (lambda x: torch.from_numpy(np.zeros(4)).copy_(x), "aten::copy_"),
+    "an item of the host": (lambda x: torch.zeros(4, device="cpu").__setitem__(0, x[0]), "aten::copy_"),
+    "copy_ of pageable memory": (lambda x: x.copy_(torch.zeros(4, device="cpu")), "aten::copy_"),
+    "to the device": (lambda x: torch.zeros(4, device="cpu").to(x.device), "aten::_to_copy"),
+    "a stream": (lambda x: torch.cuda.Stream().synchronize(), "synchronize"),  # type: ignore[no-untyped-call]
+    "an event": (lambda x: torch.cuda.Event().synchronize(), "synchronize"),  # type: ignore[no-untyped-call]
+    "the device": (lambda x: torch.cuda.synchronize(), "synchronize"),
+}
+
+
+@pytest.mark.parametrize("case", ANYWHERE)
+def test_what_reads_is_found_on_a_cpu(case: str) -> None:
+    read, op = ANYWHERE[case]
+    with Syncs() as syncs:
+        read(X)
+    assert {found.op for found in syncs.found} == {op} and syncs.found[0].file == "test_syncs.py"
+
+
+@pytest.mark.parametrize("case", ANYWHERE)
+def test_what_reads_fails_or_is_found_on_fake_cuda(case: str) -> None:
+    refused = False
+    with fake_cuda(), Syncs() as syncs:
+        x = torch.zeros(4)
+        try:
+            ANYWHERE[case][0](x)
+        except (RuntimeError, TypeError):  # There are no numbers to be given.
+            refused = True
+    assert refused or syncs.found
+
+
+@pytest.mark.parametrize("case", ON_CUDA)
+def test_what_leaves_or_enters_the_device_is_found(case: str) -> None:
+    read, op = ON_CUDA[case]
+    with fake_cuda():
+        x = torch.zeros(4)
+        with Syncs() as syncs:
+            read(x)
+    assert op in {found.op for found in syncs.found}
+
+
+def test_only_the_copy_that_is_meant_is_let_pass() -> None:
+    def _copy_out(x: Tensor, free: bool) -> None:
+        torch.zeros(4, device="cpu").copy_(x, non_blocking=free)
+
+    meant = [("copy to the host", "test_syncs.py", "_copy_out")]
+    with fake_cuda():
+        x = torch.zeros(4)
+        with Syncs(meant) as syncs:
+            _copy_out(x, True)
+        assert syncs.found == [] and [one[:3] for one in syncs.meant] == meant
+        with Syncs(meant) as syncs:
+            _copy_out(x, False)
+        assert [one.op for one in syncs.found] == ["aten::copy_"], "it waits"
+        with Syncs(COPIES) as syncs:
+            _copy_out(x, True)
+        assert [one.op for one in syncs.found] == ["copy to the host"], "from elsewhere"
+
+
+def test_work_on_the_device_is_no_offence() -> None:
+    with fake_cuda():
+        x, index = torch.zeros(4, 6), torch.zeros(2, dtype=torch.int64)
+        with Syncs() as syncs:
+            y = x[..., 1:3].to(torch.bfloat16).float()
+            x[0] = 1.0
+            x[index, 2] + x[None, 1].sum() * 2
+            x.copy_(x + torch.ones((), device="cpu"))
+            torch.cuda.Stream().wait_stream(torch.cuda.current_stream())  # type: ignore[no-untyped-call]
+        assert y.shape == (4, 2) and x[index, 2].shape == (2,) and x[None, 1].shape == (1, 6) and x[:, None].shape == (4, 1, 6)
+    assert syncs.found == []
+
+
+def test_an_offence_names_its_place() -> None:
+    with Syncs() as syncs:
+        X.sum().item()
+    assert syncs.found == [
+        Sync("aten::_local_scalar_dense", "test_syncs.py", "test_an_offence_names_its_place", "X.sum().item()")
+    ]
