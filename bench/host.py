@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a vector step costs the learner's process: its own roll-out loop with an env that does nothing and a trivial policy.
+
+    python bench/host.py                      the loop of a CPU, and that of a GPU as it stands on a CPU
+    python bench/host.py --device cuda        that of a GPU: one graph per half
+
+A vector step is one half: receive its rows, act, send. On CUDA `host` leaves out the wait for the actions, during which the
+learner has nothing to do; on a CPU nothing is waited for, and the loop of a GPU runs each operation that a graph would hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import torch
+from torch import Tensor, nn
+
+from bench import common
+from bench.common import Figure
+from bench.workloads import Workload
+from puffervec.errors import PuffervecError
+from puffervec.train.device import ThreadTeam, choose_device
+from puffervec.train.rollout import Rollout, Times
+from puffervec.train.storage import Slot, Storage
+
+HORIZON = 64
+HALVES = 2
+WARM_ROLLOUTS = 2  # on CUDA a half's third turn is captured
+TARGET_US = 60.0  # of the host, on CUDA
+LOOPS = {"cpu": {"a CPU's loop": False, "a GPU's loop, on a CPU": True}, "cuda": {"a GPU's loop": True}}
+
+
+class Trivial(nn.Module):
+    """The same logits for all rows; its value is their first."""
+
+    def __init__(self, choices: int) -> None:
+        """Args: choices: of the action."""
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(choices))
+
+    def initial_state(self, rows: int) -> tuple[Tensor, ...]:
+        """It remembers nothing."""
+        return ()
+
+    def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
+        """See puffervec/train/policy.py."""
+        logits = self.logits.expand(len(obs), -1)
+        return (logits,), logits[:, 0], ()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Microseconds per vector step of one loop. host: all but the wait for the device; target: what it should stay below."""
+
+    loop: str
+    host: Figure
+    receive_and_send: Figure
+    act: Figure
+    wait: Figure
+    target: float | None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.target is None else self.host.median < self.target
+
+
+def sample(device: torch.device, device_turns: bool, seconds: float) -> dict[str, float]:
+    """Collect roll-outs for about `seconds` and return microseconds per vector step by part."""
+    workload = Workload("probe", "probe", {"episode_length": 100}, num_envs=HALVES)
+    with workload.make("serial", num_buffers=HALVES) as vec:
+        (group,) = vec.spec.groups
+        storage = Storage(group, HORIZON, group.agents * HALVES, device, None)
+        policy = Trivial(sum(storage.spec.sizes)).to(device)
+        slots = {group.name: Slot(group.name, policy, group, storage)}
+        generator = torch.Generator(device)
+        rollout = Rollout(vec, slots, device, False, generator, ThreadTeam(1), device_turns)
+        rollout.begin(0)
+        for _ in range(WARM_ROLLOUTS):
+            rollout.collect()
+        rollout.times, turns = Times(), 0
+        begin = time.perf_counter()
+        while not turns or time.perf_counter() - begin < seconds:
+            rollout.collect()
+            turns += HORIZON * HALVES
+        whole = time.perf_counter() - begin
+        rollout.episodes.clear()
+    wait = rollout.times.forward if device.type == "cuda" else 0.0
+    act = rollout.times.copy + rollout.times.forward - wait
+    parts = {"host": whole - wait, "receive_and_send": rollout.times.env, "act": act, "wait": wait}
+    return {name: 1e6 * spent / turns for name, spent in parts.items()}
+
+
+def run(device: torch.device, options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[Cost], float]:
+    """Measure the loops of a device in turns. Returns the table and the share of foreign load."""
+    loops = LOOPS[device.type]
+    variants = {name: functools.partial(sample, device, turns, options.seconds) for name, turns in loops.items()}
+    runs = common.interleave(variants, options.repeats, note, options.attempts)
+    target = TARGET_US if device.type == "cuda" else None
+    costs = []
+    for name, found in runs.results.items():
+        figures = {part: common.figure(one[part] for one in found) for part in found[0]}
+        costs.append(Cost(loop=name, target=target, **figures))
+    return costs, runs.foreign
+
+
+def show(costs: Sequence[Cost]) -> None:
+    """Print the table."""
+    rows = [
+        (cost.loop, str(cost.host), str(cost.receive_and_send), str(cost.act), str(cost.wait), common.number(cost.target))
+        for cost in costs
+    ]
+    common.print_table(
+        "a vector step of the learner's loop, us",
+        ("loop", "host", "receive, send", "act", "wait", "target: host below"),
+        rows,
+        [f"an env that does nothing, in this process; one row per half; roll-outs of {HORIZON} steps"],
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_flags(flags, "host", 2.0)
+    flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
+    options = flags.parse_args(arguments)
+    progress = common.Progress()
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        costs, foreign = run(choose_device(options.device), options, progress)
+    except (PuffervecError, OSError) as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    finally:
+        torch.set_num_threads(threads)
+    progress.clear()
+    show(costs)
+    common.finish("host", options, common.machine(), foreign, [{**asdict(cost), "met": cost.met} for cost in costs])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
