@@ -35,6 +35,9 @@ def test_without_cuda_it_says_so_in_one_line_and_exits_2() -> None:
 def test_the_steps_are_tests_benchmarks_and_both_trainings(tmp_path: Path) -> None:
     found = {step.name: step for step in gpu.steps(tmp_path, 60.0)}
     assert list(found)[0] == "tests" and "gpu" in found["tests"].command
+    for name, script in (("training", "train.py"), ("bottlenecks", "bottlenecks.py"), ("host", "host.py")):
+        words = found[name].command
+        assert words[1].endswith(f"bench/{script}") and "cuda" in words and Path(words[1]).exists()
     for env in ("tag_grid", "drive"):
         words = " ".join(found[f"train {env}"].command)
         assert f"train {env} --device cuda --time-limit-s 60 " in words
@@ -58,10 +61,9 @@ def test_each_step_leaves_its_status_and_results(tmp_path: Path, capsys: pytest.
         gpu.Step("fine", _python("print('hello')"), 60.0, lambda: {"rate": 1}),
         gpu.Step("broken", _python("print('oh no'); raise SystemExit(3)"), 60.0),
         gpu.Step("empty", _python("pass"), 60.0, lambda: gpu.read_json(tmp_path / "gone.json")),
-        gpu.Step("none", _python("raise SystemExit(5)"), 60.0, good=(0, 5)),
     ]
     entries = gpu.run_all(steps, tmp_path, 600.0)
-    assert [entry["status"] for entry in entries] == ["ok", "failed", "failed", "ok"]
+    assert [entry["status"] for entry in entries] == ["ok", "failed", "failed"]
     assert entries[0]["results"] == {"rate": 1} and entries[0]["last_line"] == "hello"
     assert entries[1]["exit_status"] == 3 and entries[1]["output"] == ["oh no"]
     assert "gone.json" in entries[2]["reason"]
@@ -117,14 +119,42 @@ def test_results_are_named_after_the_gpu(
     status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(gpu, "cuda_facts", lambda: GPU)
-    monkeypatch.setattr(gpu, "run_all", lambda *arguments: [{"name": "tests", "status": status}])
+    monkeypatch.setattr(gpu, "run_all", lambda *arguments: [{"name": "tests", "status": status}])  # and nothing else ran
     monkeypatch.setattr(common, "RESULTS", tmp_path)
     assert gpu.main([]) == code
     (path,) = tmp_path.iterdir()
     assert path.name.startswith("nvidia-x9-20") and path.suffix == ".json"
     document = json.loads(path.read_text())
     assert document["machine"]["gpu"]["name"] == "NVIDIA X9" and document["results"][0]["status"] == status
-    assert "8 GiB" in capsys.readouterr().out
+    assert [one["met"] for one in document["criteria"]] == [False, False, False, status == "ok"]
+    out = capsys.readouterr().out
+    assert "8 GiB" in out and "NOT MET: drive" in out
+
+
+def test_what_is_asked_of_a_gpu_is_judged_by_what_the_steps_found() -> None:
+    def entries(drive: float, tag: float, us: float) -> list[dict[str, Any]]:
+        rates = {name: {"agent_steps_per_s": {"median": rate}} for name, rate in (("drive", drive), ("tag_grid", tag))}
+        host = [{"host": {"median": us}, "target": 60.0, "met": us < 60.0}]
+        return [
+            {"name": "tests", "status": "ok", "results": None},
+            {"name": "training", "status": "ok", "results": {"speed": rates}},
+            {"name": "host", "status": "ok", "results": host},
+        ]
+
+    assert [one["met"] for one in gpu.criteria(entries(1e6, 1e7, 59.0))] == [True] * 4
+    assert [one["met"] for one in gpu.criteria(entries(9e5, 9e6, 61.0))] == [False, False, False, True]
+    assert [one["found"] for one in gpu.criteria(entries(1.0, 2.0, 3.0))] == [1.0, 2.0, 3.0, True]
+
+
+def test_the_benchmarks_know_the_flags_that_they_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from bench import bottlenecks, host, train
+
+    mains = {"training": train.main, "bottlenecks": bottlenecks.main, "host": host.main}
+    for step in gpu.steps(tmp_path, 60.0):
+        if step.name in mains:
+            # Without CUDA, a device that is not there is all that they have to object to.
+            words = ["abacus" if word == "cuda" else word for word in step.command[2:]]
+            assert mains[step.name](words) == 2 and "abacus" in capsys.readouterr().err
 
 
 @pytest.mark.gpu
