@@ -1,0 +1,196 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The trainer on a GPU (puffervec/train/device_turn.py, device_step.py, pinned.py): what fake tensors cannot show.
+
+Run by `make gpu` (scripts/gpu.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import puffervec
+from puffervec.train import TrainConfig, Trainer, state
+from puffervec.train import checkpoint as ckpt
+from puffervec.train.config import PolicySection
+from puffervec.train.device import ThreadTeam
+from puffervec.train.device_step import DeviceStep
+from puffervec.train.device_turn import DeviceTurn
+from puffervec.train.pinned import pin
+from puffervec.train.policy import build_policy
+from puffervec.train.ppo import Updater
+from puffervec.train.rollout import Rollout
+from puffervec.train.storage import Slot, Storage
+from tests.train.test_device_step import CASES as STEPS
+from tests.train.test_device_step import HORIZON as LENGTH
+from tests.train.test_device_step import PARTS, ROWS, SPEC, filled
+from tests.train.test_device_step import updater as cpu_updater
+from tests.train.test_resume import StopAt, go_on
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
+
+CUDA = torch.device("cuda")
+HORIZON = 8
+SETS = {"scenes": "generated:1", "num_agents": 24}
+POLICIES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "MLP": ("tag_grid", {}, "none"),
+    "MinGRU": ("tag_grid", {}, "mingru"),
+    "LSTM": ("tag_grid", {}, "lstm"),
+    "object set": ("drive", SETS, "none"),
+    "continuous": ("Pendulum-v1", {}, "none"),
+    "pictures": ("tests.train.envs:Pictures", {}, "none"),
+}
+
+
+@contextmanager
+def rollout_of(name: str, device: torch.device = CUDA) -> Iterator[Rollout]:
+    """A roll-out of two halves from the same seeds every time."""
+    env, kwargs, memory = POLICIES[name]
+    with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
+        torch.manual_seed(0)
+        slots = {}
+        for group in vec.spec.groups:
+            section = PolicySection(hidden=(16,), channels=(4, 4), memory=memory)  # type: ignore[arg-type]
+            storage = Storage(group, HORIZON, group.agents * vec.num_envs, device, None)
+            slots[group.name] = Slot(group.name, build_policy(group, section).to(device), group, storage)
+        generator = torch.Generator(device).manual_seed(3)
+        rollout = Rollout(vec, slots, device, False, generator, ThreadTeam(1), device_turns=True)
+        rollout.begin(5)
+        yield rollout
+
+
+def collected(name: str, device: torch.device = CUDA) -> tuple[list[dict[str, np.ndarray]], list[Any]]:
+    """The storages after each of three roll-outs, and the graphs of both halves."""
+    found = []
+    with rollout_of(name, device) as rollout:
+        for _ in range(3):
+            assert rollout.collect()
+            shown = {}
+            for key, slot in rollout.slots.items():
+                shown |= {f"{key}.{part}": value.cpu().numpy() for part, value in slot.storage.tensors().items()}
+            found.append(shown)
+        return found, [half.turn.graph for half in rollout.halves if half.turn is not None]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_replays_equal_eager_turns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the draws: a replay goes on with the generator where the turn before left it."""
+    replayed, graphs = collected(name)
+    assert len(graphs) == 2 and None not in graphs
+    monkeypatch.setattr(DeviceTurn, "capture", lambda turn: None)
+    eager, graphs = collected(name)
+    assert graphs == [None, None]
+    for one, other in zip(replayed, eager, strict=True):
+        for key, value in one.items():
+            np.testing.assert_allclose(value.astype(np.float64), other[key].astype(np.float64), 1e-4, 1e-5, err_msg=key)
+
+
+def launched_steps(rollout: Rollout) -> int:
+    """Take the steps of a roll-out but for its first and its last, at which states are kept for the update; return turns."""
+    for step in range(2, HORIZON):
+        for _ in rollout.halves:
+            rollout._advance(step)
+    return (HORIZON - 2) * len(rollout.halves)
+
+
+def prepare(rollout: Rollout) -> None:
+    """Until each half is a graph, and a roll-out has begun."""
+    for _ in range(2):
+        assert rollout.collect()
+    rollout._go_on()
+    for half in rollout.halves:
+        assert half.turn is not None
+        half.turn.begin(1)
+    for _ in rollout.halves:
+        rollout._advance(1)
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype feature")
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_launched_step_allocates_nothing_and_waits_for_nothing(name: str) -> None:
+    with rollout_of(name) as rollout:
+        prepare(rollout)
+        keys = ("allocation.all.allocated", "num_alloc_retries", "num_device_alloc")
+        before = {key: torch.cuda.memory_stats()[key] for key in keys}  # type: ignore[no-untyped-call]
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            assert launched_steps(rollout) > 0
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        after = {key: torch.cuda.memory_stats()[key] for key in keys}  # type: ignore[no-untyped-call]
+        assert after == before
+
+
+def test_the_slab_is_page_locked_while_it_is_used() -> None:
+    with rollout_of("MLP") as rollout:
+        turn = rollout.halves[0].turn
+        assert turn is not None and rollout.collect() and turn.block.is_pinned()
+
+    class Owner:
+        pass
+
+    block, owner = torch.from_numpy(np.zeros(1 << 16, np.uint8)), Owner()
+    assert pin(block, owner) and block.is_pinned()
+    del owner
+    assert not block.is_pinned()
+
+
+# ---- the update -----------------------------------------------------------------------------------------------
+
+
+def updater(memory: str, alpha: float, capture: bool, device: torch.device = CUDA) -> Updater:
+    """An updater on the device, from the same seeds every time."""
+    on_cpu = cpu_updater(memory, alpha, False)
+    policy: Any = on_cpu.policy.to(device)
+    storage = Storage(SPEC, LENGTH, ROWS, device, None)
+    storage.copy_from(filled(policy))
+    storage.first_states = {0: policy.initial_state(ROWS)}
+    random, team = torch.Generator().manual_seed(2), ThreadTeam(1)
+    made = Updater(policy, storage, on_cpu.section, PARTS, False, random, team)
+    if not capture:
+        width = -(-ROWS // PARTS) * (1 if memory != "none" else LENGTH)
+        made.device_step = DeviceStep(made._whole_step, width, device, capture=False)
+    return made
+
+
+@pytest.mark.parametrize(("memory", "alpha"), STEPS)
+def test_the_graph_of_an_update_equals_eager_steps(memory: str, alpha: float) -> None:
+    one, other = updater(memory, alpha, True), updater(memory, alpha, False)
+    for lr in (1e-2, 1e-2, 3e-3):
+        losses, same = one.update(lr).losses, other.update(lr).losses
+        assert losses == pytest.approx(same, rel=1e-3, abs=1e-4)
+    assert one.device_step is not None and one.device_step.graph is not None
+    assert other.device_step is not None and other.device_step.graph is None
+    for a, b in zip(one.parameters, other.parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+
+
+# ---- whole runs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
+def test_a_run_is_resumed_where_it_was(small: Callable[..., TrainConfig], memory: str) -> None:
+    """With all its state on the device; the graphs are captured anew, and it goes on learning."""
+    tables = {"train": {"device": CUDA.type, "total_timesteps": 100_000}, "policy": {"memory": memory}}
+    config = small("tag_grid").merged(tables)
+    with Trainer(config, dashboard=StopAt(0)) as first:
+        go_on(first, 4)
+        checkpoint, saved = ckpt.newest(first.folder / "checkpoints"), named(first)
+    with Trainer(config, dashboard=StopAt(0), checkpoint=checkpoint) as second:
+        restored = named(second)
+        assert restored.keys() == saved.keys()
+        assert [key for key, part in saved.items() if not torch.equal(part, restored[key])] == []
+        go_on(second, 6)
+        assert second.device.type == CUDA.type
+        assert all(half.turn is not None and half.turn.graph for half in second.rollout.halves)
+
+
+def named(trainer: Trainer) -> dict[str, torch.Tensor]:
+    """All state by name."""
+    return {f"{stem}.{k}": part.clone() for stem, parts in state.tensors_of(trainer).items() for k, part in parts.items()}
