@@ -22,15 +22,19 @@ MOST_OBJECTS, MOST_FEATURES = int(lib.PV_SET_MOST_OBJECTS), int(lib.PV_SET_MOST_
 _DTYPES = (torch.float32, torch.bfloat16)
 
 
-def encode_set(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1.0) -> Tensor:
     """Encode the objects of each row and take the maximum over them.
 
     Args:
-        objects: (..., n, k); an all-zero object is an empty slot. first: (hidden, k + 1), the last column for the constant 1.
-        second: (width, hidden).
+        objects: (..., n, k) of any data type; an all-zero object is an empty slot. first: (hidden, k + 1), the last column
+            for the constant 1. second: (width, hidden). factor: what the objects' numbers are multiplied with.
     Returns:
         (..., width), at least 0; a row without objects gives zeros. float32 from the fused kernel.
     """
+    if objects.dtype not in _DTYPES:  # What the kernel, and a matrix product, would not take.
+        objects = objects.to(first.dtype)
+    if factor != 1.0:
+        objects = objects * factor
     if _fits_kernel(objects, first, second):
         if torch.compiler.is_compiling():
             out: Tensor = _encode_op(objects, first, second)[0]

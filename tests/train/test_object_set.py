@@ -2,11 +2,19 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import dataclasses
+import math
+
+import numpy as np
+import pytest
 import torch
 
+from puffervec.spec import Field
 from puffervec.train.config import PolicySection
-from puffervec.train.object_set import ObjectEncoder, has_object_sets
+from puffervec.train.object_set import ObjectEncoder, factor_of, has_object_sets
 from puffervec.train.policy import build_policy
+from puffervec.train.rows import TORCH_DTYPES
+from puffervec.train.storage import Storage
 from tests.train.fakes import group
 
 
@@ -33,6 +41,30 @@ def test_an_object_at_the_origin_is_told_from_an_empty_slot() -> None:
     objects = torch.zeros(1, 2, 3)
     objects[0, 0, 2] = 1e-3
     assert (encoder(objects) != 0).any()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "u1"])
+def test_rows_are_read_as_they_are_stored(dtype: str) -> None:
+    """Bytes are a fraction of 255; the same weights give the same for rows of floats."""
+    high = 255.0 if dtype == "u1" else 1.0
+    made = group(("ego", (2,)), ("cars", (5, 3)), dtype=dtype)
+    fields = tuple(dataclasses.replace(field, low=0.0, high=high) for field in made.fields)
+    torch.manual_seed(0)
+    policy = build_policy(dataclasses.replace(made, fields=fields), PolicySection(hidden=(8,), kind="object_set"))
+    torch.manual_seed(0)
+    plain = build_policy(group(("ego", (2,)), ("cars", (5, 3))), PolicySection(hidden=(8,)))
+    rows = (torch.rand(4, 17) * high).to(TORCH_DTYPES[np.dtype(dtype)])
+    torch.testing.assert_close(policy(rows)[0], plain(rows.float() / high)[0], rtol=1e-4, atol=1e-4)
+    storage = Storage(dataclasses.replace(made, fields=fields), 2, 4, torch.device("cpu"), None)
+    assert isinstance(storage.obs, torch.Tensor) and storage.obs.dtype == rows.dtype, "and stored so"
+
+
+def test_numbers_are_divided_by_the_largest_that_a_field_holds() -> None:
+    def factor(dtype: str, low: float, high: float) -> float:
+        return factor_of(Field("x", np.dtype(dtype), (2, 3), 0, "", low, high, 1.0))
+
+    assert factor("u1", 0, 255) == 1 / 255 and factor("u1", 0, 100) == 1 / 100 and factor("i1", -128, 127) == 1 / 128
+    assert factor("u1", -math.inf, math.inf) == 1 / 255 and factor("u1", 0, 0) == 1.0 and factor("f4", 0, 100) == 1.0
 
 
 def test_what_counts_as_a_set() -> None:

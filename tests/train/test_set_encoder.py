@@ -40,6 +40,22 @@ def test_kernel_equals_the_plain_form(dtype: torch.dtype, shape: tuple[int, ...]
         torch.testing.assert_close(got.grad, want.grad, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.int16])
+def test_rows_of_any_data_type_take_the_kernel(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand, scaled where they are read: the same as float32 rows of the scaled numbers."""
+    whole = not dtype.is_floating_point
+    stored = (objects(7, 5, 3).abs() * 60).to(dtype) if whole else objects(7, 5, 3).to(dtype)
+    factor = 1 / 255 if whole else 1.0
+    assert (stored != 0).any() and (stored == 0).all(-1).any()
+    expected = encode_set_plain(stored.float() * factor, *(w.detach() for w in weights(3)))
+    monkeypatch.setattr(set_encoder, "encode_set_plain", None)  # Calling it would fail.
+    first, second = weights(3)
+    out = encode_set(stored, first, second, factor)
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
+    out.sum().backward()
+    assert first.grad is not None and bool(first.grad.any())
+
+
 def test_a_slice_of_a_wide_row() -> None:
     """Fields are parts of longer rows: the kernel reads them where they are."""
     wide = objects(6, 2 + 4 * 3 + 5)
