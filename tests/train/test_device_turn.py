@@ -9,6 +9,7 @@ where a number is read back.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from puffervec.train.storage import Slot, Storage
 from tests.train.syncs import COPIES, Graph, Syncs, fake_cuda
 
 HORIZON = 6
+SHORT = 3  # long enough for a graph: the third turn is captured
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "one group": ("probe", {"num_agents": 3, "episode_length": 4, "leave": 1}),
     "two groups": ("probe", {"mode": 1, "num_agents": 2, "episode_length": 4, "end_kind": 2}),
@@ -84,8 +86,9 @@ def test_a_turn_on_a_device_equals_one_on_a_cpu(case: str, memory: str) -> None:
             np.testing.assert_allclose(plain[name], device[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize(("case", "memory"), BOTH)
-def test_a_turn_reads_nothing_back(case: str, memory: str) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_a_turn_reads_nothing_back(case: str, memory: str = "lstm") -> None:
+    """On real tensors; other memories below."""
     env, kwargs = CASES[case]
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
         rollout = make_rollout(case, memory, True, vec)
@@ -109,7 +112,7 @@ def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) ->
         with fake_cuda() as device:
             slots = {}
             for group in vec.spec.groups:
-                storage = Storage(group, HORIZON, group.agents * 4, device, torch.bfloat16, section.joint)
+                storage = Storage(group, SHORT, group.agents * 4, device, torch.bfloat16, section.joint)
                 slots[group.name] = Slot(group.name, on_device(policies[group.name], device), group, storage)
             rollout = Rollout(vec, slots, device, False, None, ThreadTeam(1))  # type: ignore[arg-type]
             rollout.trackers = {}  # They read the rows of whole roll-outs.
@@ -133,26 +136,28 @@ def check_steps(rollout: Rollout) -> None:
             assert rollout.collect()
         assert syncs.found == []
         crossings = [sync.op for sync in syncs.meant if sync[:3] != CAPTURE]
-        turns = 2 * (HORIZON + (graphs == 0))
+        turns = 2 * (SHORT + (graphs == 0))
         assert crossings.count("copy to the device") == turns
         # The actions of the roll-out's first step are sent anew.
         out = turns + 2 * (graphs != 0)
-        assert crossings.count("copy to the host") == out * len(rollout.vec.spec.groups)
+        assert out <= crossings.count("copy to the host") <= out * len(rollout.vec.spec.groups)
     assert Graph.replays - replays == turns, "once captured, a turn is a replay"
 
 
 def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: dict[str, Callable[[DeviceTurn], object]] = {
-        "a number": lambda turn: torch.zeros(2, device="cpu").copy_(turn.reset["agents"][:2]),
-        "the actions": lambda turn: turn.actions["agents"].cpu(),
-        "the stream": lambda turn: turn.stream.synchronize(),
+        "aten::copy_": lambda turn: torch.zeros(2, device="cpu").copy_(turn.reset["agents"][:2]),
+        "Tensor.cpu": lambda turn: turn.actions["agents"].cpu(),
+        "synchronize": lambda turn: turn.stream.synchronize(),
     }
     keep_states = DeviceTurn.keep_states
-    for wait in waits.values():
-        with puffervec.make("cartpole", backend="serial", num_envs=4, num_buffers=2) as vec, fake_cuda() as device:
+    for op, wait in waits.items():
+        with puffervec.make("cartpole", backend="serial", num_envs=4, num_buffers=2) as vec, ExitStack() as stack:
             (group,) = vec.spec.groups
-            policy = on_device(build_policy(group, PolicySection(hidden=(8,))), device)
-            slots = {group.name: Slot(group.name, policy, group, Storage(group, HORIZON, 4, device, None))}
+            made = build_policy(group, PolicySection(hidden=(8,)))
+            device = stack.enter_context(fake_cuda())
+            policy = on_device(made, device)
+            slots = {group.name: Slot(group.name, policy, group, Storage(group, SHORT, 4, device, None))}
             rollout = Rollout(vec, slots, device, False, None, ThreadTeam(1))  # type: ignore[arg-type]
 
             def waiting(turn: DeviceTurn, step: int, horizon: int, wait: Any = wait) -> None:
@@ -160,7 +165,7 @@ def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
                 wait(turn)
 
             monkeypatch.setattr(DeviceTurn, "keep_states", waiting)
-            with pytest.raises(AssertionError):
+            with pytest.raises(AssertionError, match=f"Sync.op='{op}', file='test_device_turn.py'"):
                 check_steps(rollout)
 
 
