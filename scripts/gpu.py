@@ -166,15 +166,15 @@ def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ended = {entry["name"]: entry for entry in entries if entry["status"] == "ok"}
     found = []
     for env, target in LEAST_RATES.items():
-        rate = None
+        rate: float | None = None
         if "training" in ended:
             rate = ended["training"]["results"]["speed"][env]["agent_steps_per_s"]["median"]
         found.append(
             _criterion(f"{env}, agent-steps/s end to end, at least", rate, target, rate is not None and rate >= target)
         )
     for cost in ended["host"]["results"] if "host" in ended else [None]:
-        us, target = (cost["host"]["median"], cost["target"]) if cost else (None, None)
-        found.append(_criterion("host time per vector step, us, below", us, target, bool(cost and cost["met"])))
+        us, below = (cost["host"]["median"], cost["target"]) if cost else (None, None)
+        found.append(_criterion("host time per vector step, us, below", us, below, bool(cost and cost["met"])))
     tested = "tests" in ended
     return [*found, _criterion("no allocation and no synchronisation in a step", tested or None, True, tested)]
 

@@ -71,7 +71,7 @@ def collected(name: str, device: torch.device = CUDA) -> tuple[list[dict[str, np
     with rollout_of(name, device) as rollout:
         for _ in range(3):
             assert rollout.collect()
-            shown = {}
+            shown: dict[str, np.ndarray] = {}
             for key, slot in rollout.slots.items():
                 shown |= {f"{key}.{part}": value.cpu().numpy() for part, value in slot.storage.tensors().items()}
             found.append(shown)
@@ -117,13 +117,13 @@ def test_a_launched_step_allocates_nothing_and_waits_for_nothing(name: str) -> N
     with rollout_of(name) as rollout:
         prepare(rollout)
         keys = ("allocation.all.allocated", "num_alloc_retries", "num_device_alloc")
-        before = {key: torch.cuda.memory_stats()[key] for key in keys}  # type: ignore[no-untyped-call]
+        before = {key: torch.cuda.memory_stats()[key] for key in keys}
         torch.cuda.set_sync_debug_mode("error")
         try:
             assert launched_steps(rollout) > 0
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        after = {key: torch.cuda.memory_stats()[key] for key in keys}  # type: ignore[no-untyped-call]
+        after = {key: torch.cuda.memory_stats()[key] for key in keys}
         assert after == before
 
 
@@ -177,7 +177,10 @@ def test_the_graph_of_an_update_equals_eager_steps(memory: str, alpha: float) ->
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
 def test_a_run_is_resumed_where_it_was(small: Callable[..., TrainConfig], memory: str) -> None:
     """With all its state on the device; the graphs are captured anew, and it goes on learning."""
-    tables = {"train": {"device": CUDA.type, "total_timesteps": 100_000}, "policy": {"memory": memory}}
+    tables: dict[str, dict[str, Any]] = {
+        "train": {"device": CUDA.type, "total_timesteps": 100_000},
+        "policy": {"memory": memory},
+    }
     config = small("tag_grid").merged(tables)
     with Trainer(config, dashboard=StopAt(0)) as first:
         go_on(first, 4)
