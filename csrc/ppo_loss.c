@@ -52,6 +52,10 @@ CHOICE_INLINE float of_value(float value, float before, float target, float boun
     return square;
 }
 
+CHOICE_INLINE float weight_of(const pv_ppo_samples* samples, uint32_t row) {
+    return samples->weights ? samples->weights[row] : 1.0f;
+}
+
 // Adds a sample's terms to the sums, and returns the derivatives of the loss that do not depend on the kind of action.
 typedef struct slopes {
     float log_prob, entropy, value;
@@ -82,7 +86,7 @@ double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* setting
     lay_out(of, sizes, dims, room);
     memset(sums, 0, PV_PPO_SUMS * sizeof *sums);
     for (uint32_t row = 0; row < samples->rows; row++) {
-        float weight = samples->weights ? samples->weights[row] : 1.0f;
+        float weight = weight_of(samples, row);
         value_gradients[row] = 0.0f;
         if (weight == 0.0f) {
             for (uint32_t d = 0; d < dims; d++) memset(gradients[d] + (size_t)row * sizes[d], 0, sizes[d] * sizeof(float));
@@ -117,7 +121,7 @@ double pv_ppo_loss_normal(const pv_ppo_samples* samples, const pv_ppo_settings* 
     memset(gradient, 0, (size_t)samples->rows * 2 * dims * sizeof *gradient);
     memset(value_gradients, 0, samples->rows * sizeof *value_gradients);
     for (uint32_t row = 0; row < samples->rows; row++) {
-        float weight = samples->weights ? samples->weights[row] : 1.0f;
+        float weight = weight_of(samples, row);
         if (weight == 0.0f) continue;
         const float* actions = (const float*)samples->actions + (size_t)row * dims;
         const float *mean = head + (size_t)row * 2 * dims, *log_std = mean + dims;
