@@ -10,7 +10,9 @@
     MultiBinary, Box of bool                 0 or 1
 
 `policy.normalize` off leaves the numbers of Boxes as they are (but for uint8 images). The statistics are buffers of the
-policy, so its checkpoints hold them. They change between roll-outs only (`observe`): a roll-out and its update see the same.
+policy, so its checkpoints hold them. They change after an update (`observe`), so that a roll-out and its update see the same;
+with two exceptions: before the first update, since nothing was known in its roll-out, and with `train.asynchronous`, whose
+roll-outs see what was known one update before.
 """
 
 from __future__ import annotations
@@ -104,15 +106,13 @@ class RowEncoder(nn.Module):
     def observe(self, rows: Tensor, ranks: Ranks | None = None) -> None:
         """Take rows (n, width) that a roll-out has seen into the statistics, in pieces that fit into little memory.
 
+        Rows with a number that is not finite are left out: one of them would spoil the statistics for good.
         Args: ranks: of whose roll-outs it is one; all get the same statistics.
         """
         if not self.adapts:
             return
-        pieces = [
-            _Sample.of(self._numbers(piece).double().nan_to_num())
-            for piece in torch.split(rows, max(1, PIECE_NUMBERS // self.features))
-            if len(piece)
-        ]
+        found = (_finite(self._numbers(piece)) for piece in torch.split(rows, max(1, PIECE_NUMBERS // self.features)))
+        pieces = [_Sample.of(numbers.double()) for numbers in found if len(numbers)]
         if ranks is not None and ranks.size > 1:
             told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
             pieces = [_Sample.told(self.mean, *piece) for part in ranks.collect(told) for piece in part]
@@ -132,6 +132,12 @@ class RowEncoder(nn.Module):
             self.square.mul_(1 - share).add_(square * share).add_(away.square() * (share * (1 - share)))
             self.mean.add_(away * share)
         self.count.fill_(total)
+
+
+def _finite(numbers: Tensor) -> Tensor:
+    """Return the rows of (n, features) that have finite numbers only."""
+    whole = numbers.isfinite().all(1)
+    return numbers if bool(whole.all()) else numbers[whole]
 
 
 def _choices(leaf: Leaf) -> list[tuple[int, int]] | None:

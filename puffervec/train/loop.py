@@ -239,6 +239,7 @@ class Trainer:
                 self.return_scale = ReturnScale(vec.num_agents, section.gamma)
         else:
             self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
+        self._constants = frozenset(state.not_finite(self))  # A policy's own infinities, as in a mask of attention.
         self.dashboard = dashboard or make_dashboard(config, self.describe())
         self._update_s, self._turns = 0.0, 0
         # Where bf16 would have been used and cannot be, say early how long it will take.
@@ -450,16 +451,13 @@ class Trainer:
         """Write a checkpoint and return its folder. All ranks must call it; the first one writes, for all.
 
         Whole roll-outs make resuming exact: env states and the last step are saved too. Inside a roll-out they are left out.
-        Raises: Diverged where a weight is not finite; checkpoint.SaveError where the disk refuses. Nothing is lost by either.
+        Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError where the disk refuses. Nothing is lost by either.
         """
         with self.reporter.counted():
             return self._save()
 
     def _save(self) -> Path:
-        bad = [
-            f"{n}.{key}" for n, p in self.policies.items() for key, w in p.named_parameters() if not bool(w.isfinite().all())
-        ]
-        if bad:
+        if bad := [name for name in state.not_finite(self) if name not in self._constants]:
             raise self._diverged(bad[:3], {})
         if self.ahead is not None:
             self.ahead.wait()

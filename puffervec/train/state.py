@@ -40,13 +40,7 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
 
     With several ranks all must call it, and the first one's answer has the envs and generators of all.
     """
-    files: dict[str, Tensors] = {name: dict(policy.state_dict()) for name, policy in trainer.policies.items()}
-    files["optimizer"] = {
-        f"{name}/{index}/{key}": value
-        for name, updater in trainer.updaters.items()
-        for index, values in updater.optimizer.state().items()
-        for key, value in values.items()
-    }
+    files = _learned(trainer)
     if trainer.return_scale is not None:
         scale = trainer.return_scale
         files["returns"] = {"scale": torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)}
@@ -62,6 +56,24 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
             stem, _, name = key.partition("/")
             files.setdefault(stem_of(stem, rank), {})[name] = tensor
     return files
+
+
+def _learned(trainer: Trainer) -> dict[str, Tensors]:
+    """Weights and buffers of the policies, and what the optimizers keep."""
+    files: dict[str, Tensors] = {name: dict(policy.state_dict()) for name, policy in trainer.policies.items()}
+    files["optimizer"] = {
+        f"{name}/{index}/{key}": value
+        for name, updater in trainer.updaters.items()
+        for index, values in updater.optimizer.state().items()
+        for key, value in values.items()
+    }
+    return files
+
+
+def not_finite(trainer: Trainer) -> list[str]:
+    """Return the names of weights, buffers and numbers of the optimizers that are not all finite: `<file>.<name>`."""
+    named = {f"{stem}.{key}": tensor for stem, tensors in _learned(trainer).items() for key, tensor in tensors.items()}
+    return [name for name, tensor in named.items() if not bool(tensor.isfinite().all())]
 
 
 def stem_of(stem: str, rank: int) -> str:

@@ -146,6 +146,18 @@ class Endless(Aim):
         return observation, reward, False, False, {}
 
 
+class Spike(Aim):
+    """Shows an infinite number once, at its `at`-th observation."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at, self.seen = at, 0
+
+    def _observe(self) -> Any:
+        self.seen += 1
+        return super()._observe() * np.float32(np.inf if self.seen == self.at else 1)
+
+
 class Odd(Guess):
     """Spaces that no policy fits: `Odd("mixed")` and so on."""
 

@@ -77,3 +77,16 @@ def test_numbers_that_never_change_or_are_not_finite_do_no_harm() -> None:
     encoder = RowEncoder(ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,))), True)
     encoder.observe(torch.tensor([[3.0, np.nan], [3.0, 1.0]]))
     assert torch.isfinite(encoder(torch.tensor([[3.0, 1.0], [4.0, 1.0]]))).all()
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_rows_that_are_not_finite_leave_the_statistics_alone(bad: float) -> None:
+    plan = ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,)))
+    rows = torch.tensor([[3.0, 1.0], [5.0, 9.0], [4.0, bad], [6.0, 2.0]])
+    seen, clean = RowEncoder(plan, True), RowEncoder(plan, True)
+    for _ in range(2):
+        seen.observe(rows)
+        seen.observe(rows[2:3])  # Nothing is left of it.
+        clean.observe(rows[[0, 1, 3]])
+    for name, found in seen.state_dict().items():
+        torch.testing.assert_close(found, clean.state_dict()[name], rtol=0, atol=0)

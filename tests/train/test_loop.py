@@ -18,6 +18,7 @@ from puffervec.train import checkpoint as ckpt
 from puffervec.train.diverged import Diverged
 from puffervec.train.log import read_metrics
 from puffervec.train.ppo import ppo_loss
+from tests.train import envs
 
 Small = Callable[..., TrainConfig]
 ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
@@ -97,6 +98,38 @@ def test_nan_stops_and_keeps_the_last_checkpoint(small: Small) -> None:
         assert bool(torch.isfinite(ckpt.read(good).tensors["default"]["logits"]).all())
         dump = json.loads((trainer.folder / "diverged.json").read_text())
     assert dump["rollout"]["default.values"]["finite"] < 1
+
+
+def test_one_infinite_observation_does_not_end_the_run_nor_spoil_a_checkpoint(small: Small) -> None:
+    """The network sees it cut to a bound; taken into the statistics, it would make NaN of every observation after it."""
+    config = small(envs.Spike, env={"at": 30}, train={"total_timesteps": 200}, log={"checkpoint_interval_s": 0})
+    with Trainer(config) as trainer:
+        assert trainer.train()["step"] >= 200
+        path = trainer.save()
+    with Trainer(config.merged({"train": {"total_timesteps": 400}}), checkpoint=path) as trainer:
+        assert trainer.train()["step"] >= 400
+
+
+@pytest.mark.parametrize("where", ["buffer", "optimizer"])
+def test_no_checkpoint_holds_numbers_that_are_not_finite(small: Small, where: str) -> None:
+    """Also where no loss shows them yet: a checkpoint saved then could not go on, and would replace the good one."""
+    with Trainer(small(envs.Aim, log={"keep_checkpoints": 1})) as trainer:
+        policy = trainer.policies["default"]
+        trainer.collect()
+        trainer.update()
+        good = trainer.save()
+        kept = policy.state_dict() if where == "buffer" else trainer.updaters["default"].optimizer.state()[0]
+        kept["encoder.mean" if where == "buffer" else "exp_avg_sq"].fill_(float("nan"))
+        with pytest.raises(Diverged, match=r"default\.encoder\.mean" if where == "buffer" else r"optimizer\.default/0/exp_avg_sq"):
+            trainer.save()
+        assert ckpt.newest(trainer.folder / "checkpoints") == good
+
+
+def test_a_constant_infinity_of_a_policy_is_no_divergence(small: Small) -> None:
+    policy = Exploding()
+    policy.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+    with Trainer(small(), policies={"default": policy}) as trainer:
+        assert torch.equal(ckpt.read(trainer.save()).tensors["default"]["mask"], policy.mask)
 
 
 @pytest.mark.parametrize("memory", ["mingru", "lstm"])
