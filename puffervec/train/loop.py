@@ -94,8 +94,8 @@ class Trainer:
         Args:
             policies: by policy name, in place of those that `config.policy` describes; the names are those of the row groups,
                 or `default` where there is one group.
-            checkpoint: folder to go on from; its run folder is used again.
-            folder: run folder; None makes one as `config.log` says.
+            checkpoint: folder to go on from; the run folder that it lies in (RUN/checkpoints/NAME) is used again.
+            folder: run folder, where there is no such; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
             loss: what the updates descend, in place of PPO's.
             ranks: the processes that train together; None: those that torchrun has started, else this one alone.
@@ -135,7 +135,7 @@ class Trainer:
         self.dashboard: Dashboard | None = None
         self.trackers: trackers.Trackers | None = None
         self._resumed_from = checkpoint
-        given = folder if checkpoint is None else rundir.run_folder_of(checkpoint)
+        given = folder if checkpoint is None else rundir.run_folder_of(checkpoint) or folder
         made = given or (rundir.new_run_folder(config.log, config.target, config.train.seed) if ranks.first else None)
         self.folder = Path(ranks.share(str(made)))
         try:
@@ -510,7 +510,8 @@ class Trainer:
     def _restore(self, found: ckpt.Checkpoint) -> None:
         known = {field.name for field in dataclasses.fields(Counters)}
         self.counters = Counters(**{k: v for k, v in found.manifest["counters"].items() if k in known})
-        state.restore(self, found)
+        for text in state.restore(self, found):
+            self._note(text)
         self._saved_updates = self.counters.updates
         if state.stem_of("envs", self.ranks.rank) not in found.tensors:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"

@@ -211,6 +211,13 @@ def _last_change(run: Path) -> float:
     return max(times)
 
 
-def run_folder_of(checkpoint: Path) -> Path:
-    """Return the run folder that a checkpoint lies in."""
-    return checkpoint.parent.parent
+def run_folder_of(checkpoint: Path) -> Path | None:
+    """Return the run folder that a checkpoint lies in; None for one that lies elsewhere, as a copy that was put aside does.
+
+    >>> run_folder_of(Path("runs/one/checkpoints/000000000512")), run_folder_of(Path("/models/best"))
+    (PosixPath('runs/one'), None)
+    """
+    for path in (checkpoint, checkpoint.resolve()):  # As it was given, if that tells.
+        if path.parent.name == CHECKPOINTS:
+            return path.parent.parent
+    return None

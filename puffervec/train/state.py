@@ -157,18 +157,19 @@ def _envs_of(trainer: Trainer) -> Tensors:
     return tensors
 
 
-def restore(trainer: Trainer, found: Checkpoint) -> None:
-    """Put a checkpoint's state into a freshly started trainer.
+def restore(trainer: Trainer, found: Checkpoint) -> list[str]:
+    """Put a checkpoint's state into a freshly started trainer; return in words what of it this device has no use for.
 
     Raises: CheckpointError where something is missing or does not fit.
     """
+    notes: list[str] = []
     try:
         for name, policy in trainer.policies.items():
             policy.load_state_dict(found.tensors[name])
             _restore_optimizer(trainer.updaters[name].optimizer, name, found.tensors["optimizer"])
         rank = trainer.ranks.rank
         if rank == 0 or stem_of("random", rank) in found.tensors:  # Else it was saved by fewer ranks.
-            _restore_random(trainer, found.tensors[stem_of("random", rank)])
+            notes = _restore_random(trainer, found.tensors[stem_of("random", rank)])
         if trainer.return_scale is not None:
             mean_square, rollouts = found.tensors["returns"]["scale"].tolist()
             trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
@@ -182,15 +183,21 @@ def restore(trainer: Trainer, found: Checkpoint) -> None:
             trainer.begin(trainer.env_seed + trainer.counters.agent_steps)
     except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
+    return notes
 
 
-def _restore_random(trainer: Trainer, tensors: Tensors) -> None:
-    trainer.action_generator.set_state(tensors["actions"])
+def _restore_random(trainer: Trainer, tensors: Tensors) -> list[str]:
+    notes = []
+    if tensors["actions"].shape == trainer.action_generator.get_state().shape:
+        trainer.action_generator.set_state(tensors["actions"])
+    else:  # The generators of CPU and CUDA are of different kinds.
+        notes = [f"actions are drawn anew from the seed: those of the checkpoint were not drawn on {trainer.device.type}"]
     trainer.shuffle_generator.set_state(tensors["shuffle"])
     if "torch" in tensors:
         torch.set_rng_state(tensors["torch"])
     if "cuda" in tensors and trainer.device.type == "cuda":
         torch.cuda.set_rng_state(tensors["cuda"], trainer.device)
+    return notes
 
 
 def _fitting(tensors: Tensors, name: str, like: Tensor) -> Tensor:

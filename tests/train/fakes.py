@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Group specs made by hand, for tests that need no env; and a policy with memory."""
+"""Group specs made by hand, for tests that need no env; a policy with memory; and a dashboard."""
 
 from __future__ import annotations
 
@@ -40,3 +40,20 @@ class Remembering(nn.Module):
         lead = obs.shape[:-1]
         count = torch.where(reset, 0.0, state[0]) + 1 if state else torch.zeros(lead)
         return (self.logits.expand(*lead, 5),), count, (count,) if state else ()
+
+
+class Notes:
+    """A dashboard that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def show(self, metrics: Any, progress: float) -> None:
+        """See dashboard.py."""
+
+    def note(self, text: str) -> None:
+        """See dashboard.py."""
+        self.notes.append(text)
+
+    def close(self) -> None:
+        """See dashboard.py."""

@@ -19,6 +19,7 @@ from puffervec.train.diverged import Diverged
 from puffervec.train.log import read_metrics
 from puffervec.train.ppo import ppo_loss
 from tests.train import envs
+from tests.train.fakes import Notes
 
 Small = Callable[..., TrainConfig]
 ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
@@ -120,7 +121,9 @@ def test_no_checkpoint_holds_numbers_that_are_not_finite(small: Small, where: st
         good = trainer.save()
         kept = policy.state_dict() if where == "buffer" else trainer.updaters["default"].optimizer.state()[0]
         kept["encoder.mean" if where == "buffer" else "exp_avg_sq"].fill_(float("nan"))
-        with pytest.raises(Diverged, match=r"default\.encoder\.mean" if where == "buffer" else r"optimizer\.default/0/exp_avg_sq"):
+        with pytest.raises(
+            Diverged, match=r"default\.encoder\.mean" if where == "buffer" else r"optimizer\.default/0/exp_avg_sq"
+        ):
             trainer.save()
         assert ckpt.newest(trainer.folder / "checkpoints") == good
 
@@ -187,22 +190,6 @@ def test_a_stop_request_saves(small: Small) -> None:
         assert len(shown) == 3
         found = ckpt.newest(trainer.folder / "checkpoints")
         assert found is not None and ckpt.read(found).manifest["counters"]["agent_steps"] == shown[-1]
-
-
-class Notes:
-    """A dashboard that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def show(self, metrics: Any, progress: float) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def close(self) -> None:
-        pass
 
 
 def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -91,6 +92,46 @@ def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     assert rundir.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
     with pytest.raises(CheckpointError, match="no whole checkpoint"):
         rundir.find_checkpoint(runs / "two", runs)
+
+
+def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Trainer(small()) as trainer:
+        saved, run = trainer.save(), trainer.folder
+    names = (
+        (saved.parent, saved.name),
+        (saved, "."),
+        (saved.parent, f"../checkpoints/{saved.name}"),
+        (run, saved.relative_to(run)),
+    )
+    for inside, name in names:
+        monkeypatch.chdir(inside)
+        found = rundir.find_checkpoint(name, tmp_path)
+        folder = rundir.run_folder_of(found)
+        assert folder is not None and folder.samefile(run), name
+        with Trainer(small(), checkpoint=found) as trainer:
+            assert trainer.folder.samefile(run)
+    assert [path.name for path in run.parent.iterdir()] == [run.name]
+
+
+def test_a_checkpoint_that_was_put_aside_begins_a_run_folder(
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written beside it: `--resume best` would make the folder it is called from a run, `/models/best` the root."""
+    with Trainer(small(log={"name": "first"})) as trainer:
+        shutil.copytree(trainer.save(), tmp_path / "models" / "best")
+    monkeypatch.chdir(tmp_path / "models")
+    for where in (Path("best"), tmp_path / "models" / "best"):
+        assert rundir.run_folder_of(where) is None
+        with Trainer(small(), checkpoint=where) as trainer:
+            assert trainer.folder.parent == tmp_path / "runs" and trainer.folder.name != "first"
+            assert trainer.train()["step"] >= 100
+            assert trainer.save().parent == trainer.folder / "checkpoints"
+    with Trainer(small(), checkpoint=Path("best"), folder=tmp_path / "mine") as trainer:
+        assert trainer.folder == tmp_path / "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "models", "runs"]
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["best"]
 
 
 def test_names_of_envs_that_are_no_file_names(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from puffervec.errors import CheckpointError
 from puffervec.train import TrainConfig, Trainer, state
 from puffervec.train import checkpoint as ckpt
+from tests.train.fakes import Notes
 
 Small = Callable[..., TrainConfig]
 
@@ -50,3 +51,24 @@ def test_missing_parts_are_named(small: Small) -> None:
 def test_unknown_policy() -> None:
     with pytest.raises(CheckpointError, match="no policy 'x': it has default"):
         state.actor_weights(ckpt.Checkpoint({"policies": {"default": {}}}, {"default": {}}), "x")
+
+
+def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
+    """A CUDA generator has a state of 16 bytes, a CPU's of some thousand: neither takes the other's."""
+    with Trainer(small(), dashboard=(notes := Notes())) as trainer:
+        trainer.collect()
+        trainer.update()
+        path = trainer.save()
+    found = ckpt.read(path)
+    numerics = found.manifest["numerics"] | {"device": "cuda"}
+    random = found.tensors["random"] | {
+        "actions": torch.zeros(16, dtype=torch.uint8),
+        "cuda": torch.zeros(16, dtype=torch.uint8),
+    }
+    tensors = found.tensors | {"random": random}
+    other = ckpt.write(path.parent, ckpt.Checkpoint(found.manifest | {"numerics": numerics}, tensors), keep=9)
+    with Trainer(small(), checkpoint=other, dashboard=notes) as trainer:
+        assert torch.equal(trainer.shuffle_generator.get_state(), random["shuffle"])
+        assert trainer.train()["step"] >= 100
+    assert any("device cuda -> cpu" in text for text in notes.notes)
+    assert any(text.startswith("actions are drawn anew from the seed") for text in notes.notes)
