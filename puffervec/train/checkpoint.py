@@ -12,8 +12,10 @@
         episodes.safetensors         finished episodes that the log's means are over; not in checkpoints of older versions
         envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
                                      stopped inside a roll-out: resuming then starts new episodes
-        random-rank1.safetensors     with several ranks: what the second has of these two, and so on
+        ahead.safetensors            with train.asynchronous: the roll-out that was collected during the last update
+        random-rank1.safetensors     with several ranks: what the second has of these three, and so on
         envs-rank1.safetensors
+        ahead-rank1.safetensors
 
 A checkpoint is written into a hidden folder beside its place, every file and the folder synced, then renamed: what is on disk
 under the final name is whole. Older ones beyond `keep` are removed when the rename is on the disk. The newest one that verifies

@@ -24,6 +24,7 @@ from puffervec.errors import ConfigError
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
+SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
 MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
 SECTIONS = ("env", "vec", "train", "policy", "log")
 
@@ -230,6 +231,8 @@ class TrainConfig:
         for name in ("gamma", "gae_lambda", "priority_alpha", "priority_beta"):
             if not 0 <= getattr(t, name) <= 1:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
+        if not t.seed < SEEDS:
+            raise ConfigError(f"train.seed is {t.seed}: must be below 2**62")
         if not self.policy.hidden or min(self.policy.hidden) < 1:
             raise ConfigError(f"policy.hidden is {self.policy.hidden}: must be one or more widths of at least 1")
         check_layers(self.policy.memory_layers)
@@ -238,6 +241,21 @@ class TrainConfig:
         _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
         _at_least("log.checkpoint_interval_s", log.checkpoint_interval_s, 0)
         _at_least("log.print_interval_s", log.print_interval_s, 0)
+        self._check_unused()
+
+    def _check_unused(self) -> None:
+        """Raise ConfigError for settings that would be taken and do nothing."""
+        if self.train.scale_rewards and not self.python:
+            raise ConfigError(
+                f"train.scale_rewards is true: it is for Python envs, and {self.target} is a C env; leave it out, and scale "
+                "its rewards in the env's own settings"
+            )
+        layers, p = self.policy.memory_layers, self.policy
+        if layers > 1 and p.memory == "none" and ":" not in p.kind:
+            raise ConfigError(
+                f"policy.memory_layers is {layers}, but policy.memory is none: say --policy.memory mingru or lstm, or leave it "
+                "out"
+            )
 
     def check_batch(self, rows: int) -> int:
         """Return the number of minibatches per epoch for `rows` rows over all halves.

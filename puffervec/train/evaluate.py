@@ -26,7 +26,7 @@ from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import TrainConfig
 from puffervec.train.distributions import WIDEST_RANGE, ActionMap, ActionSpec, draw_noise, greedy, sample
 from puffervec.train.memory import State
-from puffervec.train.policy import build_policy
+from puffervec.train.policy import build_policy, policy_groups
 from puffervec.train.returns import EpisodeTracker, as_records
 from puffervec.train.rows import TORCH_DTYPES, flat_rows
 from puffervec.train.rundir import config_from_tables
@@ -35,7 +35,7 @@ from puffervec.train.stats import mean_interval
 from puffervec.train.target import env_spec, native_env
 
 EVALUATED_AT_ONCE = 16  # Python envs.
-MOST_STEPS = 100_000  # Of each Python env; some never end an episode.
+MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
 
 
 class Actor(Protocol):
@@ -67,17 +67,15 @@ class PolicyActor:
     def act(self, obs: Any, vec: Any) -> Any:
         """Act for all groups of the half last received."""
         half = vec.halves[vec.half]
-        groups = vec.spec.groups
-        actions = {}
-        for group in groups:
-            rows = half.groups[group.name]
-            actions[group.name] = self._act_group(
-                obs if len(groups) == 1 else obs[group.name], rows, group, len(groups), vec.half
-            )
-        return actions[groups[0].name] if len(groups) == 1 else actions
+        groups = policy_groups(vec.spec)
+        single = len(groups) == 1
+        actions = {
+            group.name: self._act_group(name, obs if single else obs[group.name], half.groups[group.name], group, vec.half)
+            for name, group in groups.items()
+        }
+        return next(iter(actions.values())) if single else actions
 
-    def _act_group(self, obs: Any, rows: Any, group: Any, group_count: int, half: int) -> np.ndarray:
-        name = "default" if group_count == 1 else group.name
+    def _act_group(self, name: str, obs: Any, rows: Any, group: GroupSpec, half: int) -> np.ndarray:
         policy: Any = self.policies[name]
         key = (name, half)
         count = len(rows.rewards)
@@ -96,7 +94,7 @@ class PolicyActor:
         else:
             given = self._tensor(obs[picked])
         allowed = None if rows.action_masks is None else self._tensor(rows.action_masks[picked])
-        heads, value, self._states[key] = policy(given, state, reset, allowed)
+        heads, value, self._states[key] = policy(given, state, reset[picked], allowed)
         self._reset[key] = self._tensor(idle)
         joint = len(heads) == 1  # What the policy was trained as; `of` minds it for multi-discrete actions only.
         spec = ActionSpec.of(group, joint)
@@ -201,14 +199,15 @@ def evaluate_generic(
     """Run at least `episodes` whole episodes in this process and return rates per agent type.
 
     Every env runs the same number of episodes, so that short ones are not favoured.
+    Raises: ConfigError where an env does not end an episode within MOST_STEPS.
     """
     rounds = -(-episodes // num_envs)
-    records = []
+    records, patience = [], _Patience(target, rounds, num_envs)
     with puffervec.make(target, env_kwargs=env_config, backend="serial", num_envs=num_envs, seed=seed) as vec:
         actor.reset(vec)
         vec.async_reset(seed)
         finished = np.zeros(num_envs, np.int64)
-        while finished.min() < rounds:
+        while not patience.over(finished):
             obs, *_, infos, _, _ = vec.recv()
             if infos:
                 batch = infos.episodes
@@ -216,6 +215,27 @@ def evaluate_generic(
                 np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
             vec.send(actor.act(obs, vec))
     return _rates(np.concatenate(records))
+
+
+class _Patience:
+    """Waits until all envs have run their episodes, and gives up where one does not end."""
+
+    def __init__(self, target: str, rounds: int, envs: int) -> None:
+        self._target, self._rounds = target, rounds
+        self._before, self._since = np.zeros(envs, np.int64), np.zeros(envs, np.int64)
+
+    def over(self, finished: np.ndarray) -> bool:
+        """Asked once per step. Args: finished: episodes of each env so far. Raises: ConfigError."""
+        waiting = finished < self._rounds
+        self._since = np.where(waiting & (finished == self._before), self._since + 1, 0)
+        self._before = finished.copy()
+        if stuck := int((self._since > MOST_STEPS).sum()):
+            # What the others did would favour short episodes.
+            raise ConfigError(
+                f"{self._target}: {stuck} of {len(finished)} envs did not end an episode within {MOST_STEPS:,} steps: "
+                "make the env truncate (Gymnasium: TimeLimit)"
+            )
+        return not bool(waiting.any())
 
 
 def _rates(found: np.ndarray) -> list[TypeRates]:
@@ -234,7 +254,7 @@ def _rates(found: np.ndarray) -> list[TypeRates]:
 def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> list[TypeRates]:
     """`evaluate_generic` for the Python env of a run: records are made from rewards and flags.
 
-    Raises: ConfigError where no env ends an episode within MOST_STEPS.
+    Raises: ConfigError where an env does not end an episode within MOST_STEPS.
     """
     envs = min(EVALUATED_AT_ONCE, episodes)
     rounds = -(-episodes // envs)
@@ -242,20 +262,16 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
     with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed) as vec:
         agents = vec.spec.agents
         tracker, finished = EpisodeTracker(envs * agents), np.zeros(envs, np.int64)
-        records = [np.zeros(0, RECORD_DTYPE)]
+        records, patience = [np.zeros(0, RECORD_DTYPE)], _Patience(config.target, rounds, envs)
         actor.reset(vec)
         vec.async_reset(seed)
-        for _ in range(MOST_STEPS):
+        while not patience.over(finished):
             obs, rewards, terminals, truncations, _, _, masks = vec.recv()
             batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
             records.append(batch[finished[batch["env"]] < rounds])
             finished += ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
-            if finished.min() >= rounds:
-                break
             vec.send(actor.act(obs, vec))
     found = np.concatenate(records)
-    if not len(found):
-        raise ConfigError(f"{config.target}: no episode ended within {MOST_STEPS:,} steps: make the env truncate (TimeLimit)")
     found["agent_type"] = found["slot"]
     return _rates(found)
 

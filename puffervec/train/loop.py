@@ -46,7 +46,7 @@ from puffervec.train.distributions import refuse_joint
 from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
-from puffervec.train.policy import build_policy
+from puffervec.train.policy import build_policy, draws, policy_groups
 from puffervec.train.ppo import Loss, Updater, ppo_loss
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.progress import Reporter, Totals, step_seconds
@@ -161,7 +161,9 @@ class Trainer:
             refuse_joint(spec.groups)
         horizon, envs = config.train.horizon, config.vec.num_envs
         refuse_large(spec, envs, horizon, self.device, torch.bfloat16 if bf16 else None, joint=joint, copies=copies)
-        try_policies({policy_name(spec, group.name): group for group in spec.groups}, config.policy, policies)
+        groups = policy_groups(spec)
+        state.check_names(groups)
+        try_policies(groups, config.policy, policies)
         settings = {name: table for name, table in config.tables().items() if name != "log"}
         match(self.ranks, "settings", json.dumps([config.target, self.spec_hash, bf16, settings]))
 
@@ -202,30 +204,34 @@ class Trainer:
         own_seed = section.seed + RANK_SEEDS * self.ranks.rank
         self.action_generator = torch.Generator(self.device).manual_seed(own_seed)
         self.shuffle_generator = torch.Generator().manual_seed(own_seed)
-        team = self.team = ThreadTeam((section.threads or usable_cores()) if self.device.type == "cpu" else 1)
         self.policies: dict[str, nn.Module] = {}
         self.slots: dict[str, Slot] = {}
         self.updaters: dict[str, Updater] = {}
+        groups = policy_groups(vec.spec)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(section.seed)
-            for group in vec.spec.groups:
-                name = policy_name(vec.spec, group.name)
+            for name, group in groups.items():
                 given = (policies or {}).get(name)
-                policy = (build_policy(group, config.policy) if given is None else given).to(self.device)
-                rows = group.agents * config.vec.num_envs
-                obs_dtype = torch.bfloat16 if self.bf16 else None
-                new = functools.partial(Storage, group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
-                storage = new()
-                self.policies[name] = policy
-                if section.asynchronous:
-                    self.slots[name] = Slot(name, actor_of(policy), group, new())
-                else:
-                    self.slots[name] = Slot(name, policy, group, storage)
-                shuffle = self.shuffle_generator
-                fitting = compiled_where_it_pays(loss, config, self.device, policy)
-                self.updaters[name] = Updater(
-                    policy, storage, section, self.minibatches, self.bf16, shuffle, team, fitting, self.ranks
-                )
+                self.policies[name] = (build_policy(group, config.policy) if given is None else given).to(self.device)
+        torch.manual_seed(own_seed)  # What layers draw from, as dropout does.
+        threads = (section.threads or usable_cores()) if self.device.type == "cpu" else 1
+        # Threads would draw from the one generator in the order in which they come.
+        team = self.team = ThreadTeam(1 if any(map(draws, self.policies.values())) else threads)
+        for name, group in groups.items():
+            policy = self.policies[name]
+            rows = group.agents * config.vec.num_envs
+            obs_dtype = torch.bfloat16 if self.bf16 else None
+            new = functools.partial(Storage, group, section.horizon, rows, self.device, obs_dtype, config.policy.joint)
+            storage = new()
+            if section.asynchronous:
+                self.slots[name] = Slot(name, actor_of(policy), group, new())
+            else:
+                self.slots[name] = Slot(name, policy, group, storage)
+            shuffle = self.shuffle_generator
+            fitting = compiled_where_it_pays(loss, config, self.device, policy)
+            self.updaters[name] = Updater(
+                policy, storage, section, self.minibatches, self.bf16, shuffle, team, fitting, self.ranks
+            )
         self.rollout = Rollout(vec, self.slots, self.device, self.bf16, self.action_generator, team)
         if section.asynchronous:
             learned = {name: updater.storage for name, updater in self.updaters.items()}
@@ -311,7 +317,7 @@ class Trainer:
         """
         begin = time.perf_counter()
         losses: dict[str, float] = {}
-        valid = 0
+        valid, whole = 0, True
         first = self.counters.updates == 0
         lr = self.ranks.share(self.learning_rate())
         with one_torch_thread():
@@ -323,7 +329,7 @@ class Trainer:
                 result = updater.update(lr, lambda: self.stop_requested)
                 prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
                 losses |= {prefix + key: value for key, value in result.losses.items()}
-                valid += result.valid
+                valid, whole = valid + result.valid, whole and result.finished
             if not first:
                 self._observe()
         bad = [key for key, value in losses.items() if not math.isfinite(value)]
@@ -333,6 +339,8 @@ class Trainer:
         self.counters.env_steps += self.config.vec.num_envs * self.config.train.horizon * self.ranks.size
         self.counters.updates += 1
         self._update_s += time.perf_counter() - begin
+        if not whole:
+            self._note("stopped inside an update: a run that goes on from here is not byte for byte one never stopped")
         return losses
 
     def train(self) -> dict[str, float]:
@@ -450,8 +458,10 @@ class Trainer:
     def save(self) -> Path:
         """Write a checkpoint and return its folder. All ranks must call it; the first one writes, for all.
 
-        Whole roll-outs make resuming exact: env states and the last step are saved too. Inside a roll-out they are left out.
-        Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError where the disk refuses. Nothing is lost by either.
+        Between a whole update and the next roll-out that makes resuming exact: env states and the last step are saved too.
+        Inside a roll-out they are left out; an update that was cut short counts, and what it had not learned is lost.
+        Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError where the disk refuses.
+            Nothing is lost by either.
         """
         with self.reporter.counted():
             return self._save()
@@ -558,8 +568,3 @@ def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
         autoreset_mode="next_step",
         **batches,
     )
-
-
-def policy_name(spec: Any, group: str) -> str:
-    """`default` where the env has one group of rows, else the group's name."""
-    return "default" if len(spec.groups) == 1 else group

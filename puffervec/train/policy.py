@@ -23,9 +23,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from puffervec.errors import ConfigError
-from puffervec.spec import GroupSpec
+from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.config import PolicySection
 from puffervec.train.distributions import ActionSpec, Heads, masked
 from puffervec.train.encoder import RowEncoder
@@ -47,6 +48,21 @@ class Policy(Protocol):
         self, obs: Observation, state: State, reset: Tensor | None, action_mask: Tensor | None
     ) -> tuple[Heads, Tensor, State]:
         """See the head of this file."""
+
+
+def policy_groups(spec: EnvSpec) -> dict[str, GroupSpec]:
+    """Return the rows that each policy acts for, by the policy's name: that of the row group, or `default` where there is one
+    group."""
+    return {"default" if len(spec.groups) == 1 else group.name: group for group in spec.groups}
+
+
+def draws(policy: nn.Module) -> bool:
+    """Return True where a forward pass draws random numbers, as far as torch's own layers tell."""
+    return any(
+        isinstance(layer, (_DropoutNd, nn.RReLU))
+        or (isinstance(layer, (nn.RNNBase, nn.MultiheadAttention)) and layer.dropout > 0)
+        for layer in policy.modules()
+    )
 
 
 def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:

@@ -149,7 +149,7 @@ class Updater:
         for epoch in range(section.update_epochs):
             if epoch > 0 and self.vtrace:
                 samples = self._samples(behind=True)
-            epoch_kl = torch.zeros((), device=s.device)
+            epoch_kl, epoch_seen = torch.zeros((), device=s.device), 0
             parts, stopped = self._parts(samples, stop)
             for part in parts:
                 if stopped or (self.ranks.size == 1 and stop()):
@@ -158,8 +158,8 @@ class Updater:
                 found = self._gradient_step(samples, part)
                 sums += found
                 epoch_kl += found[3]
-                seen, taken = seen + part.count, taken + 1
-            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, valid_samples)):
+                seen, taken, epoch_seen = seen + part.count, taken + 1, epoch_seen + part.count
+            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, epoch_seen)):
                 break
         means = (sums[:-1] / max(1, seen)).tolist()
         losses = dict(zip(LOSS_NAMES, means, strict=True))

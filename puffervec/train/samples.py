@@ -74,8 +74,10 @@ class _Columns:
         """Return the columns of each minibatch of an epoch: each column once, or as they are drawn."""
         if self._chances is None:
             return list(torch.randperm(len(self.counts), generator=generator).tensor_split(parts))
-        drawn = min(max(1, len(self.counts) // parts), int((self._chances > 0).sum()))
-        return [torch.multinomial(self._chances, drawn, generator=generator) for _ in range(parts)]
+        likely = int((self._chances > 0).sum())
+        sizes = [min(len(part), likely) for part in torch.arange(len(self.counts)).tensor_split(parts)]
+        none = torch.empty(0, dtype=torch.int64)  # More parts than columns.
+        return [torch.multinomial(self._chances, size, generator=generator) if size else none for size in sizes]
 
 
 class Samples(Protocol):

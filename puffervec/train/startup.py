@@ -30,7 +30,7 @@ from torch import nn
 from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.config import TrainConfig, VecSection
 from puffervec.train.device import ThreadTeam, cpu_has_bf16, one_torch_thread, usable_cores, use_bf16
-from puffervec.train.policy import build_policy
+from puffervec.train.policy import build_policy, policy_groups
 from puffervec.train.ppo import Updater
 from puffervec.train.rollout import Rollout
 from puffervec.train.storage import Slot, Storage
@@ -146,8 +146,7 @@ def _choose_precision(
         return chosen
     if not allowed_s or not cpu_has_bf16():
         return _with_precision(chosen, use_bf16("auto", device))
-    group = spec.groups[0]  # The rows of other groups are of the same kind.
-    name = "default" if len(spec.groups) == 1 else group.name
+    name, group = next(iter(policy_groups(spec).items()))  # The rows of other groups are of the same kind.
     try:
         times = interleaved(
             {
@@ -339,19 +338,13 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
     whole = rollout.collect(stop)
     taken_s = max(1e-9, clock() - begin)
     steps = (turns if whole else turns - 1) / halves
-    return sum(_share(slot.storage) * slot.storage.rows for slot in rollout.slots.values()) * steps / taken_s
-
-
-def _share(storage: Storage) -> float:
-    """The share of valid transitions in the rows of step 0; filler rows stay what they are for an episode."""
-    valid = (storage.masks[0] != 0) & (storage.terminals[0] == 0) & (storage.truncations[0] == 0)
-    return float(valid.float().mean())
+    # Filler rows stay what they are for an episode, so the first step tells.
+    return sum(int(slot.storage.valid()[0].sum()) for slot in rollout.slots.values()) * steps / taken_s
 
 
 def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module] | None) -> dict[str, Slot]:
     bf16, cpu, slots = config.train.precision == "bf16", torch.device("cpu"), {}
-    for group in spec.groups:
-        name = "default" if len(spec.groups) == 1 else group.name
+    for name, group in policy_groups(spec).items():
         policy = _own_policy(config, group, (policies or {}).get(name))
         rows = group.agents * config.vec.num_envs
         horizon, obs_dtype = min(config.train.horizon, MOST_STEPS), torch.bfloat16 if bf16 else None

@@ -5,7 +5,10 @@ the finished episodes that the log's means are over.
 
 With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same kind with the same torch:
 `numerics` is what the sums depend on. The number of threads is in it for the reader; results do not depend on it (device.py).
-Where `time_limit_s` lets the step size fall with the clock, no two runs are alike.
+Where `time_limit_s` lets the step size fall with the clock, no two runs are alike; and a run that was stopped inside an update
+lost the rest of it. Layers that draw, as dropout does, take from torch's one generator: with such layers of torch's one thread
+works (policy.py: draws); `nn.functional.dropout` in a policy of one's own needs `train.threads` 1 for it. With
+`train.asynchronous` roll-out and update draw from it at once, and no two runs of such policies are alike.
 The states of Python envs cannot be saved: such a run goes on with new episodes. So does one whose last step holds numbers that
 are not finite, which would only come back.
 Runs in the learner.
@@ -13,7 +16,8 @@ Runs in the learner.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,7 +25,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
-from puffervec.errors import CheckpointError
+from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.checkpoint import Checkpoint
 from puffervec.train.compiled import CompiledLoss
 from puffervec.train.optimizers import Optimizers
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 Tensors = dict[str, Tensor]
 _INFO = "info/"
 OWN = ("random", "envs", "ahead")  # File stems of what each rank has of its own.
+_SHARED = ("optimizer", "returns", "episodes")  # The other stems beside those of policies.
 _DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")
 
 
@@ -58,6 +63,17 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
     return files
 
 
+def check_names(policies: Iterable[str]) -> None:
+    """Raise ConfigError for names of policies (those of an env's row groups) under which weights cannot be saved."""
+    for name in policies:
+        stem = re.sub(r"-rank\d+$", "", name)
+        if stem in (*OWN, *_SHARED) or not re.fullmatch(r"\w[\w.-]{0,99}", name):
+            raise ConfigError(
+                f"the env's row group {name!r} has a name that its weights cannot be saved under: use letters, digits, _, - "
+                f"and ., up to 100, and none of {', '.join((*_SHARED, *OWN))}"
+            )
+
+
 def _learned(trainer: Trainer) -> dict[str, Tensors]:
     """Weights and buffers of the policies, and what the optimizers keep."""
     files: dict[str, Tensors] = {name: dict(policy.state_dict()) for name, policy in trainer.policies.items()}
@@ -77,7 +93,7 @@ def not_finite(trainer: Trainer) -> list[str]:
 
 
 def stem_of(stem: str, rank: int) -> str:
-    """Return the file stem of what each rank has of its own: `random`, `envs`."""
+    """Return the file stem of what each rank has of its own: `random`, `envs`, `ahead`."""
     return f"{stem}-rank{rank}" if rank else stem
 
 

@@ -16,7 +16,6 @@ import datetime
 import importlib.util
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -222,7 +221,7 @@ class Sweep:
     def write_summary(self) -> dict[str, Any]:
         """Write summary.json, and the pictures where two trials or more have a score; return what the file says."""
         found = self.outcomes()
-        best = max((o for o in found if o.done), key=lambda o: o.score or 0.0, default=None)
+        best = max((o for o in found if o.done), key=lambda o: -math.inf if o.score is None else o.score, default=None)
         summary = {
             "name": self.name,
             "env": self.config.target,
@@ -233,10 +232,7 @@ class Sweep:
             "failed": [o.number for o in found if not o.done],
             "trials": [{**dataclasses.asdict(o), "run": f"trials/{o.number:04d}"} for o in found],
         }
-        fresh = self.folder / f".{SUMMARY_FILE}"
-        fresh.unlink(missing_ok=True)
-        durable.write_file(fresh, (json.dumps(summary, indent=2) + "\n").encode())
-        os.replace(fresh, self.folder / SUMMARY_FILE)
+        durable.replace_file(self.folder / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
         if sum(o.done for o in found) >= 2:
             self._draw(found)
         return summary
@@ -268,10 +264,12 @@ class Sweep:
 def pareto(found: list[Outcome]) -> list[Outcome]:
     """Return the trials that no other beats in score without costing more, cheapest first."""
     front: list[Outcome] = []
+    best = -math.inf
     done = [(o.cost_s, o.score, o) for o in found if o.score is not None and o.cost_s is not None]
     for _, score, outcome in sorted(done, key=lambda item: (item[0], -item[1], item[2].number)):
-        if not front or score > (front[-1].score or -math.inf):
+        if not front or score > best:
             front.append(outcome)
+            best = score
     return front
 
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
 from puffervec.spec import GroupSpec
-from puffervec.train.config import PolicySection
-from puffervec.train.policy import build_policy
+from puffervec.train.config import PolicySection, suggest
+from puffervec.train.policy import Policy, build_policy
 from puffervec.train.storage import Storage
 
 ROWS = 2
@@ -24,8 +24,9 @@ def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given:
     """Call each policy that is not one of this package's with a few rows of zeros, on the CPU.
 
     Args: groups: by the names of their policies. given: those that do not come from `section`; copies of them are called.
-    Raises: ConfigError that says what came back and what was expected.
+    Raises: ConfigError that says what came back and what was expected, or which policy there is no such rows for.
     """
+    _check_given(groups, given)
     for name, group in groups.items():
         if name not in given and ":" not in section.kind:
             continue
@@ -33,6 +34,17 @@ def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given:
             policy = copy.deepcopy(given[name]).cpu() if name in given else build_policy(group, section)
             storage = Storage(group, 1, ROWS, torch.device("cpu"), None, section.joint)
             _try(f"the policy {type(policy).__name__}", policy.eval(), storage)
+
+
+def _check_given(groups: Mapping[str, GroupSpec], given: Mapping[str, Any]) -> None:
+    for name, policy in given.items():
+        if name not in groups:
+            raise ConfigError(f"policies: this env has no rows for a policy {name!r}{suggest(str(name), list(groups))}")
+        if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
+            raise ConfigError(
+                f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with initial_state(rows) and "
+                "forward(obs, state, reset, action_mask), see puffervec.train.policy"
+            )
 
 
 def _try(who: str, policy: Any, storage: Storage) -> None:

@@ -71,6 +71,9 @@ def test_whole_floats_and_ints_convert_and_nothing_else() -> None:
         ("train", "lr", float("nan")),
         ("train", "gamma", 1.5),
         ("train", "seed", -1),
+        ("train", "seed", 2**64),
+        ("train", "scale_rewards", True),
+        ("policy", "memory_layers", 2),
         ("train", "time_limit_s", -1.0),
         ("policy", "hidden", []),
         ("policy", "hidden", [0]),
@@ -139,3 +142,8 @@ def test_auto_backend() -> None:
         TrainConfig.of("CartPole-v1", vec={"num_envs": 9}).check()
     with pytest.raises(ConfigError, match="vec.batch_size, 5"):
         TrainConfig.of("CartPole-v1", vec={"num_envs": 9, "batch_size": 5}).check()
+
+
+def test_layers_of_a_memory_of_ones_own_are_its_business() -> None:
+    TrainConfig.of("probe", policy={"kind": "module:Class", "memory_layers": 2}).check()
+    TrainConfig.of("probe", policy={"memory": "lstm", "memory_layers": 2}).check()

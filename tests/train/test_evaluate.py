@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import puffervec
-from puffervec.errors import CheckpointError
+from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train import evaluate as ev
 from tests.train import envs
@@ -156,3 +156,30 @@ def test_random_actions_cover_all_choices() -> None:
 def test_hooks() -> None:
     assert ev.evaluation_hook("probe") is None
     assert callable(ev.evaluation_hook("drive"))
+
+
+def test_an_env_in_c_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A C env is given the same patience as a Python env."""
+    monkeypatch.setattr(ev, "MOST_STEPS", 20)
+    env = {"num_agents": 1, "episode_length": 30}
+    with pytest.raises(ConfigError, match="probe: 2 of 2 envs did not end an episode within 20 steps"):
+        ev.evaluate_generic("probe", env, ev.RandomActor(0), episodes=2, seed=0, num_envs=2)
+    (rates,) = ev.evaluate_generic("probe", env | {"episode_length": 15}, ev.RandomActor(0), episodes=6, seed=0, num_envs=2)
+    assert rates.episodes == 6 and rates.length == (15.0, 0.0)
+
+
+class Shapes(torch.nn.Module):
+    """Wants a reset for each row that it is shown."""
+
+    def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
+        return ()
+
+    def forward(self, obs: torch.Tensor, state: Any, reset: torch.Tensor, mask: Any) -> Any:
+        assert reset.shape == obs.shape[:1]
+        return (torch.zeros(len(obs), 5),), torch.zeros(len(obs)), ()
+
+
+def test_resets_are_those_of_the_rows_that_are_shown() -> None:
+    actor = ev.PolicyActor({"default": Shapes()}, CPU, deterministic=True)
+    env = {"num_agents": 3, "episode_length": 6, "leave": 1}
+    ev.evaluate_generic("probe", env, actor, episodes=2, seed=0, num_envs=2)

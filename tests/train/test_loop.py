@@ -17,6 +17,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.diverged import Diverged
 from puffervec.train.log import read_metrics
+from puffervec.train.policy import MLPPolicy
 from puffervec.train.ppo import ppo_loss
 from tests.train import envs
 from tests.train.fakes import Notes
@@ -251,6 +252,38 @@ def test_same_seed_same_run(small: Small) -> None:
             runs.append(state(trainer))
     for name, tensor in runs[0].items():
         np.testing.assert_array_equal(tensor.numpy(), runs[1][name].numpy(), err_msg=name)
+
+
+class Drawing(MLPPolicy):
+    """Has a layer that draws."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.trunk.append(nn.Dropout(0.2))
+
+
+def test_layers_that_draw_follow_the_seed_whatever_was_drawn_before_and_the_threads(small: Small) -> None:
+    runs = []
+    for before, threads in ((1, 1), (2, 4)):
+        torch.manual_seed(before)
+        train = {"threads": threads, "microbatch_size": 4, "seed": 5}
+        with Trainer(small(train=train, policy={"kind": f"{__name__}:Drawing"}, vec={"num_envs": 64})) as trainer:
+            assert trainer.team.count == 1
+            trainer.train()
+            runs.append(state(trainer))
+    for name, tensor in runs[0].items():
+        np.testing.assert_array_equal(tensor.numpy(), runs[1][name].numpy(), err_msg=name)
+
+
+def test_an_update_that_was_cut_short_says_so(small: Small) -> None:
+    with Trainer(small(), dashboard=(notes := Notes())) as trainer:
+        trainer.collect()
+        trainer.update()
+        assert not notes.notes
+        trainer.collect()
+        trainer.request_stop()
+        trainer.update()
+        assert len(notes.notes) == 1 and "stopped inside an update" in notes.notes[0]
 
 
 def test_close_twice(small: Small) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import PolicySection, TrainConfig
 from puffervec.train.convolution import ConvolutionPolicy
 from puffervec.train.distributions import ActionSpec
 from puffervec.train.object_set import ObjectSetPolicy
-from puffervec.train.policy import LOG_STD_RANGE, ActorCritic, MLPPolicy, Policy, build_policy
+from puffervec.train.policy import LOG_STD_RANGE, ActorCritic, MLPPolicy, Policy, build_policy, draws, policy_groups
 from puffervec.train.target import env_spec
 from tests.train.envs import Pictures
 from tests.train.fakes import group
@@ -101,3 +102,15 @@ def test_matrices_of_python_envs_are_no_object_sets() -> None:
     assert policy(torch.zeros(2, 4800, dtype=torch.uint8), (), None, None)[1].shape == (2,)
     with pytest.raises(ConfigError, match="object_set"):
         build_policy(spec, PolicySection(kind="object_set"))
+
+
+def test_policies_are_named_after_their_rows() -> None:
+    assert list(policy_groups(env_spec(TrainConfig.of("probe")))) == ["default"]
+    two = policy_groups(env_spec(TrainConfig.of("probe", env={"mode": 1})))
+    assert {name: rows.name for name, rows in two.items()} == {"scouts": "scouts", "towers": "towers"}
+
+
+def test_layers_that_draw_are_known() -> None:
+    for layer in (nn.Dropout(0.1), nn.RReLU(), nn.LSTM(2, 2, num_layers=2, dropout=0.1), nn.MultiheadAttention(2, 1, 0.1)):
+        assert draws(nn.Sequential(nn.Linear(1, 1), layer))
+    assert not draws(nn.Sequential(nn.LSTM(2, 2), nn.MultiheadAttention(2, 1), build_policy(FLAT, PolicySection())))

@@ -179,6 +179,21 @@ def test_target_kl_ends_the_epochs() -> None:
     assert steps[0] == 40 and steps[1] < 40
 
 
+def test_target_kl_is_a_mean_over_what_the_epoch_saw() -> None:
+    """Of drawn columns that are other than all of the roll-out."""
+
+    def moved(policy: Any, spec: Any, batch: Batch, *rest: Any) -> Any:
+        loss, sums = ppo_loss(policy, spec, batch, *rest)
+        return loss, torch.cat([sums[:3], torch.tensor([1.0 * len(batch.advantages)]), sums[4:]])
+
+    for target, epochs in ((0.9, 1), (1.1, 3)):
+        u = updater(filled_storage(), update_epochs=3, target_kl=target)
+        u.loss, parts = moved, u._parts
+        u._parts = lambda *given, parts=parts: (parts(*given)[0][:1], False)  # type: ignore[method-assign, misc]
+        u.update(1e-2)
+        assert int(next(iter(u.optimizer.state().values()))["step"]) == epochs
+
+
 def test_stop_is_heard_between_gradient_steps() -> None:
     u = updater(filled_storage(), update_epochs=5)
     asked = []

@@ -144,8 +144,13 @@ def test_backend_by_number_of_envs(small: Small) -> None:
 
 def test_an_env_that_never_ends_is_refused_by_eval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ev, "MOST_STEPS", 20)
-    with pytest.raises(ConfigError, match="no episode ended within 20 steps.*TimeLimit"):
+    with pytest.raises(ConfigError, match="2 of 2 envs did not end an episode within 20 steps.*TimeLimit"):
         ev.evaluate_python(TrainConfig.of(envs.Endless), ev.RandomActor(0), episodes=2, seed=0)
+    made = iter((*[envs.Aim] * 4, envs.Endless))  # The first one tells what its spaces are.
+    with pytest.raises(ConfigError, match="1 of 4 envs did not end an episode"):  # Not rates of the other alone.
+        ev.evaluate_python(TrainConfig.of(lambda: next(made)()), ev.RandomActor(0), episodes=4, seed=0)
+    (rates,) = ev.evaluate_python(TrainConfig.of(envs.Aim), ev.RandomActor(0), episodes=30, seed=0)
+    assert rates.episodes == 32  # 32 x 4 steps are no reason to give up.
 
 
 def test_random_baselines_are_chance(small: Small) -> None:

@@ -85,7 +85,7 @@ def test_columns_of_large_advantages_come_up_more_often(memory: bool) -> None:
     generator, alpha, draws = torch.Generator().manual_seed(3), 0.7, 1000
     seen, weighed = torch.zeros(ROWS), torch.zeros(ROWS)
     samples = samples_of(storage, advantages.contiguous(), valid, memory, priority=Priority(alpha, 1.0))
-    for minibatch in samples.shuffled(generator, ROWS * draws):  # one column each
+    for minibatch in [part for _ in range(draws) for part in samples.shuffled(generator, ROWS)]:  # one column each
         batch = samples.cut(minibatch, 1000)[0]()
         column = int(batch.obs[..., 0].flatten()[0]) % ROWS  # type: ignore[index]
         assert batch.weights is not None
@@ -126,3 +126,12 @@ def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, b
                         _, sums = ppo_loss(updater.policy, storage.spec, make(), TrainSection(), bf16=False)
                     assert float(sums[3]) == pytest.approx(0, abs=1e-5)
                     assert float(sums[4]) == 0
+
+
+@pytest.mark.parametrize(("columns", "parts"), [(15, 8), (16, 8), (3, 8)])
+def test_an_epoch_draws_as_many_columns_as_there_are(columns: int, parts: int) -> None:
+    storage = Storage(group(("x", (1,))), HORIZON, columns, torch.device("cpu"), None)
+    valid = torch.ones(HORIZON, columns, dtype=torch.uint8)
+    made = samples_of(storage, torch.rand(HORIZON, columns), valid, True, priority=Priority(1.0, 1.0))
+    sizes = [len(part) for part in made.shuffled(torch.Generator(), parts)]
+    assert sum(sizes) == columns and max(sizes) - min(sizes) <= 1 and len(sizes) == parts

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 import torch
 
-from puffervec.errors import CheckpointError
-from puffervec.train import TrainConfig, Trainer, state
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.train import TrainConfig, Trainer, state, target
 from puffervec.train import checkpoint as ckpt
+from puffervec.train.target import env_spec
 from tests.train.fakes import Notes
 
 Small = Callable[..., TrainConfig]
@@ -72,3 +74,16 @@ def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
         assert trainer.train()["step"] >= 100
     assert any("device cuda -> cpu" in text for text in notes.notes)
     assert any(text.startswith("actions are drawn anew from the seed") for text in notes.notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["optimizer", "episodes", "returns", "random", "envs-rank3", "ahead", "a/b", "", ".x", "x" * 101]
+)
+def test_names_that_weights_cannot_be_saved_under_are_refused(name: str, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small(env={"mode": 1, "num_agents": 2})
+    spec = env_spec(config)
+    groups = (dataclasses.replace(spec.groups[0], name=name), *spec.groups[1:])
+    monkeypatch.setattr(target, "env_spec", lambda _: dataclasses.replace(spec, groups=groups))
+    with pytest.raises(ConfigError, match="row group .* cannot be saved under"):
+        Trainer(config)
+    state.check_names(["default", "randomly", "Fußgänger", "tower-2.b"])

@@ -160,3 +160,5 @@ def test_the_front() -> None:
     numbers = [(5.0, 1.0), (1.0, 2.0), (2.0, 2.0), (3.0, 1.5), (4.0, 3.0), (None, None), (4.0, 2.5)]
     found = [Outcome(i, {}, score, cost, "") for i, (cost, score) in enumerate(numbers)]
     assert [o.number for o in sweep.pareto(found)] == [1, 4]
+    found = [Outcome(i, {}, score, 1.0 + i, "") for i, score in enumerate([-1.0, 0.0, 0.0, -0.5, 2.0])]
+    assert [o.number for o in sweep.pareto(found)] == [0, 1, 4]  # A score of 0 is one.

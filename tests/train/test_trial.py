@@ -110,3 +110,19 @@ def test_trying_leaves_policy_and_random_numbers_alone() -> None:
     try_policies({"default": rows}, PolicySection(), {"default": policy})
     assert policy.training and torch.equal(torch.get_rng_state(), drawn)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"defualt": Given()}, "no rows for a policy 'defualt': did you mean default"),
+        ({"scouts": Given()}, "no rows for a policy 'scouts': known are default"),
+        ({"default": nn.Linear(3, 3)}, r"'default' is a Linear: give an nn.Module with initial_state\(rows\)"),
+        ({"default": "a name"}, "'default' is a str: give an nn.Module"),
+    ],
+)
+def test_given_policies_that_cannot_be_meant_are_refused(given: Any, words: str, tmp_path: Path) -> None:
+    log = {"folder": str(tmp_path / "runs"), "dashboard": "off"}
+    with pytest.raises(ConfigError, match=words):
+        Trainer(TrainConfig.of("probe", log=log), policies=given)
+    assert not (tmp_path / "runs").exists()
