@@ -247,14 +247,14 @@ class TrainConfig:
         """Raise ConfigError for settings that would be taken and do nothing."""
         if self.train.scale_rewards and not self.python:
             raise ConfigError(
-                f"train.scale_rewards is true: it is for Python envs, and {self.target} is a C env; leave it out, and scale "
-                "its rewards in the env's own settings"
+                f"train.scale_rewards is true: it is for Python envs, and {self.target} is a C env; set it to false, and "
+                "scale its rewards in the env's own settings"
             )
         layers, p = self.policy.memory_layers, self.policy
         if layers > 1 and p.memory == "none" and ":" not in p.kind:
             raise ConfigError(
-                f"policy.memory_layers is {layers}, but policy.memory is none: say --policy.memory mingru or lstm, or leave it "
-                "out"
+                f"policy.memory_layers is {layers}, but policy.memory is none: say --policy.memory mingru or lstm, or set it "
+                "to 0"
             )
 
     def check_batch(self, rows: int) -> int:

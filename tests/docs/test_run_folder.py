@@ -83,7 +83,7 @@ def test_head_and_marker_are_as_described(run: Path) -> None:
 
 def test_the_files_are_those_of_a_run(run: Path) -> None:
     found = {f"{path.name}/" if path.is_dir() else path.name for path in run.iterdir()}
-    assert found | {"wandb/", "diverged.json"} == set(FILES) and f"{TENSORBOARD_FOLDER}/" in FILES
+    assert found | {"wandb/", "diverged.json", "diverged.safetensors"} == set(FILES) and f"{TENSORBOARD_FOLDER}/" in FILES
 
 
 def test_the_keys_of_a_start(run: Path) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from puffervec.train import diverged as module
 from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.storage import Storage
 from tests.train.fakes import group
@@ -45,6 +47,34 @@ def test_else_the_settings_are_suspected(tmp_path: Path) -> None:
     text, stats = left(tmp_path, of)
     assert "losses/value is not a finite number after 7 agent-steps" in text and "smaller train.lr" in text
     assert stats["default.state.0"] == {"finite": 1.0, "min": 3.0, "max": 3.0}
+
+
+def test_the_roll_out_can_be_looked_at_and_nothing_is_written_over(tmp_path: Path) -> None:
+    of = storage()
+    of.first_states = {0: (torch.arange(8.0).view(4, 2),)}
+    for name, value in (("diverged", 1.0), ("diverged-2", 2.0)):
+        of.rewards.fill_(value)
+        error = diverged(tmp_path / "diverged.json", ["x"], {"default": of}, {"agent_steps": 1}, {})
+        assert f"{name}.json" in str(error) and (tmp_path / f"{name}.json").is_file()
+    for name, value in (("diverged", 1.0), ("diverged-2", 2.0)):
+        found = load_file(tmp_path / f"{name}.safetensors")
+        assert found["default.rows"].tolist() == [0, 1, 2, 3]
+        torch.testing.assert_close(found["default.rewards"], torch.full((3, 4), value))
+        torch.testing.assert_close(found["default.state.0"], torch.arange(8.0).view(4, 2))
+        assert set(found) == {f"default.{name}" for name in (*of.tensors(), "rows", "state.0")}
+
+
+def test_of_large_roll_outs_the_bad_rows_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = storage()
+    of.tensors()["obs"][1, 2] = math.inf
+    monkeypatch.setattr(module, "MOST_BYTES", 2 * sum(tensor.nbytes for tensor in of.tensors().values()) // 4)
+    monkeypatch.setattr(module, "MOST_TIMES", 1)
+    for _ in range(2):
+        diverged(tmp_path / "diverged.json", ["x"], {"default": of}, {"agent_steps": 1}, {})
+    found = load_file(tmp_path / "diverged.safetensors")
+    assert found["default.rows"].tolist() == [2, 0] and found["default.obs"].shape == (3, 2, 3)
+    assert bool(found["default.obs"][1, 0].isinf().all()) and bool(found["default.obs"][:, 1].isfinite().all())
+    assert (tmp_path / "diverged-2.json").is_file() and not (tmp_path / "diverged-2.safetensors").exists()
 
 
 def test_a_full_disk_does_not_hide_the_error(tmp_path: Path) -> None:
