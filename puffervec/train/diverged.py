@@ -26,7 +26,6 @@ from puffervec.errors import PuffervecError
 from puffervec.train import durable
 from puffervec.train.storage import Storage
 
-
 ARRAYS = ".safetensors"
 MOST_BYTES = 2**26  # Of the arrays that a divergence leaves.
 MOST_TIMES = 8  # Later ones leave no more arrays: a run may be started again and again.

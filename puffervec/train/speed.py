@@ -34,8 +34,12 @@ class TooShort(PuffervecError):
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """What was measured. seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio: how
-    often each sample is learned from; observation_numbers: per row, summed over groups."""
+    """What was measured.
+
+    seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio: how often each sample is
+    learned from; observation_numbers: per row, summed over groups; overlap: see docs/run-folder.md, None where the run tells
+    none (without workers or with one buffer).
+    """
 
     run: str
     seconds: float
@@ -46,6 +50,7 @@ class Speed:
     observation_numbers: int
     parameters: int
     replay_ratio: float
+    overlap: float | None = None
 
     def as_json(self) -> str:
         """One JSON object."""
@@ -59,7 +64,8 @@ class Speed:
             f"  {self.agent_steps_per_s:,.0f} agent-steps/s, {self.env_steps_per_s:,.0f} env-steps/s, end to end"
             f" over {self.updates} updates in {self.seconds:.1f} s\n"
             f"  time split: {shares}\n"
-            f"  {self.observation_numbers} numbers per observation, {self.parameters:,} parameters, each sample used"
+            + ("" if self.overlap is None else f"  overlap: {self.overlap:.2f} (1: the shorter of policy and envs is hidden)\n")
+            + f"  {self.observation_numbers} numbers per observation, {self.parameters:,} parameters, each sample used"
             f" {self.replay_ratio:g} times"
         )
 
@@ -117,6 +123,8 @@ def summary(
     def mean(key: str) -> float:
         return sum(line[key] * span for line, span in zip(counted, spans, strict=True)) / total
 
+    tells = all("charts/overlap" in line for line in counted)
+
     return Speed(
         run=run,
         seconds=total,
@@ -127,4 +135,5 @@ def summary(
         observation_numbers=observation_numbers,
         parameters=parameters,
         replay_ratio=replay_ratio,
+        overlap=mean("charts/overlap") if tells else None,
     )
