@@ -15,6 +15,7 @@ from torch import nn
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train import checkpoint as ckpt
+from puffervec.train.config import SEEDS
 from puffervec.train.diverged import Diverged
 from puffervec.train.log import read_metrics
 from puffervec.train.policy import MLPPolicy
@@ -284,6 +285,17 @@ def test_an_update_that_was_cut_short_says_so(small: Small) -> None:
         trainer.request_stop()
         trainer.update()
         assert len(notes.notes) == 1 and "stopped inside an update" in notes.notes[0]
+
+
+def test_the_largest_seed_leaves_room(small: Small) -> None:
+    """For what envs, ranks and resumed runs add to it, in an env in C and in one in Python."""
+    for env in ("probe", envs.Aim):
+        config = small(env, train={"seed": SEEDS - 1})
+        with Trainer(config) as trainer:
+            assert trainer.train()["step"] >= 100
+            path = trainer.save()
+        with Trainer(config.merged({"train": {"total_timesteps": 200}}), checkpoint=path) as trainer:
+            assert trainer.train()["step"] >= 200
 
 
 def test_close_twice(small: Small) -> None:
