@@ -6,10 +6,12 @@ Measured by bench/compile.py on 2 cores, for forward, loss and backward of a mic
 the time, drive's object sets 1.07 (their encoders are a fused C kernel already); in bf16 it takes 1.1 to 1.6 times as long.
 Compiling takes 6 to 22 s of CPU time. So `train.compile auto` compiles on a CPU only in float32, where the policy has neither
 that kernel nor a memory, and where the run has a time limit of at least ten minutes (no two such runs are the same to the byte
-in any case: their step sizes follow the clock). On CUDA always: kernels that are not launched are what is saved.
+in any case: their step sizes follow the clock). On CUDA, where kernels that are not launched are what is saved, for policies
+without a memory: over T steps an LSTM is a loop, which the compiler would write out T times.
 
-One compilation serves all batch sizes: sizes are symbols in it, batches have weights whether they need them or not, and their
-rows are padded (samples.padded_rows), so that none is of one row, which would be compiled anew.
+On a CPU one compilation serves all batch sizes: sizes are symbols in it, batches have weights whether they need them or not,
+and their rows are padded (samples.padded_rows), so that none is of one row, which would be compiled anew. On CUDA all batches
+have the size of device_step.py's buffers.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class CompiledLoss:
         self._first, self._made = threading.Lock(), False
         # The threads of the team are the parallelism, and no helper processes stay behind.
         options: dict[str, Any] = {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
-        self._compiled = torch.compile(loss, dynamic=True, backend=backend, options=options if backend == "inductor" else None)
+        self._compiled = torch.compile(
+            loss, dynamic=device.type == "cpu", backend=backend, options=options if backend == "inductor" else None
+        )
 
     def __call__(
         self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
@@ -88,12 +92,12 @@ def compiled_where_it_pays(loss: Loss, config: TrainConfig, device: torch.device
 def pays(config: TrainConfig, device: torch.device, policy: nn.Module) -> bool:
     """True where compiling is expected to save more time than it takes; see the head of this file. The precision must have been
     decided."""
+    has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
     if device.type != "cpu":
-        return True
+        return not has_memory
     if config.train.precision != "fp32" or config.train.time_limit_s < LONG_S:
         return False
     has_kernel = any(isinstance(module, ObjectEncoder) for module in policy.modules())
-    has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
     return not has_kernel and not has_memory
 
 

@@ -38,6 +38,12 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def make_current(device: torch.device) -> None:
+    """Make a GPU the one that CUDA means in this thread where none is named: graphs, page-locking and others ask for none."""
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
+
+
 def cpu_has_bf16() -> bool:
     """True where the CPU multiplies bf16 numbers itself; without such instructions bf16 is slower than float32."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]

@@ -12,32 +12,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from puffervec.train.device_turn import WARM_UPS
+from puffervec.train.graphs import Recorded
 from puffervec.train.samples import Batch
 
 
-class DeviceStep:
-    """Steps of one policy. Attributes: graph: None until it is captured."""
+class DeviceStep(Recorded):
+    """Steps of one policy."""
 
     def __init__(self, step: Callable[[Batch, Tensor], Tensor], width: int, device: torch.device, capture: bool) -> None:
         """Args: step: takes a batch and its number of valid samples (1,), and returns sums; width: most rows of a batch
         (columns of sequences); capture: make a graph of it (CUDA)."""
-        self.step, self.width, self.device = step, width, device
+        super().__init__(self._compute, device, capture)
+        self.step, self.width = step, width
         self.count = torch.ones(1, device=device)
         self.batch: Batch | None = None
         self.sums: Tensor | None = None
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self._left = WARM_UPS if capture else -1  # eager steps before the capture
-
-    @cached_property
-    def stream(self) -> torch.cuda.Stream:
-        """Where the warm-up and the capture happen."""
-        return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
 
     def run(self, batch: Batch, count: int) -> Tensor:
         """Take a step; returns what `step` does, in a buffer that the next call writes again. count: valid samples."""
@@ -45,39 +38,17 @@ class DeviceStep:
             self.batch = self._make(batch)
         self._fill(self.batch, batch)
         self.count.fill_(count)
-        if self.graph is not None:
-            self.graph.replay()
-        elif self._left < 0:
-            self.compute()
-        else:
-            self._warm_up()
+        self.play()
         assert self.sums is not None
         return self.sums
 
-    def compute(self) -> None:
+    def _compute(self) -> None:
         """What a graph can hold."""
         assert self.batch is not None
         sums = self.step(self.batch, self.count)
         if self.sums is None:
             self.sums = torch.zeros_like(sums)
         self.sums.copy_(sums)
-
-    def _warm_up(self) -> None:
-        """Run on the stream of the capture, or capture: that runs nothing, so a replay follows."""
-        here = torch.cuda.current_stream(self.device)
-        self.stream.wait_stream(here)
-        if self._left:
-            with torch.cuda.stream(self.stream):
-                self.compute()
-        else:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
-                self.compute()
-            self.graph = graph
-        here.wait_stream(self.stream)
-        if self.graph is not None:
-            self.graph.replay()
-        self._left -= 1
 
     def _make(self, batch: Batch) -> Batch:
         """Return buffers for batches like this one."""

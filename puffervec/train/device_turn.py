@@ -13,6 +13,7 @@ when the actions have arrived. Runs in the learner.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -21,13 +22,19 @@ import torch
 from torch import Tensor
 
 from puffervec.train.distributions import draw_noise, sample
+from puffervec.train.graphs import WARM_UPS, alone, recording
 from puffervec.train.memory import State
 from puffervec.train.pinned import pin
 from puffervec.train.policy import Observation
 from puffervec.train.storage import Rows, Slot, pairs, pick
 
-WARM_UPS = 3  # turns before the capture: libraries make their workspaces, kernels are chosen
-PAUSE_S = 20e-6  # between two looks at an event; on few cores the workers need ours
+# How the actions are waited for, as the slab's own waits do: a look costs about a microsecond and most turns are over after
+# some tens, so looking again at once pays first; then the core is offered to workers that want it; a sleep comes last, since
+# the kernel's timer slack (50 us) makes any sleep at least so long.
+LOOKS, YIELDS = 100, 200
+PAUSE_S = 20e-6
+# A column of these is copied by way of the signed type of the same width: torch's indexed copies know no unsigned ones.
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 class DeviceTurn:
@@ -55,7 +62,12 @@ class DeviceTurn:
         }
         self.reset = {name: torch.ones(count[name], dtype=torch.bool, device=self.device) for name in slots}
         self.step = torch.zeros(1, dtype=torch.int64, device=self.device)
-        self.actions = {name: _actions_like(groups[name].actions, self.device) for name in groups}
+        # Of all groups in one piece, as they stand at the end of the block: one copy out.
+        begin = min(rows.actions_at for rows in groups.values())
+        end = max(rows.actions_at + rows.actions.nbytes for rows in groups.values())
+        self.actions_out = torch.zeros(end - begin, dtype=torch.uint8, device=self.device)
+        self._actions_in = block.narrow(0, begin, end - begin)
+        self.actions = {name: _actions_view(self.actions_out, begin, rows) for name, rows in groups.items()}
         self.graph: torch.cuda.CUDAGraph | None = None
         self._turns = 0
 
@@ -113,9 +125,9 @@ class DeviceTurn:
 
     def _put(self, target: Tensor, columns: slice, source: Tensor) -> None:
         """target[step, columns] = source, with the step on the device."""
-        target.narrow(1, columns.start, columns.stop - columns.start).index_copy_(
-            0, self.step, source.to(target.dtype).unsqueeze(0)
-        )
+        source, signed = source.to(target.dtype), SIGNED.get(target.dtype, target.dtype)
+        part = target.narrow(1, columns.start, columns.stop - columns.start)
+        part.view(signed).index_copy_(0, self.step, source.view(signed).unsqueeze(0))
 
     def _leave(self, slot: Slot, drawn: Tensor) -> None:
         """Put actions (rows, D), as the env takes them, where they are copied from."""
@@ -148,31 +160,32 @@ class DeviceTurn:
             if self.graph is not None:
                 self.graph.replay()
             else:
-                self.compute()
+                with alone:
+                    self.compute()
             self._copy_out()
         self._turns += 1
         if self.graph is None and self._turns == WARM_UPS:
             self.capture()
 
     def _copy_out(self) -> None:
-        for name, rows in self.groups.items():
-            rows.actions.copy_(self.actions[name], non_blocking=True)
+        self._actions_in.copy_(self.actions_out, non_blocking=True)
         if self.device.type == "cuda":
             self.arrived.record(self.stream)
 
     def wait(self) -> None:
         """Return when the actions stand in the slab."""
+        looks = 0
         while self.device.type == "cuda" and not self.arrived.query():  # type: ignore[no-untyped-call]
-            time.sleep(PAUSE_S)
+            looks += 1
+            if looks > LOOKS + YIELDS:
+                time.sleep(PAUSE_S)
+            elif looks > LOOKS:
+                os.sched_yield()
 
     def capture(self) -> None:
         """Record `compute` as a graph. Nothing runs meanwhile, so the step, the states and the generator stay as they are."""
-        self.stream.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        if self.generator is not None:
-            graph.register_generator_state(self.generator)
-        # thread_local: other threads may use CUDA meanwhile. Each half has memory of its own, for they overlap.
-        with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+        # Each half has memory of its own, for they overlap.
+        with recording(self.stream, self.generator) as graph:
             self.compute()
         self.graph = graph
 
@@ -203,5 +216,7 @@ def _keys(obs: Observation) -> list[str]:
     return list(obs) if isinstance(obs, dict) else [""]
 
 
-def _actions_like(actions: Tensor, device: torch.device) -> Tensor:
-    return torch.zeros(actions.shape, dtype=actions.dtype, device=device)
+def _actions_view(out: Tensor, begin: int, rows: Rows) -> Tensor:
+    """Return a group's actions as a view on the bytes of all, which begin at `begin` of the block."""
+    part = out.narrow(0, rows.actions_at - begin, rows.actions.nbytes)
+    return part.view(rows.actions.dtype).view(rows.actions.shape)

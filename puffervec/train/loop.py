@@ -41,7 +41,7 @@ from puffervec.train.ahead import Ahead, actor_of
 from puffervec.train.compiled import compiled_where_it_pays
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
-from puffervec.train.device import ThreadTeam, choose_device, one_torch_thread, usable_cores, use_bf16
+from puffervec.train.device import ThreadTeam, choose_device, make_current, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.distributions import refuse_joint
 from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.encoder import RowEncoder
@@ -112,6 +112,7 @@ class Trainer:
         self.config = config
         self.env_seed = config.train.seed + ranks.rank * config.vec.num_envs  # Env i has env_seed + i: no two are alike.
         self.device = choose_device(ranks.device(config.train.device))
+        make_current(self.device)
         self.counters = Counters()
         self.stop_requested = False
         spec = target.env_spec(config)

@@ -8,6 +8,7 @@ allocated through CUDA, so it is registered with it instead.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 import weakref
 from typing import Any
@@ -30,6 +31,7 @@ def pin(block: Tensor, owner: Any) -> bool:
         return False
     code = int(runtime.cudaHostRegister(pointer, size, _PORTABLE))
     if code:
+        _forget_error()
         warnings.warn(
             f"{size:,} bytes shared with the workers cannot be page-locked (CUDA error {code}; `ulimit -l` limits it): copies "
             "to the GPU will be slower and wait for each other",
@@ -39,3 +41,10 @@ def pin(block: Tensor, owner: Any) -> bool:
         return False
     weakref.finalize(owner, runtime.cudaHostUnregister, pointer)
     return True
+
+
+def _forget_error() -> None:
+    """Clear the runtime's last error, which is kept until somebody asks for it: torch does after each kernel that it launches,
+    and would raise it there, as that kernel's."""
+    with contextlib.suppress(RuntimeError):
+        torch.zeros(1, device="cuda").add_(1)

@@ -127,8 +127,10 @@ class Updater:
         self.pad = storage.device.type == "cpu" and (bf16 or getattr(loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
         self.device_step: DeviceStep | None = None
+        self.piece = section.microbatch_size  # samples that are worked on at once where nothing is learned from them
         if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
+            self.piece = width * (storage.horizon + 1 if self.memory else 1)
             # Not with several ranks: a graph with NCCL's messages in it would have to be replayed in step by all of them.
             capture = storage.device.type == "cuda" and self.optimizer.capturable and self.ranks.size == 1
             self.device_step = DeviceStep(self._whole_step, width, storage.device, capture)
@@ -170,8 +172,7 @@ class Updater:
     def _samples(self, behind: bool) -> Samples:
         """Return the roll-out's samples. behind: other weights than today's have acted in it."""
         s, section = self.storage, self.section
-        size = section.microbatch_size
-        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, size) if behind else None
+        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, self.piece) if behind else None
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         bounds = section.vtrace_rho, section.vtrace_c
         advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda, *bounds))

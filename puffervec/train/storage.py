@@ -169,6 +169,7 @@ class Rows:
     masks: Tensor
     action_masks: Tensor | None
     actions: Tensor  # always the slab's
+    actions_at: int  # where they begin in the block, in bytes
 
 
 def pairs(targets: Observation, sources: Observation) -> list[tuple[Tensor, Tensor]]:
@@ -216,4 +217,5 @@ def rows_of(block: Tensor, half: Any, group: GroupSpec) -> Rows:
         masks=view("masks", torch.uint8, count),
         action_masks=view("action_masks", torch.uint8, count, choices) if choices else None,
         actions=torch.from_numpy(slab.actions).view(count, -1),
+        actions_at=half.offsets[group.name, "actions"],
     )

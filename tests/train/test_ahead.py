@@ -13,8 +13,11 @@ import torch
 
 from puffervec.errors import WorkerError
 from puffervec.train import TrainConfig, Trainer
+from puffervec.train.ahead import Ahead
 from puffervec.train.reevaluate import reevaluate
+from tests.train.streams import Cuda, cuda
 
+__all__ = ["cuda"]
 Small = Callable[..., TrainConfig]
 AHEAD = {"asynchronous": True, "total_timesteps": 10_000}
 PROCESSES = {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2}
@@ -103,3 +106,30 @@ def test_closing_while_a_roll_out_is_under_way(small: Small) -> None:
     trainer.update()
     trainer.close()
     trainer.close()
+
+
+class Noting:
+    """A roll-out that notes which stream is its thread's."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self.device, self.slots = torch.device("cuda"), {}
+        self.streams: list[str] = []
+
+    def collect(self, stop: Callable[[], bool]) -> bool:
+        self.streams.append(self._cuda.current_stream().name)
+        return True
+
+
+def test_a_gpu_collects_beside_the_update(cuda: Cuda) -> None:
+    """The roll-out waits for what the learner had asked for when it began, and for nothing of the update."""
+    rollout: Any = Noting(cuda)
+    ahead = Ahead(rollout, {}, {})
+    ahead.start()
+    ahead.wait()
+    ahead.close()
+    event = cuda.notes[0][2]
+    assert rollout.streams == ["stream 1"]
+    assert cuda.notes == [
+        ("default", "records", event), ("stream 1", "waits", event), ("default", "waits", "stream 1"),
+    ]  # fmt: skip

@@ -39,6 +39,15 @@ class Counting:
         return graph.forward
 
 
+def test_sizes_are_symbols_on_a_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On CUDA all batches fill the same buffers."""
+    given: list[Any] = []
+    monkeypatch.setattr(torch, "compile", lambda loss, **options: given.append(options["dynamic"]) or loss)
+    for device in (CPU, CUDA):
+        CompiledLoss(ppo_loss, device, must=True, backend="eager")
+    assert given == [True, False]
+
+
 @pytest.fixture(autouse=True)
 def nothing_compiled() -> None:
     torch._dynamo.reset()
@@ -127,7 +136,7 @@ def test_auto_goes_on_where_the_compiler_fails(small: Small) -> None:
 def test_where_it_pays(env: str, policy: dict[str, Any], train: dict[str, Any], expected: bool) -> None:
     config = TrainConfig.of(env, policy=policy, train={"precision": "fp32", "time_limit_s": 600.0, **train})
     mine = build_policy(target.env_spec(config).groups[0], config.policy)
-    assert compiled.pays(config, CPU, mine) == expected and compiled.pays(config, CUDA, mine)
+    assert compiled.pays(config, CPU, mine) == expected and compiled.pays(config, CUDA, mine) == (not policy)
 
 
 def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:

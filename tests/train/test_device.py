@@ -99,3 +99,11 @@ def test_threads_of_a_run(small: Callable[..., TrainConfig], backend: str) -> No
             seen.clear()
             with pytest.raises(PuffervecError, match="send"):  # No turn is under way.
                 trainer.vec.recv()
+
+
+def test_a_gpu_becomes_the_one_that_is_meant_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", made.append)
+    for name in ("cpu", "cuda", "cuda:1"):
+        dev.make_current(torch.device(name))
+    assert made == [torch.device("cuda:1")]

@@ -20,6 +20,7 @@ from puffervec.train.ppo import LOSS_NAMES, Updater, ppo_loss
 from puffervec.train.samples import Batch, normalised
 from puffervec.train.storage import Storage
 from tests.train.fakes import group
+from tests.train.syncs import fake_cuda
 
 Small = Callable[..., TrainConfig]
 
@@ -236,3 +237,17 @@ class Unseeing(nn.Module):
     def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
         lead = obs.shape[:-1]
         return (self.logits.expand(*lead, 5),), self.level.expand(lead), ()
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_a_gpu_looks_again_at_a_whole_minibatch_at_once(memory: str) -> None:
+    """Not at pieces that fit into the caches of a CPU."""
+    spec, rows, horizon = group(("x", (3,))), 6, 5
+    with torch.device("meta"):
+        policy: Any = build_policy(spec, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
+    section = TrainSection(microbatch_size=2)
+    with fake_cuda() as device:
+        storage = Storage(spec, horizon, rows, device, None)
+        made = Updater(policy.to_empty(device=device), storage, section, 2, False, torch.Generator(), ThreadTeam(1))
+        assert made.device_step is not None
+        assert made.piece == (made.device_step.width if memory == "none" else made.device_step.width * (horizon + 1)) > 2
