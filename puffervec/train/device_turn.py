@@ -26,6 +26,7 @@ from puffervec.train.graphs import WARM_UPS, alone, recording
 from puffervec.train.memory import State
 from puffervec.train.pinned import pin
 from puffervec.train.policy import Observation
+from puffervec.train.rows import as_signed
 from puffervec.train.storage import Rows, Slot, pairs, pick
 
 # How the actions are waited for, as the slab's own waits do: a look costs about a microsecond and most turns are over after
@@ -33,8 +34,6 @@ from puffervec.train.storage import Rows, Slot, pairs, pick
 # the kernel's timer slack (50 us) makes any sleep at least so long.
 LOOKS, YIELDS = 100, 200
 PAUSE_S = 20e-6
-# A column of these is copied by way of the signed type of the same width: torch's indexed copies know no unsigned ones.
-SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 class DeviceTurn:
@@ -125,9 +124,8 @@ class DeviceTurn:
 
     def _put(self, target: Tensor, columns: slice, source: Tensor) -> None:
         """target[step, columns] = source, with the step on the device."""
-        source, signed = source.to(target.dtype), SIGNED.get(target.dtype, target.dtype)
-        part = target.narrow(1, columns.start, columns.stop - columns.start)
-        part.view(signed).index_copy_(0, self.step, source.view(signed).unsqueeze(0))
+        part = as_signed(target).narrow(1, columns.start, columns.stop - columns.start)
+        part.index_copy_(0, self.step, as_signed(source.to(target.dtype)).unsqueeze(0))
 
     def _leave(self, slot: Slot, drawn: Tensor) -> None:
         """Put actions (rows, D), as the env takes them, where they are copied from."""

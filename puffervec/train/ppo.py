@@ -183,7 +183,7 @@ class Updater:
         stop; asked among several ranks only."""
         minibatches = samples.shuffled(self.generator, self.minibatches)
         if self.ranks.size == 1:
-            parts = [_Part(minibatch, samples.valid_in(minibatch)) for minibatch in minibatches]
+            parts = [_Part(minibatch, count) for minibatch, count in zip(minibatches, samples.counts, strict=True)]
             return [part for part in parts if part.count], False
         mine = torch.stack([samples.moments(minibatch) for minibatch in minibatches]).flatten().tolist()
         wanted, *totals = self.ranks.sums([float(stop()), *mine])

@@ -26,6 +26,16 @@ TORCH_DTYPES = {
     )
 }  # fmt: skip
 
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def as_signed(x: Tensor) -> Tensor:
+    """Return unsigned numbers of 2, 4 or 8 bytes as the signed ones with the same bytes, a view; all others as they are.
+
+    For copies by index, of which torch has not all for unsigned numbers.
+    """
+    return x.view(SIGNED[x.dtype]) if x.dtype in SIGNED else x
+
 
 def width(plan: ObservationPlan) -> int:
     """Numbers in one row."""

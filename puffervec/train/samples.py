@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from puffervec.train.memory import State
 from puffervec.train.policy import Observation
+from puffervec.train.rows import as_signed
 from puffervec.train.storage import Storage
 
 BF16_ROWS = 128  # see padded_rows
@@ -84,6 +85,7 @@ class Samples(Protocol):
     """The samples of one roll-out."""
 
     count: int  # valid samples
+    counts: list[int]  # of the minibatches of the last `shuffled`; known without waiting for the device
 
     @property
     def returns(self) -> Tensor:
@@ -104,9 +106,6 @@ class Samples(Protocol):
 
         Args: scale: of the advantages where the minibatch is a part of a larger one.
         """
-
-    def valid_in(self, minibatch: Tensor) -> int:
-        """Return the number of valid samples in a minibatch."""
 
 
 def samples_of(
@@ -158,6 +157,14 @@ def normalised(advantages: Tensor, valid: Tensor | None = None, scale: Scale | N
     return centred / ((centred.square().sum() / count).sqrt() + 1e-8)
 
 
+def _moved(indices: list[Tensor], device: torch.device) -> list[Tensor]:
+    """Return indices on the device, by one copy that nothing waits for."""
+    if device.type == "cpu":
+        return indices
+    whole = torch.cat(indices).to(device, non_blocking=True)
+    return list(torch.split(whole, [len(index) for index in indices]))
+
+
 def _moments(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
     x = advantages.double()
     x, count = (x, torch.full_like(x, 1.0).sum()) if valid is None else (x * valid, valid.double().sum())
@@ -169,7 +176,8 @@ def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | No
 
     def gather(x: Tensor) -> Tensor:
         steps = x[: storage.horizon]
-        return (steps if shape is None else steps.flatten(0, 1)).index_select(dim, index)
+        found = as_signed(steps if shape is None else steps.flatten(0, 1)).index_select(dim, index)
+        return found.view(x.dtype)
 
     obs = {k: gather(v) for k, v in storage.obs.items()} if isinstance(storage.obs, dict) else gather(storage.obs)
     return obs, None if storage.action_masks is None else gather(storage.action_masks)
@@ -187,7 +195,8 @@ class FlatSamples:
         priority: Priority | None = None,
     ) -> None:
         """Views on the storage except for the returns. pad: see padded_rows."""
-        self._storage, self._pad, self._valid = storage, pad, valid.view(-1)
+        self._storage, self._pad = storage, pad
+        self._valid_here = valid.view(-1).cpu() if priority is not None else None
         self._columns = _Columns(advantages, valid, priority) if priority is not None else None
         weights = None if self._columns is None else self._columns.weights
         self._weights = None if weights is None else weights.to(valid.device)  # (R,), here: not at each minibatch
@@ -199,6 +208,7 @@ class FlatSamples:
         self._returns = self._advantages + self._values
         self._chosen = valid.view(-1).nonzero().squeeze(-1)
         self.count = len(self._chosen)
+        self.counts: list[int] = []
 
     @property
     def returns(self) -> Tensor:
@@ -213,20 +223,20 @@ class FlatSamples:
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of samples."""
         device = self._chosen.device
-        if self._columns is None:
-            order = torch.randperm(self.count, generator=generator).to(device)
-            return list(self._chosen[order].tensor_split(parts))
-        first = torch.arange(self._storage.horizon, device=device).unsqueeze(-1) * self._storage.rows
-        drawn = [(first + columns.to(device)).view(-1) for columns in self._columns.shuffled(generator, parts)]
-        return [index[self._valid[index] != 0] for index in drawn]
+        if self._columns is None or self._valid_here is None:
+            order = torch.randperm(self.count, generator=generator).to(device, non_blocking=True)
+            found = list(self._chosen[order].tensor_split(parts))
+            self.counts = [len(index) for index in found]
+            return found
+        first = torch.arange(self._storage.horizon).unsqueeze(-1) * self._storage.rows
+        drawn = [(first + columns).view(-1) for columns in self._columns.shuffled(generator, parts)]
+        found = _moved([index[self._valid_here[index] != 0] for index in drawn], device)
+        self.counts = [len(index) for index in found]
+        return found
 
     def moments(self, minibatch: Tensor) -> Tensor:
         """See Samples."""
         return _moments(self._advantages[minibatch])
-
-    def valid_in(self, minibatch: Tensor) -> int:
-        """All of them."""
-        return len(minibatch)
 
     def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
         """Pieces of `size` samples."""
@@ -256,6 +266,7 @@ class SequenceSamples:
         self._states = storage.first_state()
         self._columns = _Columns(advantages, valid, priority)
         self.count = int(self._columns.counts.sum())
+        self.counts: list[int] = []
         weights = self._columns.weights
         self._weights = self._valid if weights is None else self._valid * weights.to(self._valid.device)
 
@@ -271,15 +282,13 @@ class SequenceSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of columns."""
-        return [part.to(self._valid.device) for part in self._columns.shuffled(generator, parts)]
+        drawn = self._columns.shuffled(generator, parts)
+        self.counts = [int(self._columns.counts[columns].sum()) for columns in drawn]
+        return _moved(drawn, self._valid.device)
 
     def moments(self, minibatch: Tensor) -> Tensor:
         """See Samples."""
         return _moments(self._advantages[:, minibatch], self._valid[:, minibatch])
-
-    def valid_in(self, minibatch: Tensor) -> int:
-        """Filler is not counted."""
-        return int(self._columns.counts[minibatch.cpu()].sum())
 
     def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
         """Pieces of as many columns as make `size` samples."""

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 import torch
 
 from puffervec.train import TrainConfig, Trainer
+from puffervec.train import samples as samples_module
 from puffervec.train.config import TrainSection
 from puffervec.train.ppo import ppo_loss
 from puffervec.train.samples import FlatSamples, Priority, SequenceSamples, normalised, samples_of
@@ -39,14 +41,15 @@ def test_each_valid_sample_is_in_one_minibatch(memory: bool) -> None:
     storage, advantages, valid = filled()
     samples = samples_of(storage, advantages, valid, memory)
     seen = []
-    for minibatch in samples.shuffled(torch.Generator().manual_seed(1), 4):
+    minibatches = samples.shuffled(torch.Generator().manual_seed(1), 4)
+    for minibatch, wanted in zip(minibatches, samples.counts, strict=True):
         count = 0
         for batch in samples.cut(minibatch, 5):
             made = batch()
             here = made.obs[..., 0] if made.weights is None else made.obs[..., 0][made.weights != 0]  # type: ignore[index]
             count += here.numel()
             seen += here.flatten().tolist()
-        assert count == samples.valid_in(minibatch) > 0
+        assert count == wanted > 0
     numbers = torch.arange(HORIZON * ROWS).view(HORIZON, ROWS)
     assert sorted(seen) == numbers[valid != 0].tolist()
     assert samples.count == len(seen)
@@ -135,3 +138,22 @@ def test_an_epoch_draws_as_many_columns_as_there_are(columns: int, parts: int) -
     made = samples_of(storage, torch.rand(HORIZON, columns), valid, True, priority=Priority(1.0, 1.0))
     sizes = [len(part) for part in made.shuffled(torch.Generator(), parts)]
     assert sum(sizes) == columns and max(sizes) - min(sizes) <= 1 and len(sizes) == parts
+
+
+@pytest.mark.parametrize(("memory", "alpha"), [(False, 0.5), (True, 0.0), (True, 0.5)])
+def test_an_epoch_is_dealt_out_without_a_look_at_the_device(memory: bool, alpha: float) -> None:
+    storage, advantages, valid = filled()
+    samples = samples_of(storage, advantages, valid, memory, priority=Priority(alpha, 1.0))
+    moved: list[int] = []
+    with mock.patch.object(samples_module, "_moved", lambda indices, device: moved.append(len(indices)) or indices):
+        minibatches = samples.shuffled(torch.Generator().manual_seed(1), 3)
+    assert moved == [3] and len(samples.counts) == 3 and all(index.device.type == "cpu" for index in minibatches)
+
+
+def test_observations_of_unsigned_numbers_are_gathered_as_they_stand() -> None:
+    storage, advantages, valid = filled()
+    numbers = torch.arange((HORIZON + 1) * ROWS, dtype=torch.int32).view(HORIZON + 1, ROWS, 1) + 65_000
+    storage.obs = numbers.to(torch.uint16)
+    index = torch.tensor([3, 1])
+    obs = FlatSamples(storage, advantages, valid).cut(index, 10)[0]().obs
+    assert isinstance(obs, torch.Tensor) and obs.dtype == torch.uint16 and obs.flatten().tolist() == [65_003, 65_001]
