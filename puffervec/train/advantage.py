@@ -15,6 +15,8 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from puffervec.train.graphs import Recorded
+
 
 @dataclasses.dataclass(frozen=True)
 class Discount:
@@ -82,6 +84,42 @@ def advantage_scan(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
         handed_on = torch.cat([handed_on[:-shift] * handed_on[shift:], torch.zeros_like(handed_on[-shift:])])
         shift *= 2
     return own, valid.to(torch.uint8)
+
+
+class DeviceAdvantage:
+    """`advantage_scan` of one roll-out's storage, again and again, as one CUDA graph: the steps stay where they are, but for the
+    ratios, which are copied to where it finds them."""
+
+    def __init__(self, discount: Discount, device: torch.device) -> None:
+        """Args: device: of the steps; no graph is made of it where it is not CUDA."""
+        self.discount = discount
+        self._device = device
+        self._recorded: dict[bool, tuple[Steps, Recorded]] = {}  # with and without ratios
+        self._found: dict[bool, tuple[Tensor, Tensor]] = {}
+
+    def __call__(self, steps: Steps) -> tuple[Tensor, Tensor]:
+        """Return what `advantage` does, in buffers that the next call writes again. steps: the same tensors in all calls, but
+        for the ratios."""
+        key = steps.ratios is not None
+        if key not in self._recorded:
+            self._recorded[key] = self._make(steps, key)
+        kept, recorded = self._recorded[key]
+        if kept.ratios is not None and steps.ratios is not None:
+            kept.ratios.copy_(steps.ratios)
+        recorded.play()
+        return self._found[key]
+
+    def _make(self, steps: Steps, key: bool) -> tuple[Steps, Recorded]:
+        kept = steps if steps.ratios is None else dataclasses.replace(steps, ratios=torch.empty_like(steps.ratios))
+
+        def compute() -> None:
+            found = advantage_scan(kept, self.discount)
+            if key not in self._found:
+                self._found[key] = torch.empty_like(found[0]), torch.empty_like(found[1])
+            for place, tensor in zip(self._found[key], found, strict=True):
+                place.copy_(tensor)
+
+        return kept, Recorded(compute, self._device, capture=self._device.type == "cuda")
 
 
 def advantage_torch(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:

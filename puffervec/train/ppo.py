@@ -14,6 +14,7 @@ the learner.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
@@ -21,7 +22,7 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from puffervec.train.advantage import Discount, Steps, advantage
+from puffervec.train.advantage import DeviceAdvantage, Discount, Steps, advantage
 from puffervec.train.config import TrainSection
 from puffervec.train.device import ThreadTeam
 from puffervec.train.device_step import DeviceStep
@@ -126,9 +127,12 @@ class Updater:
         # Few different numbers of rows, for which oneDNN (in bf16) and torch.compile make kernels.
         self.pad = storage.device.type == "cpu" and (bf16 or getattr(loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
+        discount = Discount(section.gamma, section.gae_lambda, section.vtrace_rho, section.vtrace_c)
+        self.advantage: Callable[[Steps], tuple[Tensor, Tensor]] = functools.partial(advantage, discount=discount)
         self.device_step: DeviceStep | None = None
         self.piece = section.microbatch_size  # samples that are worked on at once where nothing is learned from them
         if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
+            self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
             self.piece = width * (storage.horizon + 1 if self.memory else 1)
             # Not with several ranks: a graph with NCCL's messages in it would have to be replayed in step by all of them.
@@ -174,8 +178,7 @@ class Updater:
         s, section = self.storage, self.section
         ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, self.piece) if behind else None
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
-        bounds = section.vtrace_rho, section.vtrace_c
-        advantages, valid = advantage(steps, Discount(section.gamma, section.gae_lambda, *bounds))
+        advantages, valid = self.advantage(steps)
         return samples_of(s, advantages, valid, self.memory, self.pad, self.priority)
 
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from puffervec.train.advantage import Discount, Steps, advantage, advantage_c, advantage_scan, advantage_torch
+from puffervec.train.advantage import DeviceAdvantage, Discount, Steps, advantage, advantage_c, advantage_scan, advantage_torch
+from puffervec.train.graphs import WARM_UPS
+from tests.train.streams import Cuda, cuda
 
+__all__ = ["cuda"]
 RUNS = [advantage_c, advantage_scan, advantage_torch, advantage]
 
 
@@ -96,3 +99,28 @@ def test_nothing_leaks_across_a_done_or_a_filler_row(run: object, vtrace: bool) 
         values = torch.where(used, steps.values, anything)
         after, _ = run(dataclasses.replace(steps, values=values), discount)  # type: ignore[operator]
         torch.testing.assert_close(before, after)
+
+
+@pytest.mark.parametrize("vtrace", [False, True], ids=["gae", "vtrace"])
+def test_again_and_again_in_the_same_buffers(vtrace: bool) -> None:
+    steps, discount = random_steps(1, vtrace=vtrace), Discount(0.97, 0.9, c_clip=0.8)
+    run, places = DeviceAdvantage(discount, torch.device("cpu")), []
+    for seed in range(3):
+        new = random_steps(seed, vtrace=vtrace)
+        for name in ("rewards", "values", "terminals", "truncations", "masks"):
+            getattr(steps, name).copy_(getattr(new, name))
+        found = run(dataclasses.replace(steps, ratios=new.ratios))
+        for got, wanted in zip(found, advantage_scan(new, discount), strict=True):
+            assert torch.equal(got, wanted)
+        places.append([x.data_ptr() for x in found])
+    assert places[0] == places[1] == places[2]
+
+
+def test_on_a_gpu_it_becomes_one_graph(cuda: Cuda) -> None:
+    run, vtrace, gae = DeviceAdvantage(Discount(0.97, 0.9), torch.device("cuda")), random_steps(2, vtrace=True), random_steps(2)
+    for _ in range(WARM_UPS + 3):
+        run(vtrace)
+    replays = [note for note in cuda.notes if note[1] == "replays"]
+    assert len(replays) == 3 and len(set(replays)) == 1
+    run(gae)
+    assert len([note for note in cuda.notes if note[1] == "replays"]) == 3  # another one, still warming up

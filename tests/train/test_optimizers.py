@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
-from puffervec.errors import ConfigError
 from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.optimizers import Optimizers, clip_gradients, make_optimizer
+from puffervec.train.optimizers import Adam, Muon, Optimizers, clip_gradients, make_optimizer, orthogonal
 from puffervec.train.policy import build_policy
 from tests.train.fakes import group
+from tests.train.syncs import Syncs, fake_cuda
 
 CPU = torch.device("cpu")
 
@@ -95,7 +97,84 @@ def test_gradients_are_clipped_as_by_torch(limit: float) -> None:
         torch.testing.assert_close(got.grad, wanted.grad)
 
 
-def test_a_torch_without_muon_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(torch.optim, "Muon")
-    with pytest.raises(ConfigError, match="train.optimizer is 'muon', which torch .* lacks"):
-        make_optimizer(policy(), TrainSection(optimizer="muon"), CPU)
+def matrices() -> nn.ParameterList:
+    """Some of one shape, one turned, one alone, and one that has no gradient in the first step."""
+    torch.manual_seed(2)
+    return nn.ParameterList([torch.randn(shape) for shape in ((8, 5), (5, 8), (8, 5), (16, 16), (3, 7))])
+
+
+def descend(parameters: list[nn.Parameter], optimizer: Any, step: int) -> None:
+    for parameter in parameters:
+        parameter.grad = None
+    torch.stack([(p * (step + 1)).sin().sum() for p in parameters]).sum().backward()  # type: ignore[no-untyped-call]
+    if step == 0:
+        parameters[4].grad = None
+    optimizer.step()
+
+
+def test_muon_is_that_of_torch() -> None:
+    """Up to the rounding of bf16, in which both work: a step is 0.2 lr long in the mean."""
+    one, other = list(matrices()), list(matrices())
+    ours = Muon(one, 0.02, CPU)
+    torchs = torch.optim.Muon(other, lr=0.5, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    ours.set_lr(0.5)
+    for step in range(3):
+        descend(one, ours, step)
+        descend(other, torchs, step)
+        for got, wanted in zip(one, other, strict=True):
+            torch.testing.assert_close(got, wanted, rtol=0, atol=0.01)
+        assert set(ours.state()) == set(torchs.state_dict()["state"])
+        if step == 0:
+            assert torch.equal(one[4], matrices()[4]) and 4 not in ours.state()
+        for got, wanted in zip(one, other, strict=True):  # Rounding is not added up.
+            wanted.data.copy_(got.data)
+        for place, entries in torchs.state_dict()["state"].items():
+            torch.testing.assert_close(ours.state()[place], entries)
+
+
+def test_muon_goes_on_from_a_state_of_torchs() -> None:
+    one, other = list(matrices()), list(matrices())
+    torchs, ours = torch.optim.Muon(one, lr=0.1, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"), Muon(other, 0.1, CPU)
+    for step in range(2):
+        descend(one, torchs, step)
+    for got, wanted in zip(other, one, strict=True):
+        got.data.copy_(wanted.data)
+    ours.load_state(torchs.state_dict()["state"])
+    descend(one, torchs, 2)
+    descend(other, ours, 2)
+    for got, wanted in zip(other, one, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=0.002)
+
+
+def test_muons_steps_are_orthogonal() -> None:
+    x = orthogonal(torch.randn(3, 6, 20, generator=torch.Generator().manual_seed(1))).float()
+    values = torch.linalg.svdvals(x)
+    assert x.shape == (3, 6, 20) and float(values.min()) > 0.5 and float(values.max()) < 1.5
+
+
+def test_a_graph_can_hold_the_steps_on_a_gpu() -> None:
+    """On fake CUDA tensors: nothing is read back, and the step size is where a graph finds it again."""
+    with fake_cuda() as device:
+        parameters = [nn.Parameter(torch.zeros(shape)) for shape in ((8, 5), (5, 8), (4, 4))]
+        for optimizer in (Muon(parameters, 0.1, device), Adam(parameters, 0.1, 1e-5, device)):
+            assert optimizer.capturable and isinstance(optimizer.lr, torch.Tensor)
+            kept = optimizer.lr
+            optimizer.set_lr(0.2)
+            assert optimizer.lr is kept and kept.device.type == "cuda"
+        for parameter in parameters:
+            parameter.grad = torch.zeros(parameter.shape)
+        muon = Muon(parameters, 0.1, device)
+        muon.step()
+        assert all(entries["momentum_buffer"].device.type == "cuda" for entries in muon.state().values())
+
+
+def test_a_step_of_muon_reads_nothing_back() -> None:
+    parameters = list(matrices())
+    muon = Muon(parameters, 0.1, CPU)
+    muon.lr = torch.tensor(0.1)
+    before = [parameter.clone() for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    with Syncs() as syncs:
+        muon.step()
+    assert syncs.found == [] and not any(torch.equal(a, b) for a, b in zip(before, parameters, strict=True))
