@@ -87,8 +87,8 @@ def advantage_scan(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
 
 
 class DeviceAdvantage:
-    """`advantage_scan` of one roll-out's storage, again and again, as one CUDA graph: the steps stay where they are, but for the
-    ratios, which are copied to where it finds them."""
+    """`advantage_scan` of one roll-out's storage, again and again, as one CUDA graph: the steps stay where they are, but for
+    the ratios, which are copied to where it finds them."""
 
     def __init__(self, discount: Discount, device: torch.device) -> None:
         """Args: device: of the steps; no graph is made of it where it is not CUDA."""

@@ -28,6 +28,7 @@ from puffervec.train.device import ThreadTeam
 from puffervec.train.device_step import DeviceStep
 from puffervec.train.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.fused_loss import fits, fused_loss
+from puffervec.train.graphs import Recorded
 from puffervec.train.optimizers import clip_gradients, make_optimizer
 from puffervec.train.policy import Policy
 from puffervec.train.ranks import Ranks
@@ -135,9 +136,19 @@ class Updater:
             self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
             self.piece = width * (storage.horizon + 1 if self.memory else 1)
-            # Not with several ranks: a graph with NCCL's messages in it would have to be replayed in step by all of them.
-            capture = storage.device.type == "cuda" and self.optimizer.capturable and self.ranks.size == 1
-            self.device_step = DeviceStep(self._whole_step, width, storage.device, capture)
+            self.work_in_buffers(width, storage.device.type == "cuda" and self.optimizer.capturable)
+
+    def work_in_buffers(self, width: int, capture: bool) -> None:
+        """Take gradient steps as on a device. Args: of `DeviceStep`.
+
+        With several ranks in two parts, since a graph with NCCL's messages in it would have to be replayed in step by all:
+        gradients | one message, not in a graph | clip, optimizer.
+        """
+        device = self.storage.device
+        alone = self.ranks.size == 1
+        self.device_step = DeviceStep(self._whole_step if alone else self._own_gradients, width, device, capture)
+        self._norm = torch.zeros((), device=device)
+        self._descent = Recorded(self._common_descent, device, capture)
 
     def update(self, lr: float, stop: Callable[[], bool] = lambda: False) -> UpdateResult:
         """Improve the policy with the roll-out in the storage.
@@ -165,6 +176,7 @@ class Updater:
                 sums += found
                 epoch_kl += found[3]
                 seen, taken, epoch_seen = seen + part.count, taken + 1, epoch_seen + part.count
+            self.ranks.meet()
             if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, epoch_seen)):
                 break
         means = (sums[:-1] / max(1, seen)).tolist()
@@ -175,7 +187,7 @@ class Updater:
 
     def _samples(self, behind: bool) -> Samples:
         """Return the roll-out's samples. behind: other weights than today's have acted in it."""
-        s, section = self.storage, self.section
+        s = self.storage
         ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, self.piece) if behind else None
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         advantages, valid = self.advantage(steps)
@@ -201,7 +213,12 @@ class Updater:
         """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""
         if self.device_step is not None:
             (whole,) = samples.cut(part.index, self.storage.rows * self.storage.horizon, part.scale)
-            return self.device_step.run(whole(), part.count)
+            sums = self.device_step.run(whole(), part.count)
+            if self.ranks.size == 1:
+                return sums
+            self._add_up(sums)
+            self._descent.play()
+            return torch.cat([sums, self._norm.view(1)])
 
         def gradients(batch: Callable[[], Batch]) -> tuple[Gradients, Tensor]:
             """Runs in a thread of the team."""
@@ -232,6 +249,18 @@ class Updater:
     def _whole_step(self, batch: Batch, count: Tensor) -> Tensor:
         """A gradient step that reads nothing back."""
         return self._descend(*self._gradients(batch, count))
+
+    def _own_gradients(self, batch: Batch, count: Tensor) -> Tensor:
+        """Leave the gradients of this rank's samples where the message and `_common_descent` find them; reads nothing back."""
+        grads, sums = self._gradients(batch, count)
+        for parameter, grad in zip(self.parameters, grads, strict=True):
+            parameter.grad = torch.zeros_like(parameter) if grad is None else grad
+        return sums
+
+    def _common_descent(self) -> None:
+        """Take a step along the gradients of all ranks; reads nothing back."""
+        self._norm.copy_(clip_gradients(self.parameters, self.section.max_grad_norm))
+        self.optimizer.step()
 
     def _add_up(self, sums: Tensor) -> None:
         """Add up the gradients, and the sums in place, of all ranks."""

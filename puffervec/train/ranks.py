@@ -7,7 +7,12 @@
 Each rank runs a whole trainer with envs, workers and a device of its own. Gradients are added up in one message per minibatch
 (NCCL between GPUs, else gloo); all else is a few numbers per epoch or update, over gloo, so that no device waits for it. What
 one rank decides for all (to stop, to save, the step size) is agreed on, for a rank that left a loop alone would leave the
-others waiting in the next message. Runs in the learner; imports torch.distributed only where torchrun has started several.
+others waiting in the next message.
+
+Nobody waits for NCCL on the host, so a lost rank shows in gloo's next message, at the end of each epoch at the latest, before
+anything is read from the device. One that is lost after that leaves the device waiting: NCCL's watchdog then ends the process
+after train.rank_timeout_s, and torchrun starts it anew. Runs in the learner; imports torch.distributed only where torchrun has
+started several.
 """
 
 from __future__ import annotations
@@ -91,6 +96,13 @@ class Ranks:
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors on the device by their sums over all ranks: one message, whatever their number."""
 
+    def meet(self) -> None:
+        """Return once all ranks have asked for their messages so far; to be called before a number is read from a device that
+        may wait for one.
+
+        Raises: RankLost.
+        """
+
     def take_from_first(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors on the device by those of the first rank, byte for byte."""
 
@@ -101,13 +113,14 @@ class Ranks:
 class GroupRanks(Ranks):
     """One of several ranks."""
 
-    def __init__(self, group: ProcessGroup, rank: int, size: int, local_rank: int = 0) -> None:
+    def __init__(self, group: ProcessGroup, rank: int, size: int, local_rank: int = 0, timeout_s: float = 600.0) -> None:
         """Join the others; blocks until all have called it.
 
-        Args: group: a gloo group; local_rank: among the ranks of this machine, the number of this one's GPU.
+        Args: group: a gloo group; local_rank: among the ranks of this machine, the number of this one's GPU; timeout_s: of the
+            messages between GPUs.
         """
         super().__init__()
-        self.rank, self.size, self._local_rank = rank, size, local_rank
+        self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
         self._group = self._device_group = group
         self.job = tuple(sorted({name for names in self.collect(job.names()) for name in names}))
 
@@ -130,10 +143,12 @@ class GroupRanks(Ranks):
         if len(set(kinds)) > 1:
             raise ConfigError(f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are of one kind")
         if device.type == "cuda":
+            import datetime
+
             import torch.distributed as dist
 
             with self._with_others("connecting the GPUs"):
-                self._device_group = dist.new_group(backend="nccl")
+                self._device_group = dist.new_group(backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s))
 
     def sums(self, values: Sequence[float]) -> list[float]:
         """See Ranks."""
@@ -199,6 +214,11 @@ class GroupRanks(Ranks):
         for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.detach().copy_(total.view(tensor.shape))
 
+    def meet(self) -> None:
+        """See Ranks; between CPUs every message is waited for."""
+        if self._device_group is not self._group:
+            self.sums([0.0])
+
     def take_from_first(self, tensors: Sequence[Tensor]) -> None:
         """See Ranks."""
         import torch
@@ -224,6 +244,8 @@ class GroupRanks(Ranks):
         try:
             yield
         except RuntimeError as error:
+            if self._device_group is not self._group:  # What waits for the lost one on the device would never end.
+                self._device_group.abort()
             reason = str(error).splitlines()[0]
             raise RankLost(
                 f"rank {self.rank} of {self.size} lost another rank while {doing}: {reason}; go on with --resume, or let"
@@ -274,7 +296,7 @@ def _joined(size: int, timeout_s: float) -> GroupRanks:
         group = dist.new_group(backend="gloo", timeout=limit)
     except RuntimeError as error:
         raise RankLost(f"the ranks did not find each other: {str(error).splitlines()[0]}") from error
-    ranks = GroupRanks(group, dist.get_rank(), size, int(os.environ["LOCAL_RANK"]))
+    ranks = GroupRanks(group, dist.get_rank(), size, int(os.environ["LOCAL_RANK"]), timeout_s)
     take_cores(ranks)
     return ranks
 

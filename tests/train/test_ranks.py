@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
+import functools
 import os
 import subprocess
 import sys
@@ -31,8 +33,10 @@ from puffervec.train.ppo import Updater
 from puffervec.train.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
 from puffervec.train.storage import Storage
 from tests.train.gangs import all_well, together
+from tests.train.streams import Cuda, cuda
 from tests.train.test_ppo import SPEC, Unseeing, filled_storage, weights
 
+__all__ = ["cuda"]
 Small = Callable[..., TrainConfig]
 WHOLE = {"update_epochs": 2, "horizon": 8}
 
@@ -83,6 +87,42 @@ def test_a_rank_that_is_gone_is_not_waited_for_in_vain() -> None:
     error, none = together(2, lambda ranks: ranks.sums([1.0]) if ranks.first else None, timeout_s=0.3)
     assert isinstance(error, RankLost) and "rank 0 of 2 lost another rank while adding up numbers" in str(error)
     assert none is None
+
+
+class Nccl:
+    """Stands for the group of the GPUs: its messages are never waited for."""
+
+    def __init__(self) -> None:
+        self.aborted = 0
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+
+def test_between_gpus_a_rank_that_is_gone_is_missed_before_the_device_is_asked() -> None:
+    groups = [Nccl(), Nccl()]
+
+    def work(ranks: GroupRanks) -> None:
+        ranks._device_group = groups[ranks.rank]  # type: ignore[assignment]
+        ranks.meet()
+        if ranks.first:
+            ranks.meet()
+
+    error, none = together(2, work, timeout_s=0.3)
+    assert isinstance(error, RankLost) and none is None
+    assert [group.aborted for group in groups] == [1, 0]
+
+
+def test_the_gpus_are_connected_with_the_time_limit_of_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch.distributed, "new_group", lambda **settings: given.append(settings))
+
+    def work(ranks: GroupRanks) -> None:
+        ranks._timeout_s = 7.0
+        ranks.use(torch.device("cuda"))
+
+    all_well(2, work)
+    assert given == [{"backend": "nccl", "timeout": datetime.timedelta(seconds=7)}] * 2
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +212,51 @@ def updater_of(storage: Storage, memory: str, ranks: Ranks | None, **section: An
 
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("memory", ["none", "mingru"])
+def test_ranks_on_devices_learn_what_ranks_on_cpus_learn(memory: str, few: bool) -> None:
+    """Gradients, message and descent in fixed buffers, as graphs hold the first and the last."""
+
+    def work(buffers: bool, ranks: GroupRanks) -> tuple[list[torch.Tensor], dict[str, float]]:
+        u = updater_of(two_storages(memory, few)[ranks.rank], memory, ranks)
+        if buffers:
+            u.work_in_buffers(u.storage.rows * (1 if memory != "none" else u.storage.horizon), capture=False)
+        results = [u.update(1e-2).losses for _ in range(2)]
+        return u.parameters, results[-1]
+
+    plain, held = (all_well(2, functools.partial(work, buffers)) for buffers in (False, True))
+    for (weights_of, losses), (same_weights, same_losses) in zip(plain, held, strict=True):
+        assert losses == pytest.approx(same_losses, rel=1e-4, abs=1e-5)
+        for a, b in zip(weights_of, same_weights, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_several_ranks_record_two_graphs_around_their_message(cuda: Cuda) -> None:
+    def work(ranks: GroupRanks) -> Any:
+        if not ranks.first:  # On a CPU: the stand-in has one thread's notes.
+            return updater_of(two_storages("none", False)[1], "none", ranks).update(1e-2) and None
+        u = updater_of(two_storages("none", False)[0], "none", ranks)
+        u.work_in_buffers(u.storage.rows * u.storage.horizon, capture=True)
+        add_up = u.ranks.add_up
+        messages: list[int] = []
+
+        def noted(tensors: Any) -> None:
+            messages.append(cuda.recordings)
+            cuda.notes.append(("default", "adds up", None))
+            add_up(tensors)
+
+        u.ranks.add_up = noted  # type: ignore[method-assign]
+        u.update(1e-2)
+        assert u.device_step is not None
+        return u.device_step.graph, u._descent.graph, messages
+
+    (first, _) = all_well(2, work)
+    gradients, descent, messages = first
+    assert gradients is not None and descent is not None and not any(messages)
+    last = [note for note in cuda.notes if note[1] in ("replays", "adds up")][-3:]
+    assert last == [("default", "replays", gradients), ("default", "adds up", None), ("default", "replays", descent)]
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("memory", ["none", "mingru"])
 def test_ranks_learn_what_one_process_learns(memory: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The minibatches of the one are those of the ranks put together."""
     parts = two_storages(memory, few)
@@ -209,7 +294,12 @@ def test_ranks_learn_what_one_process_learns(memory: str, few: bool, monkeypatch
     cut = one._parts
 
     def given(samples: Any, stop: Any) -> Any:
-        samples.shuffled = lambda *_: joined(next(epochs))
+        def dealt(*_: Any) -> list[torch.Tensor]:
+            found = joined(next(epochs))
+            samples.counts = [len(i) if memory == "none" else int(samples._columns.counts[i].sum()) for i in found]
+            return found
+
+        samples.shuffled = dealt
         return cut(samples, stop)
 
     monkeypatch.setattr(one, "_parts", given)
