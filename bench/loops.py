@@ -80,13 +80,21 @@ CUDA_LABELS = {
     "event": "a stream and a polled event per half",
     "graph": "a half's turn as one CUDA graph",
 }
+ON_CUDA = {"own_distributions": "Gumbel-max instead of Categorical", "c_advantage": "advantages by a compiled scan"}
 NAIVE = "naive"
+
+
+def labels(device: str) -> dict[str, str]:
+    """Return the label of each change, by its name in Ways, in their order. device: cpu or cuda."""
+    if device != "cuda":
+        return LABELS
+    return {name: ON_CUDA.get(name, label) for name, label in LABELS.items() if name != "team"} | CUDA_LABELS
 
 
 def ladder(device: torch.device) -> dict[str, Ways]:
     """Return the rungs by label: the naive loop, then each with one change more than the one before."""
     ways, rungs = Ways(), {NAIVE: Ways()}
-    for name, label in (LABELS | (CUDA_LABELS if device.type == "cuda" else {})).items():
+    for name, label in labels(device.type).items():
         ways = dataclasses.replace(ways, **{name: True})
         rungs[f"+ {label}"] = ways
     return rungs
@@ -94,7 +102,7 @@ def ladder(device: torch.device) -> dict[str, Ways]:
 
 def left_out(device: str) -> list[str]:
     """Return the labels of rungs that this device has not."""
-    return [] if device.startswith("cuda") else list(CUDA_LABELS.values())
+    return [LABELS["team"]] if device.startswith("cuda") else list(CUDA_LABELS.values())
 
 
 class Loop:

@@ -253,4 +253,4 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
         axis.errorbar(x, middle, yerr=ends, fmt="o", capsize=3, color=COLOURS[where], label=label)
     axis.set(xlabel="minutes", ylabel="score", ylim=(0, 1), title=title)
     axis.grid(alpha=0.3)
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=4, fontsize=8)
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
