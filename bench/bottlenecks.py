@@ -86,12 +86,12 @@ def copy_rows(trainer: Trainer) -> Callable[[], None]:
 @contextlib.contextmanager
 def pageable() -> Iterator[None]:
     """Let the slab's halves be memory like any other for trainers that are made within."""
-    pin = device_turn.pin
-    device_turn.pin = lambda block, owner: False
+    pin = vars(device_turn)["pin"]
+    setattr(device_turn, "pin", lambda block, owner: False)  # noqa: B010  (a name that it imports, not one of its own)
     try:
         yield
     finally:
-        device_turn.pin = pin
+        setattr(device_turn, "pin", pin)  # noqa: B010
 
 
 def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:

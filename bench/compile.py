@@ -27,15 +27,18 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
+from torch import nn
 
 from bench import common
 from bench.common import Figure
 from puffervec.train import TrainConfig, fused_loss, target
 from puffervec.train.compiled import CompiledLoss, missing_compiler
+from puffervec.train.config import TrainSection
 from puffervec.train.device import one_torch_thread
+from puffervec.train.distributions import ActionSpec
 from puffervec.train.policy import build_policy
 from puffervec.train.ppo import Loss, ppo_loss
-from puffervec.train.samples import samples_of
+from puffervec.train.samples import Batch, samples_of
 from puffervec.train.storage import Storage
 
 COLUMNS = (
@@ -116,8 +119,10 @@ def loss_of(gradients: Callable[[Loss], object]) -> str:
     """Return what computes the loss of a microbatch where nothing is compiled: C or torch."""
     found = []
 
-    def loss(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        total, sums = ppo_loss(*arguments)
+    def loss(
+        policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        total, sums = ppo_loss(policy, spec, batch, section, bf16)
         found.append("C" if type(total.grad_fn).__name__ == FUSED else "torch")
         return total, sums
 

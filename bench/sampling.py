@@ -53,7 +53,7 @@ def works(actions: int, rows: int) -> tuple[Callable[[], object], Callable[[], o
     logits = torch.randn(rows, actions, generator=generator)
     spec = ActionSpec(kind="discrete", sizes=(actions,), low=(), high=())
     return (
-        lambda: Categorical(logits=logits).sample(),
+        lambda: Categorical(logits=logits).sample(),  # type: ignore[no-untyped-call]
         lambda: sample(spec, (logits,), draw_noise(spec, rows, CPU, generator)),
     )
 
@@ -68,8 +68,8 @@ def measure(actions: int, rows: int, seconds: float, repeats: int, note: Callabl
     theirs, ours = zip(*runs.results[name], strict=True)
     gain = common.ratio(theirs, ours)
     met = gain.median >= WANTED if actions >= FROM_ACTIONS else None
-    figures = (common.figure(1e3 * one for one in found) for found in (theirs, ours))
-    return Result(actions, rows, *figures, gain, met), runs.foreign
+    theirs_us, ours_us = (common.figure(1e3 * one for one in found) for found in (theirs, ours))
+    return Result(actions, rows, theirs_us, ours_us, gain, met), runs.foreign
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
