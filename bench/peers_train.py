@@ -43,9 +43,14 @@ OURS, PLAIN, SB3 = "puffervec", "one-file PPO", "Stable-Baselines3"
 SAME, OWN = "same", "own"
 # What Pendulum needs of everybody: its rewards of the next moments are what counts.
 TASKS: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0}}
-# Settings that suit each, where they differ. Ours: more envs per call of the policy, and fewer, longer steps of the optimizer.
+# Settings that suit each, where they differ. Ours: CartPole: more envs per call of the policy, and fewer, longer steps of the
+# optimizer; Pendulum: whole episodes, all of which begin at once, and a longer view than its users give SB3 (with 0.95 in place
+# of 0.9 SB3 scores 163 too).
 OWN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
-    OURS: dict.fromkeys(TASKS, {"num_envs": 64, "horizon": 32, "minibatches": 4, "lr": 2e-3}),
+    OURS: {
+        "CartPole-v1": {"num_envs": 64, "horizon": 32, "minibatches": 4, "lr": 2e-3},
+        "Pendulum-v1": {"horizon": 256, "minibatches": 16, "gamma": 0.95},
+    },
     PLAIN: {
         "CartPole-v1": {"num_envs": 4, "horizon": 128, "epochs": 4, "minibatches": 4, "lr": 2.5e-4, "entropy": 0.01,
                         "max_grad_norm": 0.5},
