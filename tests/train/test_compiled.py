@@ -134,7 +134,8 @@ def test_auto_goes_on_where_the_compiler_fails(small: Small) -> None:
     ],
 )
 def test_where_it_pays(env: str, policy: dict[str, Any], train: dict[str, Any], expected: bool) -> None:
-    config = TrainConfig.of(env, policy=policy, train={"precision": "fp32", "time_limit_s": 600.0, **train})
+    few = {"scenes": "generated:2"} if env == "drive" else {}
+    config = TrainConfig.of(env, env=few, policy=policy, train={"precision": "fp32", "time_limit_s": 600.0, **train})
     mine = build_policy(target.env_spec(config).groups[0], config.policy)
     assert compiled.pays(config, CPU, mine) == expected and compiled.pays(config, CUDA, mine) == (not policy)
 

@@ -226,7 +226,7 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_of_all_kinds(target: str, memory: str, group: int, kind: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     made = TrainConfig.of(Mixed if target == "mixed" else target, policy={"memory": memory})
-    config = made.merged({"env": {"mode": 1}}) if target == "probe" else made
+    config = made.merged({"env": {"probe": {"mode": 1}, "drive": {"scenes": "generated:2"}}.get(target, {})})
     assert both_ways(config, kind, tmp_path, group) < 1e-4
 
 
