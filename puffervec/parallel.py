@@ -44,15 +44,18 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
     chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls
     with ProcessPoolExecutor(processes, context, _begin) as pool:
-        with hidden_main(), one_math_thread(), stop_signals_held():  # processes start when the first chunks are handed in
-            results = pool.map(functools.partial(_each, function), chunks)
         try:
+            with hidden_main(), one_math_thread(), stop_signals_held():  # processes start when the first chunks are handed in
+                results = pool.map(functools.partial(_each, function), chunks)
             return list(itertools.chain.from_iterable(results))
         except BrokenProcessPool as error:
             raise PuffervecError(
                 f"one of {processes} processes that prepare {len(items)} items was killed, as when memory runs out; "
                 "free some and start again"
             ) from error
+        except BaseException:  # a Ctrl-C, also one that was held back: nobody waits for what has not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _begin() -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -17,6 +19,7 @@ import pytest
 from puffervec import parallel
 from puffervec.errors import PuffervecError, SceneError
 from puffervec.parallel import on_all_cores
+from puffervec.processes import hidden_main
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +75,22 @@ def test_the_first_error_is_raised_as_it_is(least: int) -> None:
 def test_a_killed_process_is_an_error() -> None:
     with pytest.raises(PuffervecError, match="one of 2 processes that prepare 40 items was killed"):
         on_all_cores(dies_at_20, range(40), least=20)
+
+
+def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is held back while processes are started, and comes when that is over."""
+
+    @contextlib.contextmanager
+    def interrupted() -> Iterator[None]:
+        with hidden_main():
+            yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parallel, "hidden_main", interrupted)
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        on_all_cores(naps, range(4000))  # 100 s of naps
+    assert time.monotonic() - began_s < 50
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
