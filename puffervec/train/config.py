@@ -89,8 +89,7 @@ class TrainSection:
     """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms shows that it is faster; in
     runs too short to measure, wherever the instructions are."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """Compile the loss with torch.compile; auto: on CUDA, and on a CPU in fp32 for policies mlp and cnn without memory in runs
-    with a time limit of at least 10 minutes."""
+    """Compile the loss with torch.compile; auto: on CUDA, for policies without memory."""
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
     rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.

@@ -122,36 +122,27 @@ def test_auto_goes_on_where_the_compiler_fails(small: Small) -> None:
         must(policy, storage.spec, batch(9), config.train, False)
 
 
-@pytest.mark.parametrize(
-    ("env", "policy", "train", "expected"),
-    [
-        ("probe", {}, {}, True),
-        ("probe", {}, {"precision": "bf16"}, False),
-        ("probe", {}, {"time_limit_s": 599.0}, False),
-        ("probe", {}, {"time_limit_s": 0.0}, False),
-        ("probe", {"memory": "mingru"}, {}, False),
-        ("drive", {}, {}, False),
-    ],
-)
-def test_where_it_pays(env: str, policy: dict[str, Any], train: dict[str, Any], expected: bool) -> None:
-    few = {"scenes": "generated:2"} if env == "drive" else {}
-    config = TrainConfig.of(env, env=few, policy=policy, train={"precision": "fp32", "time_limit_s": 600.0, **train})
+@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
+def test_where_it_pays(memory: str, small: Small) -> None:
+    config = small(policy={"memory": memory})
     mine = build_policy(target.env_spec(config).groups[0], config.policy)
-    assert compiled.pays(config, CPU, mine) == expected and compiled.pays(config, CUDA, mine) == (not policy)
+    assert not compiled.pays(CPU, mine) and compiled.pays(CUDA, mine) == (memory == "none")
 
 
 def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fitting(wanted: str) -> Any:
+        return compiled.compiled_where_it_pays(ppo_loss, small(train={"compile": wanted}), CPU, policy)
+
+    policy = parts(small())[0]
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
     monkeypatch.setenv("CXX", "my-own-g++")
     with pytest.raises(ConfigError, match="train.compile is on, but there is no C.. compiler .my-own-g...*auto or off"):
         Trainer(small(train={"compile": "on"}))
-    policy = parts(small())[0]
-    long = small(train={"time_limit_s": 1e6, "compile": "auto"})
-    assert compiled.compiled_where_it_pays(ppo_loss, long, CPU, policy) is ppo_loss
+    monkeypatch.setattr(compiled, "pays", lambda *_: True)
+    assert fitting("auto") is ppo_loss
     monkeypatch.setattr(compiled.shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert isinstance(compiled.compiled_where_it_pays(ppo_loss, long, CPU, policy), CompiledLoss)
-    off = small(train={"time_limit_s": 1e6, "compile": "off"})
-    assert compiled.compiled_where_it_pays(ppo_loss, off, CPU, policy) is ppo_loss
+    assert isinstance(fitting("auto"), CompiledLoss) and isinstance(fitting("on"), CompiledLoss)
+    assert fitting("off") is ppo_loss
 
 
 def weights_after(config: TrainConfig) -> tuple[dict[str, Tensor], Updater, dict[str, Any]]:
