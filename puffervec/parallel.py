@@ -54,7 +54,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
                 "free some and start again"
             ) from error
         except BaseException:  # a Ctrl-C, also one that was held back: nobody waits for what has not begun
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
 
 
