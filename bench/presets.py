@@ -102,12 +102,4 @@ def show_presets(results: Mapping[str, Any]) -> None:
 
 def panels(results: Mapping[str, Any]) -> list[runs.Panel]:
     """Return a panel per env."""
-    return [
-        functools.partial(
-            runs.bars,
-            labels=[row["label"] for row in table],
-            figures=[row["agent_steps_per_s"] for row in table],
-            title=f"{env}: settings of a CPU",
-        )
-        for env, table in results.items()
-    ]
+    return runs.bar_panels(results, "settings of a CPU")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -206,3 +207,16 @@ def bars(axis: Axes, labels: Sequence[str], figures: Sequence[common.Figure], ti
     axis.xaxis.set_major_formatter(lambda value, place: common.number(value))
     axis.invert_yaxis()
     axis.set(xlabel=unit, title=title)
+
+
+def bar_panels(tables: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> list[Panel]:
+    """Return a panel of agent-steps/s per env. tables: rows with label and agent_steps_per_s, by env."""
+    return [
+        functools.partial(
+            bars,
+            labels=[row["label"] for row in rows],
+            figures=[row["agent_steps_per_s"] for row in rows],
+            title=f"{env}: {title}",
+        )
+        for env, rows in tables.items()
+    ]

@@ -166,15 +166,7 @@ def show_ladder(results: Mapping[str, Any]) -> None:
 
 def ladder_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
     """Return a panel per env."""
-    return [
-        functools.partial(
-            runs.bars,
-            labels=[row["label"] for row in rows],
-            figures=[row["agent_steps_per_s"] for row in rows],
-            title=f"{env}: from a naive loop to the trainer",
-        )
-        for env, rows in results.items()
-    ]
+    return runs.bar_panels(results, "from a naive loop to the trainer")
 
 
 # ---- the command -------------------------------------------------------------------------------------------
