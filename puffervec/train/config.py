@@ -90,6 +90,9 @@ class TrainSection:
     runs too short to measure, wherever the instructions are."""
     compile: Literal["auto", "on", "off"] = "auto"
     """Compile the loss with torch.compile; auto: on CUDA, for policies without memory."""
+    deterministic: bool = False
+    """The same settings give the same bytes: nothing is decided by measuring at the start, the step size follows
+    total_timesteps alone, and CUDA takes only kernels that add up in a fixed order, which are slower."""
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
     rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,22 @@ def make_current(device: torch.device) -> None:
     """Make a GPU the one that CUDA means in this thread where none is named: graphs, page-locking and others ask for none."""
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
+
+
+@contextlib.contextmanager
+def deterministic_kernels(device: torch.device) -> Iterator[None]:
+    """Let torch take only CUDA kernels that give the same bytes each time in the body, and refuse operations that have none.
+    The trainer's results on a CPU do not depend on time anyhow."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS, "Results reproducibility"; read at its first call
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def cpu_has_bf16() -> bool:

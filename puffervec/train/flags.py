@@ -28,6 +28,7 @@ ALIASES = {
     "--time-limit-s": "--train.time-limit-s",
     "--seed": "--train.seed",
     "--device": "--train.device",
+    "--deterministic": "--train.deterministic",
     "--lr": "--train.lr",
     "--num-envs": "--vec.num-envs",
     "--num-workers": "--vec.num-workers",

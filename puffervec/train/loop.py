@@ -16,6 +16,7 @@ run for a second), the run folder is locked, then workers start, then the device
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -41,7 +42,15 @@ from puffervec.train.ahead import Ahead, actor_of
 from puffervec.train.compiled import compiled_where_it_pays
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import Dashboard, make_dashboard
-from puffervec.train.device import ThreadTeam, choose_device, make_current, one_torch_thread, usable_cores, use_bf16
+from puffervec.train.device import (
+    ThreadTeam,
+    choose_device,
+    deterministic_kernels,
+    make_current,
+    one_torch_thread,
+    usable_cores,
+    use_bf16,
+)
 from puffervec.train.distributions import refuse_joint
 from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.encoder import RowEncoder
@@ -128,6 +137,7 @@ class Trainer:
         self.chosen = startup.choose(config, spec, self.device, make_vec, policies, manifest, measure=ranks.size == 1)
         self.config = config = self.chosen.config
         self.bf16 = config.train.precision == "bf16"
+        self.modes = contextlib.ExitStack()  # Of torch, until the run is closed.
         self.lock: rundir.RunLock | None = None
         self.log: JsonLog | None = None
         self.vec: Any = None
@@ -140,6 +150,8 @@ class Trainer:
         made = given or (rundir.new_run_folder(config.log, config.target, config.train.seed) if ranks.first else None)
         self.folder = Path(ranks.share(str(made)))
         try:
+            if config.train.deterministic:
+                self.modes.enter_context(deterministic_kernels(self.device))
             self._open_files()
             self._start(policies, dashboard, loss)
             if restored is None:
@@ -385,11 +397,11 @@ class Trainer:
 
     def progress(self) -> float:
         """Share of the budget that is used up, 0 to 1."""
-        section, counters = self.config.train, self.counters
-        used = counters.agent_steps / section.total_timesteps
-        if section.time_limit_s > 0:
-            used = max(used, self._elapsed() / section.time_limit_s)
-        return min(1.0, used)
+        limit = self.config.train.time_limit_s
+        return max(self._steps_used(), min(1.0, self._elapsed() / limit) if limit > 0 else 0.0)
+
+    def _steps_used(self) -> float:
+        return min(1.0, self.counters.agent_steps / self.config.train.total_timesteps)
 
     def finished(self) -> bool:
         """True once the budget is used up, for all ranks at once: all must ask."""
@@ -398,7 +410,8 @@ class Trainer:
     def learning_rate(self) -> float:
         """The step size of the next update."""
         section = self.config.train
-        return section.lr * (1.0 - 0.9 * self.progress()) if section.anneal_lr else section.lr
+        used = self._steps_used() if section.deterministic else self.progress()
+        return section.lr * (1.0 - 0.9 * used) if section.anneal_lr else section.lr
 
     def _elapsed(self) -> float:
         return self.counters.elapsed_s + self.reporter.since()
@@ -532,7 +545,7 @@ class Trainer:
 
     def close(self) -> None:
         """Stop the workers and close the files; may be called twice."""
-        for resource in (self.dashboard, self.ahead, self.vec, self.team, self.trackers, self.log, self.lock):
+        for resource in (self.dashboard, self.ahead, self.vec, self.team, self.trackers, self.log, self.lock, self.modes):
             if resource is not None:
                 resource.close()
 

@@ -98,12 +98,12 @@ def _as_before(config: TrainConfig, device: torch.device, manifest: Mapping[str,
 
 def measuring_s(config: TrainConfig) -> float:
     """Return the seconds that measuring may take: a hundredth of the shortest time that the run can last, at most MOST_S; 0
-    where that is too short to tell anything.
+    where that is too short to tell anything, and for a run that shall be deterministic.
 
     >>> measuring_s(TrainConfig.of("drive")), measuring_s(TrainConfig.of("probe", train={"time_limit_s": 20}))
     (1.0, 0.0)
     """
-    allowed = min(MOST_S, SHARE * shortest_s(config))
+    allowed = 0.0 if config.train.deterministic else min(MOST_S, SHARE * shortest_s(config))
     return allowed if allowed >= LEAST_S else 0.0
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -107,3 +108,16 @@ def test_a_gpu_becomes_the_one_that_is_meant_where_none_is_named(monkeypatch: py
     for name in ("cpu", "cuda", "cuda:1"):
         dev.make_current(torch.device(name))
     assert made == [torch.device("cuda:1")]
+
+
+def test_deterministic_kernels_are_asked_for_on_cuda_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(torch, "use_deterministic_algorithms", asked.append)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    with dev.deterministic_kernels(torch.device("cpu")):
+        assert asked == [] and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
+    with pytest.raises(PuffervecError), dev.deterministic_kernels(torch.device("cuda")):
+        assert asked == [True] and os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        raise PuffervecError
+    assert asked == [True, False]

@@ -263,6 +263,20 @@ class Drawing(MLPPolicy):
         self.trunk.append(nn.Dropout(0.2))
 
 
+def test_deterministic_runs_do_not_look_at_the_clock(small: Small) -> None:
+    found = []
+    for elapsed_s in (0.0, 50.0):
+        section = {"deterministic": True, "time_limit_s": 100.0, "total_timesteps": 100_000, "precision": "auto"}
+        with Trainer(small(train=section)) as trainer:
+            trainer.counters.elapsed_s = elapsed_s
+            for _ in range(2):
+                assert trainer.collect()
+                trainer.update()
+            assert trainer.progress() >= elapsed_s / 100 and trainer.learning_rate() < trainer.config.train.lr
+            found.append(state(trainer))
+    assert all(torch.equal(part, found[1][name]) for name, part in found[0].items())
+
+
 def test_layers_that_draw_follow_the_seed_whatever_was_drawn_before_and_the_threads(small: Small) -> None:
     runs = []
     for before, threads in ((1, 1), (2, 4)):

@@ -194,6 +194,16 @@ def test_a_run_is_resumed_where_it_was(small: Callable[..., TrainConfig], memory
         assert all(half.turn is not None and half.turn.graph for half in second.rollout.halves)
 
 
+def test_deterministic_runs_are_the_same_to_the_byte(small: Callable[..., TrainConfig]) -> None:
+    section = {"device": CUDA.type, "total_timesteps": 100_000, "deterministic": True}
+    found = []
+    for _ in range(2):
+        with Trainer(small("tag_grid").merged({"train": section}), dashboard=StopAt(0)) as trainer:
+            go_on(trainer, 5)
+            found.append(named(trainer))
+    assert [key for key, part in found[0].items() if not torch.equal(part, found[1][key])] == []
+
+
 def named(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All state by name."""
     return {f"{stem}.{k}": part.clone() for stem, parts in state.tensors_of(trainer).items() for k, part in parts.items()}

@@ -63,6 +63,7 @@ def in_this_process(config: TrainConfig, seed: int | None = None) -> Any:
         ({"total_timesteps": 10**9, "time_limit_s": 60.0}, 0.6),
         ({"total_timesteps": 10**9, "time_limit_s": 49.0}, 0.0),
         ({"total_timesteps": 49_000_000}, 0.0),
+        ({"total_timesteps": 10**9, "deterministic": True}, 0.0),
     ],
 )
 def test_measuring_takes_a_hundredth_at_most(small: Small, train: dict[str, Any], seconds: float) -> None:
