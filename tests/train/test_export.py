@@ -55,6 +55,7 @@ class Forgetful(nn.Module):
 
 def acting(config: TrainConfig, group: int = 0) -> tuple[export.ActingPolicy, nn.Module]:
     found = env_spec(config).groups[group]
+    torch.manual_seed(1)  # By some weights the same sums in another order differ by more than 1e-5.
     policy = build_policy(found, config.policy).eval()
     with torch.no_grad():  # Heads begin with weights near 0, which would hide differences.
         for weight in policy.parameters():
