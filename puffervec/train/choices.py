@@ -18,13 +18,19 @@ MOST_DIMS: int = lib.PV_MOST_DIMS
 
 
 def fits(logits: Sequence[Tensor]) -> bool:
-    """True where C can do it: not too many choices, float32 on a CPU, no graph being traced."""
-    return (
-        len(logits) <= MOST_DIMS
-        and all(head.dtype == torch.float32 and head.device.type == "cpu" for head in logits)
-        and sum(-(-head.shape[-1] // LANES) * LANES for head in logits) <= MOST_CHOICES
-        and not torch.compiler.is_compiling()
-    )
+    """True where C can do it."""
+    return readable(logits) and not_too_many(logits)
+
+
+def readable(tensors: Sequence[Tensor]) -> bool:
+    """True for tensors that C can read: float32 on a CPU, no graph being traced."""
+    plain = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors)
+    return plain and not torch.compiler.is_compiling()
+
+
+def not_too_many(logits: Sequence[Tensor]) -> bool:
+    """True where C has room for the choices of all heads."""
+    return len(logits) <= MOST_DIMS and sum(-(-head.shape[-1] // LANES) * LANES for head in logits) <= MOST_CHOICES
 
 
 def draw(logits: Sequence[Tensor], uniforms: Tensor) -> tuple[Tensor, Tensor]:

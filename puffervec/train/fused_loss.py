@@ -20,9 +20,8 @@ SUMS: int = lib.PV_PPO_SUMS
 
 
 def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
-    """True where C can do it: float32 on a CPU, not too many choices, no graph being traced."""
-    plain = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in (*heads, value))
-    return plain and (choices.fits(heads) if spec.discrete else not torch.compiler.is_compiling())
+    """True where C can do it."""
+    return choices.readable((*heads, value)) and (not spec.discrete or choices.not_too_many(heads))
 
 
 def fused_loss(section: TrainSection, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
