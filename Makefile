@@ -50,11 +50,12 @@ debug: $(STAMP) ## the test suite on a build with assertions and guard zones aro
 asan: $(STAMP) ## the test suite under AddressSanitizer and UndefinedBehaviorSanitizer; an hour or so
 	$(BIN)/python scripts/sanitize.py $(TESTS)
 
-# The analyzer does not see that a sort fills its output with a permutation; valgrind looks for uninitialised values.
+# The analyzer does not see that a sort fills its output with a permutation (valgrind looks for uninitialised values), and takes
+# vectors for integers of as many bits as they have numbers.
 analyze: $(STAMP) ## gcc's static analyzer over the C code
 	@for file in $(filter %.c,$(C_FILES)); do \
 		gcc -std=c11 -D_GNU_SOURCE -Icsrc -DPV_DEBUG -O1 -Wall -Wextra -Wno-psabi -fanalyzer -Werror \
-			-Wno-analyzer-use-of-uninitialized-value -c -o /dev/null $$file || exit 1; \
+			-Wno-analyzer-use-of-uninitialized-value -Wno-analyzer-shift-count-overflow -c -o /dev/null $$file || exit 1; \
 	done
 
 lint: $(STAMP) ## ruff over the Python code
@@ -104,10 +105,12 @@ golden: $(STAMP) ## write the golden hashes of the C envs anew: make golden REAS
 golden-check: $(STAMP) ## compare all builds (gcc, clang, -O0 to -O3, variants) and 1-4 workers with the golden hashes
 	$(BIN)/python scripts/golden.py --check
 
+# A process per file: Python keeps the shared memory of freed arrays for new ones, and other programs' share of the 1 MiB with it.
+LIMITED = $(sort $(shell find tests -name "test_*.py" | grep -v "^tests/\(bench\|docs\|examples\|train\)/"))
 limits: $(STAMP) ## the core test suite with a /dev/shm of 1 MiB (needs the right to mount), and all tests of limits
 	$(BIN)/python -m pytest -q tests/limits
-	unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec $(BIN)/python -m pytest -q -p no:cacheprovider \
-		-m "not slow and not gpu" tests --ignore tests/bench --ignore tests/docs --ignore tests/train --ignore tests/examples'
+	unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && for file in $(LIMITED); do \
+		$(BIN)/python -m pytest -q -p no:cacheprovider -m "not slow and not gpu" $$file || [ $$? = 5 ] || exit 1; done'
 
 sabotage: $(STAMP) ## break a copy of the product in a hundred ways, one at a time: some test must notice each
 	$(BIN)/python scripts/sabotage.py

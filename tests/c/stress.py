@@ -98,12 +98,17 @@ def compile_program(name: str, target: Path, *flags: str, root: Path = ROOT) -> 
     return target
 
 
+def environment(**more: str) -> dict[str, str]:
+    """This process's, but for another sanitizer's runtime, which `make asan` preloads."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | more
+
+
 def tsan_command(program: Path) -> list[str]:
     """Return how to run a program under ThreadSanitizer: it knows no mappings of more than 28 random bits.
 
     Source: https://github.com/google/sanitizers/issues/1716
     """
-    bare = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+    bare = subprocess.run([str(program)], capture_output=True, text=True, timeout=60, env=environment())
     return [str(program)] if bare.returncode == 2 else ["setarch", "-R", str(program)]
 
 
@@ -111,9 +116,7 @@ def run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess
     """Run a program. Raises AssertionError with the command if it hangs."""
     options = f"halt_on_error=1 exitcode={TSAN_EXIT}"
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, env={**os.environ, "TSAN_OPTIONS": options}
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=environment(TSAN_OPTIONS=options))
     except subprocess.TimeoutExpired as expired:
         raise AssertionError(f"hung for {timeout_s:g} s: {shlex.join(command)}\n{expired.stderr!r}") from None
 
