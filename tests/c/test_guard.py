@@ -22,6 +22,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from tests.builds import source_folder
+from tests.c.stress import environment
 from tests.helpers import Lazy
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DPV_DEBUG", "-O0", "-g", "-Wall", "-Wextra", "-Werror"]
@@ -56,10 +57,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def run(program: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run guard_main; its own report of leaks is an error too."""
-    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    return subprocess.run(
-        [program, *map(str, arguments)], env={**clean, **ASAN}, capture_output=True, text=True, errors="replace", timeout=100
-    )
+    command = [program, *map(str, arguments)]
+    return subprocess.run(command, env=environment(**ASAN), capture_output=True, text=True, errors="replace", timeout=100)
 
 
 @pytest.mark.parametrize(("group", "array"), ARRAYS)
