@@ -70,7 +70,6 @@ from puffervec.vector import VectorEnv
 
 ESTIMATE_AFTER_S = 20.0
 RANK_SEEDS = 1_000_003  # Between the seeds with which ranks draw actions and shuffle.
-EPISODES_SHOWN = 100  # Of Python envs, whose episodes take longer to come in than a C env's.
 
 
 @dataclasses.dataclass
@@ -252,7 +251,7 @@ class Trainer:
         self.return_scale: ReturnScale | None = None
         self.info_means: InfoMeans | None = None
         if config.python:
-            self.episodes = EpisodeWindow((), capacity=EPISODES_SHOWN)
+            self.episodes = EpisodeWindow(())
             self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ()))
             if section.scale_rewards:
                 self.return_scale = ReturnScale(vec.num_agents, section.gamma)
@@ -293,8 +292,8 @@ class Trainer:
         with one_torch_thread():
             whole = (self.ahead or self.rollout).collect(lambda: self.stop_requested)
         whole = not self.ranks.agree(not whole)[0]
-        for data in self.ranks.gather(self.episodes.rows(self.rollout.episodes).tobytes()):
-            self.episodes.add_rows(np.frombuffer(data).reshape(-1, self.episodes.columns))
+        ended = b"".join(self.ranks.gather(self.episodes.rows(self.rollout.episodes).tobytes()))
+        self.episodes.add_rows(np.frombuffer(ended).reshape(-1, self.episodes.columns))
         self.rollout.episodes.clear()
         self._turns += self.config.train.horizon if whole else 0
         if self.info_means is not None:

@@ -4,29 +4,34 @@
 
 from __future__ import annotations
 
-import collections
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 
+LEAST_EPISODES = 100  # A mean of fewer says little.
+
+
 class EpisodeWindow:
     """Means over the latest finished episodes, as the log shows them.
+
+    They are over the episodes that ended in the latest roll-out; where those are fewer than LEAST_EPISODES, over the latest
+    LEAST_EPISODES. There is a line of metrics per roll-out, so a mean follows the policy, however many envs there are.
 
     Where a record stands for several agents and holds counts of those that did something, `per_agent` says which of its values
     are such counts: they are shown as shares of all agents, and the return is shown per agent.
     """
 
-    def __init__(self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None, capacity: int = 4000) -> None:
-        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name; capacity: episodes remembered."""
+    def __init__(self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None) -> None:
+        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name."""
         self.names = tuple(record_names)
         self.per_agent = dict(per_agent or {})
-        self._rows: collections.deque[np.ndarray] = collections.deque(maxlen=capacity)
+        self._rows = np.zeros((0, self.columns))  # The window, oldest first.
         self.total = 0
 
     def add(self, batches: Iterable[np.ndarray]) -> None:
-        """Add structured arrays of episode records as `recv` gives them.
+        """Add the episodes of a roll-out: structured arrays of records as `recv` gives them.
 
         Records that say that their episode was cut short (`complete` 0: drive's redraw of a bundle) are left out: their agents
         had no chance to finish.
@@ -51,15 +56,15 @@ class EpisodeWindow:
         return np.concatenate(found)
 
     def add_rows(self, rows: np.ndarray) -> None:
-        """Add what `rows` has returned."""
+        """Add the episodes of a roll-out, of all ranks: what `rows` has returned."""
         self.total += len(rows)
-        self._rows.extend(rows)
+        self._rows = np.concatenate([self._rows, rows])[-max(len(rows), LEAST_EPISODES) :]
 
     def means(self) -> dict[str, float]:
         """Return `episode/return`, `episode/length` and `env/<name>`; empty before the first episode ends."""
-        if not self._rows:
+        if not len(self._rows):
             return {}
-        means = dict(zip(("return", "length", *self.names), np.mean(np.stack(list(self._rows)), axis=0).tolist(), strict=True))
+        means = dict(zip(("return", "length", *self.names), self._rows.mean(axis=0).tolist(), strict=True))
         agents = max(means["agents"], 1e-9) if self.per_agent else 1.0
         shown = {"episode/return": means["return"] / agents, "episode/length": means["length"]}
         shown |= {f"env/{name}": means[counted] / agents for name, counted in self.per_agent.items()}
@@ -68,15 +73,13 @@ class EpisodeWindow:
 
     def state(self) -> np.ndarray:
         """Return what the means are over, (episodes, values) float64, for a checkpoint."""
-        return np.stack(list(self._rows)) if self._rows else np.zeros((0, 2 + len(self.names)))
+        return self._rows.copy()
 
     def load_state(self, rows: np.ndarray, total: int) -> None:
         """The inverse of `state`. Raises: ValueError where the rows are of other values."""
-        if rows.ndim != 2 or rows.shape[1] != 2 + len(self.names):
-            raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {2 + len(self.names)})")
-        self._rows.clear()
-        self._rows.extend(rows)
-        self.total = total
+        if rows.ndim != 2 or rows.shape[1] != self.columns:
+            raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {self.columns})")
+        self._rows, self.total = rows.astype(np.float64), total
 
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

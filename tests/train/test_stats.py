@@ -34,10 +34,35 @@ def test_counts_are_shared_out_over_agents() -> None:
     assert window.means() == {"episode/return": 5.0, "episode/length": 90.0, "env/goal": 0.75, "env/complete": 1.0}
 
 
-def test_old_episodes_are_forgotten() -> None:
-    window = EpisodeWindow((), capacity=2)
-    window.add([records((9.0, 1, ()), (1.0, 1, ()), (3.0, 1, ()))])
-    assert window.means()["episode/return"] == 2.0 and window.total == 3
+def returns(*values: float) -> np.ndarray:
+    return records(*((value, 1, ()) for value in values))
+
+
+def test_means_are_over_the_episodes_of_the_latest_roll_out() -> None:
+    """However many there were before: a curve that lags shows another policy."""
+    window = EpisodeWindow(())
+    window.add([returns(*[1.0] * 5000)])
+    window.add([returns(*[2.0] * 150), returns(*[4.0] * 150)])
+    assert window.means()["episode/return"] == 3.0 and window.total == 5300
+
+
+def test_means_are_over_a_hundred_episodes_at_least() -> None:
+    window = EpisodeWindow(())
+    window.add([returns(*[9.0] * 50, *[1.0] * 80)])
+    window.add([returns(*[3.0] * 20)])
+    window.add([])
+    assert window.means()["episode/return"] == (80 * 1.0 + 20 * 3.0) / 100
+
+
+def test_a_saved_window_goes_on() -> None:
+    windows = [EpisodeWindow(("speed",)), EpisodeWindow(("speed",))]
+    windows[0].add([records(*((float(i), i, (2.0 * i,)) for i in range(120)))])
+    windows[1].load_state(windows[0].state(), windows[0].total)
+    for window in windows:
+        window.add([records((7.0, 1, (3.0,)))])
+    assert windows[0].means() == windows[1].means() and windows[1].total == 121
+    with pytest.raises(ValueError, match=r"shape \(5, 2\), not \(episodes, 3\)"):
+        windows[1].load_state(np.zeros((5, 2)), 5)
 
 
 def test_interval() -> None:
@@ -48,10 +73,6 @@ def test_interval() -> None:
 
 
 def test_an_episode_that_was_cut_short_does_not_count() -> None:
-    from puffervec.slab import RECORD_DTYPE
-
-    records = np.zeros(3, RECORD_DTYPE)
-    records["return"], records["values"][:, 0] = [1.0, 2.0, 30.0], [1.0, 1.0, 0.0]
     window = EpisodeWindow(("complete",))
-    window.add([records])
+    window.add([records((1.0, 9, (1.0,)), (2.0, 9, (1.0,)), (30.0, 9, (0.0,)))])
     assert window.total == 2 and window.means()["episode/return"] == 1.5
