@@ -11,7 +11,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check learn limits model tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check learn limits model package tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ $(VENV)/bin/python:
 # The dependencies, at the versions of constraints.txt, then the project itself, compiled in place.
 $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
 	$(PIP) install -c constraints.txt setuptools wheel cffi
-	$(PIP) install -c constraints.txt --no-build-isolation -e '.[plot]'
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[train,plot]'
 	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
 		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript hypothesis
 	@touch $@
@@ -90,6 +90,15 @@ learn: $(STAMP) ## does the trainer learn? Small envs with known best returns, t
 wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	$(PIP) wheel --no-build-isolation --no-deps -w dist .
 	@ls dist/*.whl
+
+# From a clean copy of the last commit: lists of files that lie beside the sources would have a say in what is packed.
+package: $(STAMP) ## sdist and wheel of the last commit into dist/, checked for upload and installed into empty environments
+	$(PIP) install -c constraints.txt twine
+	rm -rf dist build/source && mkdir -p build/source && git archive HEAD | tar x -C build/source
+	cd build/source && ../../$(BIN)/python setup.py -q sdist --dist-dir ../../dist
+	$(PIP) wheel --no-build-isolation --no-deps -w dist dist/*.tar.gz
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m pytest -q tests/test_wheel.py -m "slow or not slow"
 
 fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kind, and 10,000 sequences of calls
 	$(BIN)/python scripts/fuzz.py --count $(FUZZ_COUNT) $(FUZZ_FLAGS)

@@ -1,10 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The extension module and the public headers; everything else stands in pyproject.toml. Switches: csrc/build_ffi.py."""
+"""The extension module, the public headers and the long description; everything else stands in pyproject.toml.
+
+Switches of the build: csrc/build_ffi.py.
+"""
 
 import os
+import re
 import runpy
 import shutil
+import tomllib
 from pathlib import Path
 
 from setuptools import setup
@@ -32,6 +37,14 @@ class BuildWithHeaders(build_py):
         (include / "sources.crc32").write_text(f"{check:#010x}\n")  # compared at import by puffervec/_ffi.py
 
 
+def long_description() -> str:
+    """Return README.md with links that lead to the repository: a package index shows the text alone."""
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{home}/raw/main/", text)
+    return re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{home}/blob/main/", text)
+
+
 options = {"bdist_wheel": {"py_limited_api": "cp311"}}
 variant = "sanitize" if os.environ.get("PUFFERVEC_SANITIZE") else "debug" if os.environ.get("PUFFERVEC_DEBUG") else ""
 if variant:  # its own object files
@@ -41,4 +54,6 @@ setup(
     cffi_modules=["csrc/build_ffi.py:ffibuilder"],
     cmdclass={"build_py": BuildWithHeaders},
     options=options,
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
 )

@@ -1,19 +1,28 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The wheel, as a user gets it: in a new virtual environment, used from an empty folder, without a compiler on PATH."""
+"""The sdist and the wheel, as users get them: in new environments, used from an empty folder, without a compiler on PATH.
+
+`make package` runs the slow ones too, which install the dependencies from the package index.
+"""
 
 from __future__ import annotations
 
+import email
+import email.message
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.builds import BUILD_PRODUCTS
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.normal_build("a wheel holds the normal build")
@@ -32,18 +41,30 @@ print(observations.shape)
 
 
 def _copy_source(target: Path) -> None:
-    """Copy what the build needs, so that the source folder's own build products stay as they are."""
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy2(ROOT / name, target / name)
-    for folder in ("csrc", "puffervec", "drive_env"):
-        shutil.copytree(ROOT / folder, target / folder, ignore=shutil.ignore_patterns("*.so", "__pycache__", "_native.c"))
+    """Copy the sources, so that the source folder's own build products and lists of files stay as they are, and have no say."""
+    for path in ROOT.iterdir():
+        if path.is_file() and path.suffix != ".so":
+            shutil.copy2(path, target / path.name)
+    for folder in ("csrc", "puffervec", "drive_env", "docs", "examples"):
+        shutil.copytree(ROOT / folder, target / folder, ignore=BUILD_PRODUCTS)
+    (target / "tests").mkdir()
+    (target / "tests" / "test_wheel.py").touch()
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")
     _copy_source(source)
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(out), str(source)]
+    subprocess.run([sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(out)], cwd=source, check=True, timeout=100)
+    (built,) = out.glob("*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the sdist, as an index's users without a fitting wheel do."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(out), str(sdist)]
     subprocess.run(command, check=True, timeout=300)
     (built,) = out.glob("*.whl")
     return built
@@ -70,6 +91,23 @@ def _run(command: list[str], bin_folder: Path, folder: Path, timeout_s: int) -> 
     return done.stdout
 
 
+def _metadata(wheel: Path) -> email.message.Message:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+    return email.message_from_string(archive.read(name).decode())
+
+
+def test_the_sdist_holds_what_a_build_needs_and_no_more(sdist: Path) -> None:
+    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    sources = {str(path.relative_to(ROOT)) for ending in ("c", "h", "py") for path in (ROOT / "csrc").rglob(f"*.{ending}")}
+    needed = {"setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", *sources}
+    assert needed - names == set()
+    assert {name.partition("/")[0] for name in names - needed} <= {
+        "", "PKG-INFO", "setup.cfg", "csrc", "drive_env", "puffervec", "puffervec.egg-info",
+    }  # fmt: skip
+    assert not [name for name in names if name.endswith((".so", ".o", ".pyc", "_native.c"))]
+
+
 def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     assert "-cp311-abi3-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
@@ -80,13 +118,38 @@ def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "csrc/", "bench/"))]
 
 
-def test_metadata_has_lower_bounds_only(wheel: Path) -> None:
-    archive = zipfile.ZipFile(wheel)
-    (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
-    requirements = [line for line in archive.read(metadata).decode().splitlines() if line.startswith("Requires-Dist:")]
-    assert any("torch>=" in line for line in requirements)
+def test_dependencies_have_lower_bounds_only_and_bring_no_trainer(wheel: Path) -> None:
+    requirements = _metadata(wheel).get_all("Requires-Dist", [])
     for line in requirements:
         assert "==" not in line.split(";")[0] and "<" not in line.split(";")[0], line
+    base = {re.split(r"[>=]", line)[0] for line in requirements if "extra ==" not in line}
+    assert base == {"numpy", "cffi", "gymnasium", "psutil", "cloudpickle"}
+    assert any(line.startswith("torch>=") and 'extra == "train"' in line for line in requirements)
+
+
+def test_metadata_says_who_where_and_for_which_python(wheel: Path) -> None:
+    metadata = _metadata(wheel)
+    urls = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL", []))
+    assert set(urls) == {"Homepage", "Documentation", "Changelog", "Issues"}
+    assert all(url.startswith(urls["Homepage"]) for url in urls.values())
+    assert metadata["Author"] == "the puffervec authors" and metadata["License-Expression"] == "MIT"
+    classifiers = metadata.get_all("Classifier", [])
+    assert f"Programming Language :: Python :: {sys.version_info[0]}.{sys.version_info[1]}" in classifiers
+    assert metadata["Description-Content-Type"] == "text/markdown"
+
+
+def test_the_long_description_links_to_the_repository(wheel: Path) -> None:
+    """A package index shows the text without the files beside it. Files that are linked must be files of the repository."""
+    metadata = _metadata(wheel)
+    home = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL", []))["Homepage"]
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", str(metadata.get_payload()))
+    assert len(links) > 10
+    for image, target in links:
+        prefix = f"{home}/raw/main/" if image else f"{home}/blob/main/"
+        if target.startswith(home):
+            assert target.startswith(prefix) and (ROOT / target[len(prefix) :].partition("#")[0]).exists(), target
+        else:
+            assert target.startswith(("https://", "#")), target
 
 
 def test_imports_and_steps(installed: Path, tmp_path: Path) -> None:
@@ -94,13 +157,33 @@ def test_imports_and_steps(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_it_needs_is_installed_with_it(wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+def test_what_it_needs_is_installed_with_it(kind: str, sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    """By a plain `pip install` into an empty environment, with build isolation; and that is the vector env without torch."""
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=120)
-    pip = [str(venv / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(wheel)], check=True, timeout=500)
+    pip = [str(venv / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", "constraints.txt"]
+    subprocess.run([*pip, str(sdist if kind == "sdist" else wheel)], cwd=ROOT, check=True, timeout=500)
     assert _run(["python", "-c", STEP], venv / "bin", tmp_path, 60).strip() == "(88, 45)"
+    packages = next((venv / "lib").glob("python*/site-packages"))
+    assert not (packages / "torch").exists()
+    assert sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) < 200e6
     assert "usage: puffer-train" in _run(["puffer-train", "--help"], venv / "bin", tmp_path, 60)
+    refused = subprocess.run([venv / "bin/puffer-train", "list"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert "pip install 'puffervec[train]'" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_index_would_take_them(sdist: Path, wheel: Path) -> None:
+    pytest.importorskip("twine")
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", str(sdist), str(wheel)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_trains_for_some_seconds(installed: Path, tmp_path: Path) -> None:
