@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import common, modes
 from bench.workloads import Workload, draw_actions
+from puffervec import extras
 from puffervec.cores import usable_cores
 from puffervec.errors import MissingExtraError
 from puffervec.train import TrainConfig, Trainer, startup, target
@@ -161,10 +162,8 @@ def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Write a PNG with one panel below the other. Raises: MissingExtraError without matplotlib."""
-    try:
+    with extras.required("a picture"):
         import matplotlib
-    except ImportError:
-        raise MissingExtraError("pictures need matplotlib: pip install 'puffervec[plot]'") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

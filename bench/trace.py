@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench.policies import Policy
+from puffervec import extras
 from puffervec.vector import VectorEnv
 
 HALVES = "AB"
@@ -173,12 +174,8 @@ def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
+    with extras.required("drawing"):
         from matplotlib.figure import Figure as Canvas
-    except ImportError:
-        from puffervec.errors import MissingExtraError
-
-        raise MissingExtraError("drawing needs matplotlib: pip install 'puffervec[plot]'") from None
     width_ns = int(3.15e9 * timelines[0].turn_s())
     unit, unit_ns = ("milliseconds", 1e6) if width_ns > 2e6 else ("microseconds", 1e3)
     lanes = [1 + timeline.workers for timeline in timelines]

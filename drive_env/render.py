@@ -10,7 +10,6 @@ the env judged.
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.schema import Floats
-from puffervec.errors import MissingExtraError
+from puffervec import extras
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +63,7 @@ class Tracks:
 
 def require_matplotlib() -> None:
     """Raise MissingExtraError if matplotlib is not installed, before any work is done for a picture."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("drawing needs matplotlib: pip install 'puffervec[plot]'")
+    extras.require("drawing", "matplotlib")
 
 
 def draw_png(path: Path, title: str, roads: Roads, tracks: Tracks) -> None:

@@ -25,16 +25,14 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from puffervec import backends
-from puffervec.errors import ActionError, CallOrderError, ConfigError, MissingExtraError
+from puffervec import backends, extras
+from puffervec.errors import ActionError, CallOrderError, ConfigError
 from puffervec.native import NativeEnv
 from puffervec.slab import RECORD_DTYPE, GroupRows
 from puffervec.vector import VectorEnv
 
-try:
+with extras.required("puffervec.pettingzoo"):
     import pettingzoo
-except ImportError as _error:
-    raise MissingExtraError("parallel envs need pettingzoo: pip install 'puffervec[pettingzoo]'") from _error
 
 Observations = dict[str, Any]
 Infos = dict[str, dict[str, Any]]

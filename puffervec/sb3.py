@@ -22,19 +22,17 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from puffervec import backends
+from puffervec import backends, extras
 from puffervec import envs as registry
-from puffervec.errors import ConfigError, MissingExtraError, WorkerError
+from puffervec.errors import ConfigError, WorkerError
 from puffervec.native import NativeEnv
 from puffervec.sb3_seat import EnvMaker, SeatMaker, class_name
 from puffervec.sb3_seat import Monitor as SeatMonitor
 from puffervec.vector import VectorEnv
 
-try:
+with extras.required("puffervec.sb3"):
     import stable_baselines3.common.monitor
     import stable_baselines3.common.vec_env
-except ImportError as _error:
-    raise MissingExtraError("this needs stable-baselines3: pip install 'puffervec[sb3]'") from _error
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Indices = int | Iterable[int] | None

@@ -19,12 +19,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from puffervec import extras
 from puffervec.errors import ConfigError
 from puffervec.slab import GroupRows
 from puffervec.vector import VectorEnv
+
+with extras.required("puffervec.TorchView"):
+    import torch
+    from torch import Tensor
 
 # The tensors of a group, by the names that they have in the slab's rows.
 _ARRAYS = ("rewards", "terminals", "truncations", "masks", "agent_types", "actions", "agent_ids")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from puffervec import extras
 from puffervec.train.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ __all__ = ["TrainConfig", "Trainer"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `Trainer`, and with it torch, at first use."""
+    """Load `Trainer`, and with it torch, at first use. Raises: MissingExtraError: the trainer's packages are not installed."""
     if name == "Trainer":
+        extras.require("puffervec.train.Trainer", *extras.TRAINER)
         from puffervec.train.loop import Trainer
 
         return Trainer

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.train import flags, job, verbs
 from puffervec.train.config import TrainConfig
@@ -64,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     with StopSignals() as signals:
         try:
+            if run not in WITHOUT_TRAINER and not {"-h", "--help"} & set(args):
+                extras.require("the trainer", *extras.TRAINER)
             return run(args, signals)
         except BAD_INPUT as error:
             print(f"puffer-train: {' '.join(str(error).split())}", file=sys.stderr)
@@ -271,6 +274,7 @@ VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
     "sweep": verbs.run_sweep,
     "bench": verbs.run_bench,
 }
+WITHOUT_TRAINER = (verbs.run_plot,)
 
 
 if __name__ == "__main__":

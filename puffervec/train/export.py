@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 import logging
 import os
@@ -25,7 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
+from puffervec import extras
+from puffervec.errors import ConfigError, PuffervecError
 from puffervec.spec import GroupSpec
 from puffervec.train.config import TrainConfig
 from puffervec.train.distributions import ActionMap, ActionSpec, greedy
@@ -84,10 +84,8 @@ def check_request(kind: str | None, out: Path | None) -> str:
         raise ConfigError(f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}")
     if out is not None and not out.absolute().parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
-    if kind == "onnx" and not all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript")):
-        raise MissingExtraError(
-            "--format onnx needs onnx and onnxscript: pip install 'puffervec[onnx]', or use --format pt2, which needs nothing"
-        )
+    if kind == "onnx":
+        extras.require("--format onnx (unlike --format pt2)", "onnx", "onnxscript")
     return kind
 
 
@@ -273,7 +271,7 @@ def _write_onnx(acting: ActingPolicy, graph: torch.export.ExportedProgram, path:
 
 
 def _onnx_engine() -> str:
-    return "onnxruntime" if importlib.util.find_spec("onnxruntime") else "onnx.reference"
+    return "onnxruntime" if extras.installed("onnxruntime") else "onnx.reference"
 
 
 def _load_onnx(path: Path) -> Evaluate:

@@ -10,7 +10,6 @@ A metric that no run has gets no panel. Lines that a resumed run wrote again are
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.errors import ConfigError, MissingExtraError
+from puffervec import extras
+from puffervec.errors import ConfigError
 from puffervec.train.dashboard import TIME_PARTS
 from puffervec.train.log import METRICS_FILE, read_metrics
 
@@ -123,8 +123,7 @@ def check_picture(path: Path, flag: str) -> None:
         raise ConfigError(f"{flag} {path}: the name must end in .png")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"{flag} {path}: there is no folder {path.absolute().parent}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("pictures need matplotlib: pip install 'puffervec[plot]'")
+    extras.require(flag, "matplotlib")
 
 
 def plot_runs(where: Sequence[str], out: Path | None = None, x: str = "steps") -> Path:

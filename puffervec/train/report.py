@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import puffervec.envs
-from puffervec.errors import ConfigError, MissingExtraError
+from puffervec import extras
+from puffervec.errors import ConfigError
 from puffervec.train import evaluate as ev
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import clock, time_split
@@ -170,8 +170,7 @@ def _check_picture(path: Path) -> None:
         raise ConfigError(f"--png {path}: the name must end in .png")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"--png {path}: there is no folder {path.absolute().parent}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("--png needs matplotlib: pip install 'puffervec[plot]'")
+    extras.require("--png", "matplotlib")
 
 
 def _generic_evaluation(config: TrainConfig, actor: ev.Actor | None, label: str, request: EvalRequest) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib.util
 import json
 import math
 import re
@@ -21,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
 from puffervec.train import durable
 from puffervec.train.config import TrainConfig
@@ -86,8 +86,7 @@ class Sweep:
 
         Raises: ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
         """
-        if importlib.util.find_spec("optuna") is None:
-            raise MissingExtraError("sweep needs optuna: pip install 'puffervec[sweep]'")
+        extras.require("sweep", "optuna")
         self.trials, self._say, self.stopped = request.trials, say, False
         self._trainer: Trainer | None = None
         self.name = request.name or _fresh_name(request)
@@ -238,8 +237,10 @@ class Sweep:
         return summary
 
     def _draw(self, found: list[Outcome]) -> None:
-        if importlib.util.find_spec("matplotlib") is None:
-            self._say("no pictures: they need matplotlib (pip install 'puffervec[plot]')")
+        try:
+            extras.require("a picture of the sweep", "matplotlib")
+        except MissingExtraError as error:
+            self._say(str(error))
             return
         from puffervec.train.plot import save
         from puffervec.train.sweep_picture import draw_parallel, draw_pareto

@@ -9,14 +9,14 @@ folder, Weights & Biases to its server too where it is online. One that fails is
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from puffervec.errors import ConfigError, MissingExtraError
+from puffervec import extras
+from puffervec.errors import ConfigError
 
 if TYPE_CHECKING:
     from puffervec.train.config import LogSection
@@ -148,15 +148,8 @@ class Trackers:
 def require(log: LogSection) -> None:
     """Raise MissingExtraError where a tracker that `log` asks for is not installed; imports nothing."""
     for wanted, module in ((log.tensorboard, "tensorboard"), (log.wandb != "off", "wandb")):
-        if wanted and not _installed(module):
-            value = "" if module == "tensorboard" else f" {log.wandb}"
-            raise MissingExtraError(f"--log.{module}{value} needs {module}: pip install 'puffervec[{module}]'")
-
-
-def _installed(module: str) -> bool:
-    """A folder of that name is no package: Weights & Biases makes one called wandb wherever it runs."""
-    found = importlib.util.find_spec(module)
-    return found is not None and found.origin is not None
+        if wanted:
+            extras.require(f"--log.{module}" + ("" if module == "tensorboard" else f" {log.wandb}"), module)
 
 
 def open_trackers(log: LogSection, folder: Path, step: int, run_id: str, config: Mapping[str, Any]) -> list[Tracker]:

@@ -67,6 +67,6 @@ def test_without_matplotlib_only_a_picture_that_was_asked_for_is_an_error(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     runs.draw_beside([], beside(tmp_path), "name")
-    assert "no picture: pictures need matplotlib" in capsys.readouterr().out
+    assert "no picture: a picture needs matplotlib" in capsys.readouterr().out
     with pytest.raises(MissingExtraError):
         runs.draw_beside([], beside(tmp_path, tmp_path / "r.png"), "name")

@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
+import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -99,12 +98,7 @@ def test_scenes_without_agents_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    original = importlib.util.find_spec
-
-    def without(name: str, *rest: Any) -> Any:
-        return None if name == "matplotlib" else original(name, *rest)
-
-    monkeypatch.setattr(importlib.util, "find_spec", without)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[plot\]'"):
         require_matplotlib()
     with pytest.raises(MissingExtraError):

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import importlib.util
 import json
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,6 @@ def test_bad_input(
 
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"puffervec\[plot\]"):
         plot.check_picture(tmp_path / "a.png", "--out")

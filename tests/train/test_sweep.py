@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,7 +151,7 @@ def test_bad_input_leaves_nothing(ask: Callable[..., SweepRequest], tmp_path: Pa
     (tmp_path / "text.db").write_text("no database" * 100)
     with pytest.raises(ConfigError, match="cannot open the study"):
         Sweep(ask(storage=f"sqlite:///{tmp_path}/text.db"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"puffervec\[sweep\]"):
         Sweep(ask())
 

@@ -118,21 +118,16 @@ def test_one_that_fails_is_dropped_with_a_note() -> None:
 def test_a_missing_extra_is_said_before_anything_starts(
     flags: list[str], module: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(trackers, "_installed", lambda name: name != module)
+    monkeypatch.setitem(sys.modules, module, None)
     assert main(["probe", "--log.folder", str(tmp_path / "runs"), *flags]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"puffer-train: {' '.join(flags)} needs {module}: pip install 'puffervec[{module}]'\n")
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder called wandb, as Weights & Biases itself leaves one, is not the package."""
-    (tmp_path / "only_a_folder").mkdir()
-    (tmp_path / "a_module.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert [trackers._installed(name) for name in ("only_a_folder", "a_module", "not_there")] == [False, True, False]
+def test_what_is_asked_for_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     trackers.require(LogSection())  # Nothing is asked for.
-    monkeypatch.setattr(trackers, "_installed", lambda name: False)
+    monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(MissingExtraError):
         trackers.require(LogSection(wandb="online"))
 

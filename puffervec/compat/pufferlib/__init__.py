@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from puffervec import __version__ as __version__
+from puffervec import extras
 
 if TYPE_CHECKING:
     from puffervec.compat.pufferlib import emulation as emulation
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from puffervec.puffer_env import PufferEnv as PufferEnv
 
 _MODULES = ("emulation", "exceptions", "models", "postprocess", "pytorch", "spaces", "utils", "vector", "wrappers")
+_WITH_TORCH = ("models", "pytorch")
 _HOME = {
     "PufferEnv": "puffervec.puffer_env",
     "set_buffers": "puffervec.emulation",
@@ -63,6 +65,8 @@ __all__ = [*_MODULES, *_HOME]  # noqa: PLE0604 (both hold strings)
 def __getattr__(name: str) -> Any:
     """Import what `name` stands for at its first use (PEP 562)."""
     if name in _MODULES:
+        if name in _WITH_TORCH:
+            extras.require(f"pufferlib.{name}", "torch")
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME:
         known = ", ".join(sorted(__all__))

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Optional packages: which extra of puffervec brings each, and the one line that says so where one is missing.
+
+`pip install puffervec` brings the vector env alone. Everything that needs more asks here first. Nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+
+from puffervec.errors import MissingExtraError
+
+TRAINER = ("torch", "rich", "tyro", "safetensors")
+# module: the extra in pyproject.toml that brings it
+EXTRA_OF = {
+    **dict.fromkeys(TRAINER, "train"),
+    "matplotlib": "plot",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "optuna": "sweep",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "pettingzoo": "pettingzoo",
+    "stable_baselines3": "sb3",
+}
+
+
+def installed(module: str) -> bool:
+    """Return whether a module could be imported, without importing it.
+
+    A folder of that name is no package: Weights & Biases makes one called wandb wherever it runs.
+    """
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return False
+    return found is not None and found.origin is not None
+
+
+def require(what: str, *modules: str) -> None:
+    """Check that all of these modules are installed, before any work is done that needs them.
+
+    Args: what: what needs them, to begin the message with. modules: keys of EXTRA_OF.
+    Raises: MissingExtraError: names those that are missing and the `pip install` that brings them.
+    """
+    missing = [module for module in modules if not installed(module)]
+    if missing:
+        raise MissingExtraError(_line(what, missing))
+
+
+@contextlib.contextmanager
+def required(what: str) -> Iterator[None]:
+    """Within the block, which imports optional packages, one that is missing is a MissingExtraError. what: as in `require`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRA_OF:
+            raise
+        raise MissingExtraError(_line(what, [module])) from error
+
+
+def _line(what: str, missing: list[str]) -> str:
+    extras = ",".join(dict.fromkeys(EXTRA_OF[module] for module in missing))
+    return f"{what} needs {', '.join(missing)}: pip install 'puffervec[{extras}]'"
