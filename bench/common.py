@@ -23,16 +23,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from bench.foreign import foreign_load
 from puffervec.cores import affinity, cpu_quota, usable_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 SCHEMA_VERSION = 1
 FOREIGN_LIMIT = 0.05  # share of the machine that others may take before a run counts as disturbed
-
-T = TypeVar("T")
 
 
 # ---- statistics --------------------------------------------------------------------------------------------
@@ -72,32 +71,6 @@ def figure(samples: Iterable[float]) -> Figure:
 def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
     """Return the figure of over[i] / under[i]: samples of one repeat are compared with each other, so that drift cancels."""
     return figure(a / b for a, b in zip(over, under, strict=True))
-
-
-def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
-    """Call `run` and return its result and the share of the machine's CPU time that other processes took meanwhile.
-
-    0 where the system does not tell (no /proc/stat). Time stolen by a hypervisor counts as others'. Child processes count
-    as ours once they have ended, so `run` should end those that it starts.
-    """
-    busy, own, begin = _busy_s(), _own_s(), time.monotonic()
-    result = run()
-    others = (_busy_s() - busy) - (_own_s() - own)
-    return result, max(0.0, others / (os.cpu_count() or 1) / max(1e-9, time.monotonic() - begin)) if busy else 0.0
-
-
-def _busy_s() -> float:
-    """Return the CPU seconds of all processes since boot, or 0.
-
-    Source: Linux, Documentation/filesystems/proc.rst, section 1.7: user nice system idle iowait irq softirq steal.
-    """
-    ticks = [int(word) for word in _read("/proc/stat").partition("\n")[0].split()[1:9]]
-    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK") if len(ticks) == 8 else 0.0
-
-
-def _own_s() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 @dataclass(frozen=True)

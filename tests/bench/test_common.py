@@ -7,7 +7,6 @@ from __future__ import annotations
 import doctest
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -56,16 +55,6 @@ def test_a_disturbed_sample_is_taken_again_and_the_calmest_kept(monkeypatch: pyt
     assert runs.results == {"a": [1, 3]}, "three attempts, the second is the calmest; then one calm attempt"
     assert runs.foreign == 0.2
     assert "NOT QUIET" in common.foreign_note(runs.foreign) and "quiet enough" in common.foreign_note(0.01)
-
-
-@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="counts the machine's CPU time with /proc/stat")
-def test_our_own_work_is_no_foreign_load_and_the_result_comes_back() -> None:
-    """Ended children are ours too: a second of work in one leaves less foreign load than it would as somebody else's."""
-    code = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
-    before = common._own_s()
-    result, share = common.foreign_load(lambda: subprocess.run([sys.executable, "-c", code], check=True).returncode)
-    assert result == 0 and 0.0 <= share <= 1.0
-    assert common._own_s() - before >= 0.5
 
 
 def test_facts_of_the_machine_name_all_that_a_figure_depends_on() -> None:
