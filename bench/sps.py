@@ -8,8 +8,10 @@
     python bench/sps.py --envs tag_grid --trace t.json --png t.png
 
 Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run with the same
-actions. Overlap is the time of a double-buffered iteration / (2 x the longer of: all cores simulating one half, policy
-on one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering, repeat by repeat.
+actions. "of ceiling" is throughput / as many such loops at once, each on its share of the envs: what these cores can do
+together, which is seldom twice what one does alone. Overlap is the time of a double-buffered iteration / (2 x the longer
+of: all cores simulating one half, policy on one half); 1.0 is perfect. Gain is rows per second over multiprocess without
+double buffering, repeat by repeat.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common, latency, trace
+from bench.ceiling import c_loops
 from bench.common import Figure
 from bench.modes import Mode, PolicyChoice, Sample, baseline, measure, measure_half, modes, plan
 from bench.policies import time_policy
-from bench.workloads import PRESETS, Shares, Workload, c_loop, count_shares, draw_actions, missing, preset
+from bench.workloads import PRESETS, Shares, Workload, actions_of, c_loop, count_shares, missing, preset
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, PuffervecError
 
@@ -45,6 +48,7 @@ COLUMNS = (
     "us/iteration",
     "us/turn",
     "efficiency",
+    "of ceiling",
     "gain",
     "overlap",
 )
@@ -80,6 +84,7 @@ class Row:
     iteration_us: Figure
     turn_us: Figure
     efficiency: Figure | None = None
+    of_ceiling: Figure | None = None
     gain: Figure | None = None
     overlap: Figure | None = None
     policy_ms: Figure | None = None
@@ -97,11 +102,6 @@ class Measured:
 
 
 # ---- before the repeats ------------------------------------------------------------------------------------
-
-
-def _spec(workload: Workload) -> Any:
-    with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
-        return vec.spec
 
 
 def _median(samples: Sequence[float]) -> float:
@@ -128,7 +128,7 @@ def choose_policies(
 
 def prepare(options: argparse.Namespace, workload: Workload) -> Prepared:
     """Draw actions, count transitions, time the C loop once, choose the policies."""
-    drawn = draw_actions(_spec(workload), workload.num_envs)
+    drawn = actions_of(workload)
     probe_s = c_loop(workload, drawn, 5, 2)
     turns = plan(options.seconds, probe_s, PolicyChoice())
     limit_s = c_loop(workload, drawn, turns, turns // 4)
@@ -141,6 +141,10 @@ def prepare(options: argparse.Namespace, workload: Workload) -> Prepared:
 
 def _key(mode: Mode, policy: PolicyChoice) -> str:
     return f"{mode.name}, {mode.workers} workers, policy {policy.kind}"
+
+
+def _ceiling_key(cores: int) -> str:
+    return f"{cores} C loops at once"
 
 
 def _half_key(workers: int) -> str:
@@ -157,6 +161,8 @@ def run(options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode],
     workload, drawn, limit_s = prepared.workload, prepared.drawn, prepared.limit_s
     turns = plan(options.seconds, limit_s, PolicyChoice())
     variants: dict[str, Any] = {"limit": lambda: c_loop(workload, drawn, turns, turns // 4)}
+    for cores in sorted({mode.cores for mode in chosen if mode.cores > 1}):
+        variants[_ceiling_key(cores)] = lambda n=cores: c_loops(workload, n, turns)
     for mode in chosen:
         for policy in prepared.policies:
             count = plan(options.seconds, limit_s, policy)
@@ -173,9 +179,10 @@ def run(options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode],
 def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[Mode], results: Mapping[str, list[Any]]) -> Row:
     samples: list[Sample] = results[_key(mode, policy)]
     seconds = [sample.iteration_s for sample in samples]
-    efficiency = gain = overlap = policy_ms = half_ms = None
+    efficiency = of_ceiling = gain = overlap = policy_ms = half_ms = None
     if policy.kind == "none":
         efficiency = common.ratio(results["limit"], [mode.cores * s for s in seconds])
+        of_ceiling = common.ratio(results[_ceiling_key(mode.cores)], seconds) if mode.cores > 1 else efficiency
     other = baseline(mode, chosen)
     if other is not None:
         gain = common.ratio([sample.iteration_s for sample in results[_key(other, policy)]], seconds)
@@ -193,7 +200,7 @@ def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[
         agent_steps_per_s=common.figure(prepared.shares.agent_steps / s for s in seconds),
         iteration_us=common.figure(1e6 * s for s in seconds),
         turn_us=common.figure(1e6 * s / mode.num_buffers for s in seconds),
-        efficiency=efficiency, gain=gain, overlap=overlap, policy_ms=policy_ms, half_ms=half_ms,
+        efficiency=efficiency, of_ceiling=of_ceiling, gain=gain, overlap=overlap, policy_ms=policy_ms, half_ms=half_ms,
     )  # fmt: skip
 
 
@@ -234,7 +241,8 @@ def show(measured: Measured) -> None:
     workload, shares = prepared.workload, prepared.shares
     cells = [
         (row.env, row.mode, _policy_text(row), str(row.workers or "-"), str(row.env_steps_per_s), str(row.agent_steps_per_s),
-         str(row.iteration_us), str(row.turn_us), _percent(row.efficiency), _times(row.gain), _times(row.overlap))
+         str(row.iteration_us), str(row.turn_us), _percent(row.efficiency), _percent(row.of_ceiling), _times(row.gain),
+         _times(row.overlap))
         for row in rows
     ]  # fmt: skip
     notes = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,6 +108,12 @@ def draw_actions(spec: EnvSpec, num_envs: int) -> dict[str, np.ndarray]:
     }
 
 
+def actions_of(workload: Workload) -> dict[str, np.ndarray]:
+    """Return `draw_actions` for all envs of a workload."""
+    with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
+        return draw_actions(vec.spec, workload.num_envs)
+
+
 def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[Any]]:
     """Return, for each half, the batches as `send` takes them: arrays, or dicts of arrays where there are several groups."""
     halves: list[list[Any]] = []
@@ -176,9 +182,12 @@ def on_one_core() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def c_loop(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int, warmup: int) -> float:
+def c_loop(
+    workload: Workload, drawn: Mapping[str, np.ndarray], turns: int, warmup: int, warm: Callable[[], None] | None = None
+) -> float:
     """Return the seconds per turn of one thread that calls the C batch step in a tight loop on all rows of the workload.
 
+    Args: warm: called between the warm-up and the timed turns.
     Raises:
         ConfigError: an env with several groups or with continuous actions, which the loop does not serve.
     """
@@ -190,8 +199,14 @@ def c_loop(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int, warm
         batches = drawn[group.name]
         actions = ffi.from_buffer("int32_t[]", batches)
         worker = vec._opened  # type: ignore[attr-defined]
-        for count in (warmup, turns):
-            seconds = lib.pv_bench_steps(worker, actions, len(batches), count)
+
+        def steps(count: int) -> float:
+            seconds = float(lib.pv_bench_steps(worker, actions, len(batches), count))
             if seconds < 0:
                 raise PuffervecError(f"{workload.name}: the env reported a failure within the C loop")
-    return float(seconds) / turns
+            return seconds
+
+        steps(warmup)
+        if warm is not None:
+            warm()
+        return steps(turns) / turns

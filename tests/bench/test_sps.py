@@ -74,9 +74,15 @@ def test_efficiency_is_throughput_over_cores_times_the_c_loop(monkeypatch: pytes
     """Two cores step all envs in 0.625 ms where one thread takes 1 ms: 1 / (2 x 0.625) = 80 %."""
     monkeypatch.setattr("bench.modes.usable_cores", lambda: 2)
     mode, none = Mode("multiprocess", "multiprocessing", 2), PolicyChoice()
-    results: dict[str, list[Any]] = {sps._key(mode, none): [Sample(0.625e-3, 0.0), Sample(1.25e-3, 0.0)], "limit": [1e-3, 2e-3]}
+    samples = [Sample(0.625e-3, 0.0), Sample(1.25e-3, 0.0)]
+    results: dict[str, list[Any]] = {
+        sps._key(mode, none): samples,
+        "limit": [1e-3, 2e-3],
+        sps._ceiling_key(2): [0.6e-3, 1.2e-3],
+    }
     row = sps._row(_prepared(), mode, none, [mode], results)
     assert row.efficiency is not None and row.efficiency.samples == pytest.approx((0.8, 0.8))
+    assert row.of_ceiling is not None and row.of_ceiling.samples == pytest.approx((0.96, 0.96)), "two loops at once: 0.6 ms"
     assert row.env_steps_per_s.samples == pytest.approx((8 / 0.625e-3, 8 / 1.25e-3))
     assert row.agent_steps_per_s.median == pytest.approx(2 * row.env_steps_per_s.median)
     assert row.iteration_us.samples == row.turn_us.samples == pytest.approx((625.0, 1250.0))
