@@ -45,7 +45,13 @@ QUICK = {"seconds": 0.05, "warmup": 0.02, "repeats": 1}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of a table. skipped: why there are no figures; then they are None. best_peer: ratio to the fastest peer."""
+    """A line of a table; its figures are None where it was skipped.
+
+    Attributes:
+        bound: a plain loop, which is no peer. pufferlib: ran in PufferLib's interpreter.
+        best_peer: ratio to the fastest peer. of_loop: ratio to one plain loop in the same interpreter.
+        skipped: why there are no figures.
+    """
 
     scenario: str
     label: str
@@ -56,7 +62,10 @@ class Row:
     env_steps_per_s: Figure | None = None
     rows_per_turn: float | None = None
     best_peer: Figure | None = None
+    of_loop: Figure | None = None
     skipped: str = ""
+    bound: bool = False
+    pufferlib: bool = False
     versions: Mapping[str, str] | None = None
 
     @property
@@ -117,7 +126,9 @@ class Sampler:
         return None
 
     def _run(self, job: Job) -> dict[str, Any]:
-        other = self._options.pufferlib_python if job.rival == "pufferlib_vec" else None
+        other = self._options.pufferlib_python if job.pufferlib else None
+        if job.pufferlib and other is None:
+            return {"missing": "needs an interpreter of its own: see bench/README.md, --pufferlib-python"}
         command = [other or sys.executable, *sample.arguments_of(job)]
         folder = Path(self._folder.name)
         # Files, not pipes: a worker that outlives its sample would keep a pipe open.
@@ -166,22 +177,26 @@ def run(scenario: Scenario, options: argparse.Namespace, note: Callable[[str], N
         _row(scenario, variant, runs.results[variant.label], sampler.skipped.get(variant.label, ""))
         for variant in scenario.variants
     ]
-    peer = best([row for row in rows if not row.ours])
-    if peer is not None and peer.env_steps_per_s is not None:
-        under = peer.env_steps_per_s.samples
-        rows = [_against(row, under) for row in rows]
-    return rows, runs.foreign
+    peer = best([row for row in rows if not row.ours and not row.bound])
+    loops = {row.pufferlib: row for row in rows if row.label in (scenarios.LOOP, scenarios.PUFFERLIB_LOOP)}
+    return [
+        dataclasses.replace(row, best_peer=_ratio(row, peer), of_loop=_ratio(row, loops.get(row.pufferlib))) for row in rows
+    ], runs.foreign
 
 
-def _against(row: Row, peer: Sequence[float]) -> Row:
-    if row.env_steps_per_s is None:
-        return row
-    return dataclasses.replace(row, best_peer=common.ratio(row.env_steps_per_s.samples, peer))
+def _ratio(over: Row, under: Row | None) -> Figure | None:
+    """Return the ratio of two rows' speeds, repeat by repeat; None where one of them has none."""
+    if under is None or over.env_steps_per_s is None or under.env_steps_per_s is None:
+        return None
+    return common.ratio(over.env_steps_per_s.samples, under.env_steps_per_s.samples)
 
 
 def _row(scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] | None], skipped: str) -> Row:
     job = variant.job
-    row = Row(scenario.name, variant.label, variant.kind, job.rival, job.num_envs, job.settings, skipped=skipped)
+    row = Row(
+        scenario.name, variant.label, variant.kind, job.rival, job.num_envs, job.settings,
+        skipped=skipped, bound=variant.bound, pufferlib=job.pufferlib,
+    )  # fmt: skip
     kept = [result for result in results if result is not None]
     if skipped:
         return row
@@ -202,17 +217,23 @@ def best(rows: Sequence[Row]) -> Row | None:
 
 
 def losses(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each peer that is faster than the fastest puffervec variant of its kind in a scenario."""
+    """Return a line for each peer that is faster than the fastest puffervec variant of its kind in a scenario.
+
+    The env itself costs something else in another interpreter: a peer that ran there is compared by its share of a plain loop.
+    """
     lines = []
     for peer in rows:
         ours = best([row for row in rows if row.ours and row.scenario == peer.scenario and row.kind == peer.kind])
-        if peer.ours or peer.env_steps_per_s is None or ours is None or ours.env_steps_per_s is None:
+        if peer.ours or peer.bound or ours is None:
             continue
-        ratio = common.ratio(ours.env_steps_per_s.samples, peer.env_steps_per_s.samples)
-        if ratio.median < 1:
+        ratio, by = _ratio(ours, peer), ""
+        if peer.pufferlib and peer.of_loop is not None and ours.of_loop is not None:
+            ratio = common.ratio(ours.of_loop.samples, peer.of_loop.samples)
+            by = ", as shares of a plain loop in each one's interpreter"
+        if ratio is not None and ratio.median < 1:
             lines.append(
                 f"puffervec is slower than {peer.label} on {peer.scenario} ({peer.kind}): {ours.label} reaches "
-                f"{ratio.median:.2f}x ±{100 * ratio.spread:.0f}%"
+                f"{ratio.median:.2f}x ±{100 * ratio.spread:.0f}%{by}"
             )
     return lines
 
@@ -221,10 +242,11 @@ def targets(rows: Sequence[Row]) -> list[Target]:
     """Return the promises that these rows can answer, with what came of them."""
     found = []
     light = {row.label: row for row in rows if row.scenario == "cartpole x64"}
-    one, two = scenarios.workers_label(1), scenarios.workers_label(2)
+    one, cores = scenarios.workers_label(1), usable_cores()
+    at_once, workers = scenarios.loops_label(cores), scenarios.workers_label(cores)
     wanted = [
         ("CartPole-v1 in Python: one worker against a plain loop over one env", one, scenarios.LOOP, 0.9),
-        ("CartPole-v1 in Python: two workers against one", two, one, 1.6),
+        (f"CartPole-v1 in Python: {cores} workers against as many plain loops at once", workers, at_once, 0.9),
         *(
             (f"CartPole-v1 in Python: {n} workers against Gymnasium sync", scenarios.workers_label(n), scenarios.GYM_SYNC, 1.0)
             for n in (4, 8)
@@ -242,10 +264,8 @@ def targets(rows: Sequence[Row]) -> list[Target]:
 
 
 def _target(text: str, over: Row, under: Row, wanted: float) -> Target | None:
-    if over.env_steps_per_s is None or under.env_steps_per_s is None:
-        return None
-    ratio = common.ratio(over.env_steps_per_s.samples, under.env_steps_per_s.samples)
-    return Target(text, over.label, under.label, wanted, ratio)
+    ratio = _ratio(over, under)
+    return None if ratio is None else Target(text, over.label, under.label, wanted, ratio)
 
 
 # ---- output ------------------------------------------------------------------------------------------------
@@ -255,11 +275,12 @@ def show(scenario: Scenario, rows: Sequence[Row]) -> None:
     """Print the table of a scenario: variants by kind, the slowest first."""
     kinds = list(dict.fromkeys(row.kind for row in rows))
     cells = [
-        (row.label, row.kind, str(row.num_envs), str(row.env_steps_per_s or "skipped"), _us(row), _times(row.best_peer))
+        (row.label, row.kind, str(row.num_envs), str(row.env_steps_per_s or "skipped"), _us(row), _times(row.of_loop),
+         _times(row.best_peer))
         for row in sorted(rows, key=lambda row: (kinds.index(row.kind), row.speed))
-    ]
+    ]  # fmt: skip
     notes = [scenario.note, *(f"skipped: {row.label}: {row.skipped}" for row in rows if row.skipped)]
-    columns = ("variant", "kind", "envs", "env-steps/s", "us/env-step", "x best peer")
+    columns = ("variant", "kind", "envs", "env-steps/s", "us/env-step", "x plain loop", "x best peer")
     common.print_table(f"{scenario.name}: median ± half the distance of the quartiles", columns, cells, notes)
 
 

@@ -17,7 +17,14 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One sample. rival: module in bench/rivals; workload: name in envs.MAKERS, or what the library makes of it."""
+    """One sample.
+
+    Attributes:
+        rival: module in bench/rivals. workload: name in envs.MAKERS, or what the library makes of it.
+        copies: processes that do the same at the same time, whose steps are added up.
+        pufferlib: runs in PufferLib's interpreter (older NumPy and Gymnasium, whose CartPole costs less).
+        waits: one of several copies, which begins when all are ready.
+    """
 
     rival: str
     workload: str
@@ -25,6 +32,9 @@ class Job:
     settings: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.5
     warmup_s: float = 0.2
+    copies: int = 1
+    pufferlib: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)

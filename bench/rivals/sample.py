@@ -58,14 +58,33 @@ def _versions() -> dict[str, str]:
 
 def take(job: Job) -> dict[str, Any]:
     """Return {"rows", "env_steps", "turns", "seconds", "versions"}; or {"missing": why} where the library cannot do it."""
+    if job.copies > 1:
+        return _several(job)
     try:
         runner: Runner = importlib.import_module(f"bench.rivals.{job.rival}").open_runner(job)
     except (ImportError, Missing) as reason:
         return {"missing": str(reason)}
     try:
-        return _timed(runner, job.seconds, _warm_up(runner, job.warmup_s)) | {"versions": _versions()}
+        turn_s = _warm_up(runner, job.warmup_s)
+        if job.waits:
+            from bench.ceiling import wait_for_others  # needs puffervec, which PufferLib's interpreter has not
+
+            wait_for_others()
+        return _timed(runner, job.seconds, turn_s) | {"versions": _versions()}
     finally:
         runner.close()
+
+
+def _several(job: Job) -> dict[str, Any]:
+    """Take the sample in `job.copies` processes at once and add up their steps."""
+    from bench.ceiling import at_once
+
+    one = dataclasses.replace(job, copies=1, waits=True)
+    found = at_once([[sys.executable, *arguments_of(one)]] * job.copies)
+    if missing := [result for result in found if "missing" in result]:
+        return missing[0]
+    summed = {name: sum(result[name] for result in found) for name in ("rows", "env_steps", "turns")}
+    return {**summed, "seconds": max(result["seconds"] for result in found), "versions": found[0]["versions"]}
 
 
 def main(arguments: list[str]) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 from bench.rivals.runner import Job
 
 OURS = "puffervec_vec"
+LOOP_RIVAL = "loop"
 IN_PROCESS, WORKERS, FIRST_COME, NATIVE = "in process", "workers", "first-come", "native"
 
 
@@ -34,6 +35,11 @@ class Variant:
     def ours(self) -> bool:
         return self.job.rival == OURS
 
+    @property
+    def bound(self) -> bool:
+        """A plain loop: what the machine could do, no library."""
+        return self.job.rival == LOOP_RIVAL
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -46,6 +52,7 @@ class Scenario:
 
 
 LOOP = "plain loop, 1 env"
+PUFFERLIB_LOOP = "plain loop, PufferLib's interpreter"
 GYM_SYNC = "Gymnasium sync"
 ENVPOOL = "EnvPool"
 
@@ -53,6 +60,20 @@ ENVPOOL = "EnvPool"
 def workers_label(count: int) -> str:
     """Return the label of puffervec with that many workers."""
     return f"puffervec {count} worker" + ("s" if count > 1 else "")
+
+
+def loops_label(count: int) -> str:
+    """Return the label of that many plain loops at once."""
+    return f"{count} plain loops at once"
+
+
+def _loops(workload: str, cores: int) -> list[Variant]:
+    """Return the bounds: one loop, as many at once as there are cores, and one in the interpreter that PufferLib needs."""
+    return [
+        _loop(workload),
+        Variant(loops_label(cores), WORKERS, Job("loop", workload, 1, copies=cores)),
+        Variant(PUFFERLIB_LOOP, IN_PROCESS, Job("loop", workload, 1, pufferlib=True)),
+    ]
 
 
 def _loop(workload: str) -> Variant:
@@ -78,7 +99,7 @@ def _sb3(workload: str, num_envs: int, subproc_envs: int) -> list[Variant]:
 
 def _pufferlib(workload: str, num_envs: int, counts: Iterable[int], first_come: dict[str, int]) -> list[Variant]:
     def variant(label: str, kind: str, **settings: Any) -> Variant:
-        return Variant(f"PufferLib {label}", kind, Job("pufferlib_vec", workload, num_envs, settings))
+        return Variant(f"PufferLib {label}", kind, Job("pufferlib_vec", workload, num_envs, settings, pufferlib=True))
 
     found = [variant("serial", IN_PROCESS, backend="Serial")]
     for count in counts:
@@ -99,7 +120,7 @@ def _first_come(workload: str, num_envs: int, num_workers: int) -> Variant:
     )  # fmt: skip
 
 
-def _light(workload: str, note: str, num_envs: int = 64, processes: int = 8) -> Scenario:
+def _light(workload: str, note: str, cores: int, num_envs: int = 64, processes: int = 8) -> Scenario:
     """Return the scenario of a cheap Python env. processes: envs of libraries that take a process per env."""
     ours = [
         _ours(workload, num_envs, "puffervec serial", IN_PROCESS, backend="serial"),
@@ -110,7 +131,7 @@ def _light(workload: str, note: str, num_envs: int = 64, processes: int = 8) -> 
         _first_come(workload, num_envs, 4),
     ]
     theirs = [
-        _loop(workload),
+        *_loops(workload, cores),
         *_gymnasium(workload, num_envs, processes),
         *_sb3(workload, num_envs, processes),
         *_pufferlib(workload, num_envs, (1, 2), {"num_workers": 2, "batch_size": num_envs // 2}),
@@ -176,8 +197,8 @@ def scenarios(cores: int) -> list[Scenario]:
     """Return all scenarios. cores: threads of EnvPool, and workers of ours beside it."""
     mean = "mean 200 us, sigma 1; first-come takes batches of 4"
     return [
-        _light("cartpole", "Gymnasium's CartPole-v1 in Python"),
-        _light("noop", "a Python env that does nothing, with an observation of 64 floats"),
+        _light("cartpole", "Gymnasium's CartPole-v1 in Python", cores),
+        _light("noop", "a Python env that does nothing, with an observation of 64 floats", cores),
         _cartpole_c(cores),
         *(_heavy("pong", "ALE Pong, 84 x 84 x 4 uint8, wrapped in Python", n) for n in (8, 64)),
         *(_heavy("minigrid", "MiniGrid DoorKey-8x8, a Dict of an image and a direction", n) for n in (8, 64)),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ from bench import common, peers
 from bench.rivals import scenarios
 from bench.rivals.runner import Job
 from bench.rivals.scenarios import IN_PROCESS, NATIVE, OURS, WORKERS
+from puffervec.cores import usable_cores
 
 
 def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -31,18 +33,20 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
     labels = "plain loop,Gymnasium sync,puffervec serial,PufferLib serial"
     document = _run(tmp_path, "--workloads", "noop", "--variants", labels, "--pufferlib-python", str(false))
     rows = {row["label"]: row for row in document["results"]["rows"]}
-    assert set(rows) == {scenarios.LOOP, "Gymnasium sync", "puffervec serial", "PufferLib serial"}
+    loops = {scenarios.LOOP, scenarios.PUFFERLIB_LOOP, scenarios.loops_label(usable_cores())}
+    assert set(rows) == loops | {"Gymnasium sync", "puffervec serial", "PufferLib serial"}
+    assert {label for label, row in rows.items() if row["bound"]} == loops
     for label in ("Gymnasium sync", "puffervec serial", "plain loop, 1 env"):
         row = rows[label]
         assert row["env_steps_per_s"]["median"] > 0 and row["best_peer"]["median"] > 0 and not row["skipped"]
+        assert row["of_loop"]["median"] > 0
         assert row["versions"]["gymnasium"]
     assert rows["PufferLib serial"]["skipped"] == "exit status 3: no such thing"
     assert rows["PufferLib serial"]["env_steps_per_s"] is None
     assert document["settings"]["repeats"] == 1 and "gymnasium" in document["machine"]["versions"]
     text = capsys.readouterr().out
     assert "skipped: PufferLib serial: exit status 3: no such thing" in text and "env-steps/s" in text and "commit" in text
-    assert "puffervec is slower than plain loop, 1 env on noop x64 (in process): puffervec serial" in text
-    assert document["results"]["slower_than"][0] in text
+    assert "slower than plain loop" not in text, "a bound is no peer"
 
 
 def _row(
@@ -65,10 +69,22 @@ def test_losses_compare_what_does_the_same_job() -> None:
     assert peers.losses(rows) == ["puffervec is slower than fast on cartpole x64 (workers): ours reaches 0.50x ±0%"]
 
 
-def test_targets_are_ratios_repeat_by_repeat() -> None:
+def test_a_peer_in_another_interpreter_is_compared_by_its_share_of_a_plain_loop_there() -> None:
+    """Its CartPole is another one, which costs half as much."""
+    half, most = common.figure([0.5]), common.figure([0.9])
+    peer = dataclasses.replace(_row("theirs", 100.0), pufferlib=True, of_loop=half)
+    ours = dataclasses.replace(_row("ours", 90.0, library=OURS), of_loop=most)
+    assert peers.losses([peer, ours]) == []
+    (line,) = peers.losses([dataclasses.replace(peer, of_loop=most), dataclasses.replace(ours, of_loop=half)])
+    assert "0.56x" in line and "plain loop in each one's interpreter" in line
+
+
+def test_targets_are_ratios_repeat_by_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "usable_cores", lambda: 2)
     rows = [
         _row(scenarios.LOOP, 100.0, 50.0, kind=IN_PROCESS),
         _row(scenarios.GYM_SYNC, 80.0, 80.0, kind=IN_PROCESS),
+        _row(scenarios.loops_label(2), 125.0, 125.0),
         *(_row(scenarios.workers_label(n), n * 50.0, n * 50.0, library=OURS) for n in (1, 2, 4)),
         _row("EnvPool sync", 1.0, 1.0, library="envpool_vec", kind=NATIVE, scenario="cartpole_c"),
         _row("EnvPool async", 2.0, 2.0, library="envpool_vec", kind=NATIVE, scenario="cartpole_c"),
@@ -77,7 +93,7 @@ def test_targets_are_ratios_repeat_by_repeat() -> None:
     found = [(target.over, target.under, target.ratio.median, target.met) for target in peers.targets(rows)]
     assert found == [
         ("puffervec 1 worker", "plain loop, 1 env", 0.75, False),
-        ("puffervec 2 workers", "puffervec 1 worker", 2.0, True),
+        ("puffervec 2 workers", "2 plain loops at once", 0.8, False),
         ("puffervec 4 workers", "Gymnasium sync", 2.5, True),
         ("C", "EnvPool async", 9.0, False),
     ]
@@ -124,7 +140,7 @@ def test_pufferlib_alone_gets_the_other_interpreter(tmp_path: Path, capsys: pyte
     other.chmod(0o755)
     sampler = peers.Sampler(peers.parser().parse_args(["--pufferlib-python", str(other), "--quick"]))
     try:
-        assert sampler._run(Job("pufferlib_vec", "noop", 2)) == {"missing": "asked the other one"}
+        assert sampler._run(Job("pufferlib_vec", "noop", 2, pufferlib=True)) == {"missing": "asked the other one"}
         assert sampler._run(Job("loop", "noop", 1, seconds=0.01, warmup_s=0.0))["env_steps"] > 0
     finally:
         sampler.close()
