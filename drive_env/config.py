@@ -59,7 +59,7 @@ class DriveConfig:
     """Agent rows of one env: a bundle of whole scenes that fit."""
     control: int = CONTROL_MOVING
     """Which vehicles are agents. 0: those there at the start whose goal is at least 2 m away and that the data does not mark as
-    expert; 1: all that are there at the start."""
+    expert; 1: all that are there at the start. Never one that starts within the goal radius of its goal: it stays parked."""
     resample_steps: int = 910
     """Steps after which the scenes of an env are drawn anew; episodes still running are truncated."""
     max_steps: int = 0

@@ -79,7 +79,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
     """
     prepared = prepare_scenes(config)
     scenes = prepared.scenes
-    agents = scenes.agents(config.control)
+    agents = scenes.agents(config.control, config.goal_radius_m)
     sizes = scenes.entries["bytes"].astype(np.float64) / 1000
     floats, reach = measure_reach(config, scenes)
     return SceneSummary(
@@ -111,7 +111,7 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[int, dict[str,
     """Floats per observation, and what all agents of all scenes see in the first frame."""
     import puffervec
 
-    agents = scenes.agents(config.control)
+    agents = scenes.agents(config.control, config.goal_radius_m)
     chosen = np.flatnonzero(agents)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_SCENES)).astype(int)]
     config = dataclasses.replace(config, num_agents=int(agents.max()))

@@ -126,7 +126,7 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
         raise ConfigError(f"episodes is {episodes!r}; it must be a whole number of at least 1")
     config = evaluation_config(config, getattr(actor, "overrides", {}))
     scenes = prepare_scenes(config).scenes
-    agents = scenes.agents(config.control)
+    agents = scenes.agents(config.control, config.goal_radius_m)
     todo = np.flatnonzero(agents)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     batch = int(min(len(todo), max(1, BATCH_ROWS // config.num_agents)))
@@ -265,7 +265,7 @@ def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | No
     require_matplotlib()
     config = evaluation_config(config, getattr(actor, "overrides", {}))
     scenes = prepare_scenes(config).scenes
-    agents = scenes.agents(config.control)
+    agents = scenes.agents(config.control, config.goal_radius_m)
     index = _find_scene(scenes.names, agents, scene)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, 1, seed, "serial") as vec:

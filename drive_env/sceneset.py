@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from drive_env import packed
 from drive_env.cache import write_atomically
 from drive_env.compile import CompiledScene, CompileSettings
+from drive_env.schema import VEHICLE
 from puffervec.errors import SceneError
 
 
@@ -50,10 +51,17 @@ class SceneSet:
         """File names of the scenes, in task order."""
         return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
 
-    def agents(self, control: int) -> NDArray[np.int64]:
-        """Controlled vehicles per scene, (scenes,): column `moving_vehicles` for control 0, `valid_vehicles` for 1."""
-        column = "valid_vehicles" if control else "moving_vehicles"
-        return np.asarray(self.entries[column].astype(np.int64))
+    def agents(self, control: int, goal_radius_m: float) -> NDArray[np.int64]:
+        """Agents per scene, (scenes,), counted as in C (drive_object_controlled in csrc/drive/bundle.c).
+
+        Args: control, goal_radius_m: see DriveConfig. A vehicle that starts within the goal radius of its goal is no agent.
+        Raises: SceneError: see `scene`.
+        """
+        try:
+            counts = [_agents(self.scene(index)[1], control, goal_radius_m) for index in range(len(self))]
+        except IndexError as error:
+            raise SceneError(f"{self.path}: an object's frames do not lie in the file ({error})") from error
+        return np.array(counts, dtype=np.int64)
 
     def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
         """Head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene.
@@ -81,6 +89,20 @@ class SceneSet:
             name: np.frombuffer(self._data, packed.ARRAYS[name], counts[name], start + int(head[f"{name}_offset"]))
             for name in packed.OFFSETS
         }
+
+
+def _agents(arrays: dict[str, NDArray[Any]], control: int, goal_radius_m: float) -> int:
+    """Agents of one scene. The distances are float32, as in C."""
+    objects = arrays["objects"]
+    needed = packed.VALID_AT_START | (0 if control else packed.MOVES)
+    refused = 0 if control else packed.EXPERT
+    flags = objects["flags"]
+    chosen = objects[(objects["type"] == VEHICLE) & (flags & needed == needed) & (flags & refused == 0)]
+    start = arrays["frames"][chosen["frames_index"]]  # of frame 0, since they are there then
+    radius = np.float32(goal_radius_m)
+    with np.errstate(all="ignore"):  # a damaged file may hold any number
+        dx, dy = chosen["goal_x_m"] - start["x_m"], chosen["goal_y_m"] - start["y_m"]
+        return int(np.count_nonzero(~(dx * dx + dy * dy <= radius * radius)))
 
 
 def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: CompileSettings) -> None:

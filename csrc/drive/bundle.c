@@ -13,41 +13,58 @@
 
 #define ATTEMPTS 8
 
-int drive_object_controlled(const pv_drive_config* config, const pv_object* object) {
-    if (object->type != PV_VEHICLE || !(object->flags & PV_OBJECT_VALID_AT_START)) return 0;
-    if (config->control == PV_CONTROL_VALID) return 1;
-    return (object->flags & PV_OBJECT_MOVES) && !(object->flags & PV_OBJECT_EXPERT);
+// True if the object starts within the goal radius of its goal. Such a car would count as a success without driving.
+static int starts_at_goal(const pv_drive_config* config, const drive_scene* scene, const pv_object* object) {
+    const pv_frame* frame = drive_frame(scene, object, 0);
+    float dx = object->goal_x_m - frame->x_m, dy = object->goal_y_m - frame->y_m;
+    return dx * dx + dy * dy <= config->goal_radius_m * config->goal_radius_m;
 }
 
-uint32_t drive_scene_agents(const pv_drive_config* config, const pv_scene_entry* entry) {
-    uint32_t agents = config->control == PV_CONTROL_VALID ? entry->valid_vehicles : entry->moving_vehicles;
-    return agents <= (uint32_t)config->num_agents ? agents : 0;
+int drive_object_controlled(const pv_drive_config* config, const drive_scene* scene, const pv_object* object) {
+    if (object->type != PV_VEHICLE || !(object->flags & PV_OBJECT_VALID_AT_START)) return 0;
+    if (config->control == PV_CONTROL_MOVING && (!(object->flags & PV_OBJECT_MOVES) || (object->flags & PV_OBJECT_EXPERT)))
+        return 0;
+    return !starts_at_goal(config, scene, object);
+}
+
+uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index) {
+    drive_scene scene;
+    uint32_t agents = 0;
+    drive_scene_open(context->data, scene_index, &scene);
+    for (uint32_t o = 0; o < scene.head->object_count; o++)
+        agents += (uint32_t)drive_object_controlled(drive_config_of(context), &scene, &scene.objects[o]);
+    return agents;
 }
 
 typedef struct bundle_tables {
-    uint32_t *order, *sizes, *waste;
+    uint32_t *agents, *order, *sizes, *waste;
 } bundle_tables;
 
 static bundle_tables tables_of(const drive_block* block) {
     uint8_t* state = (uint8_t*)(uintptr_t)block;
-    return (bundle_tables){(uint32_t*)(void*)(state + block->order_offset), (uint32_t*)(void*)(state + block->sizes_offset),
-                           (uint32_t*)(void*)(state + block->waste_offset)};
+    return (bundle_tables){(uint32_t*)(void*)(state + block->agents_offset), (uint32_t*)(void*)(state + block->order_offset),
+                           (uint32_t*)(void*)(state + block->sizes_offset), (uint32_t*)(void*)(state + block->waste_offset)};
 }
 
+uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index) { return tables_of(block).agents[scene_index]; }
+
 void drive_bundle_init(const pv_context* context, drive_block* block) {
-    const pv_drive_config* config = drive_config_of(context);
     bundle_tables tables = tables_of(block);
     uint32_t count = drive_set(context->data)->scene_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t agents = drive_scene_agents(context, i);
+        tables.agents[i] = agents <= block->agents ? agents : 0;
+    }
     // Counting sort by size; waste serves as the list of where the next scene of each size goes.
     memset(tables.sizes, 0, (block->agents + 2) * sizeof(uint32_t));
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t size = drive_scene_agents(config, drive_entry(context->data, i));
+        uint32_t size = tables.agents[i];
         if (size) tables.sizes[size + 1]++;
     }
     for (uint32_t n = 1; n <= block->agents + 1; n++) tables.sizes[n] += tables.sizes[n - 1];
     memcpy(tables.waste, tables.sizes, (block->agents + 1) * sizeof(uint32_t));
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t size = drive_scene_agents(config, drive_entry(context->data, i));
+        uint32_t size = tables.agents[i];
         if (size) tables.order[tables.waste[size]++] = i;
     }
     for (uint32_t n = 0; n <= block->agents; n++) {
@@ -57,10 +74,6 @@ void drive_bundle_init(const pv_context* context, drive_block* block) {
             if (there && tables.waste[n - size] < tables.waste[n]) tables.waste[n] = tables.waste[n - size];
         }
     }
-}
-
-static uint32_t size_of(const drive_turn* turn, uint32_t scene) {
-    return drive_scene_agents(turn->config, drive_entry(turn->block->context->data, scene));
 }
 
 // A scene that leaves the least waste of `free` rows, uniformly among those; only called where some scene fits.
@@ -87,22 +100,22 @@ static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, u
     while (tables->waste[free] < free) {
         uint32_t at = pv_rng_below(turn->state->seed, turn->state->episode, 0, draw++, turn->layout->scenes);
         uint32_t scene = tables->order[at];
-        if (size_of(turn, scene) > free) finishing = 1;
+        if (tables->agents[scene] > free) finishing = 1;
         if (finishing) scene = draw_fitting(turn, tables, free, draw++);
         if (slots) slots[*count].scene = scene;
         ++*count;
-        free -= size_of(turn, scene);
+        free -= tables->agents[scene];
     }
     return free;
 }
 
-static int fill_task(drive_turn* turn) {
+static int fill_task(drive_turn* turn, const bundle_tables* tables) {
     int64_t task = turn->state->task;
     uint32_t count = drive_set(turn->block->context->data)->scene_count;
     if (task >= (int64_t)count)
         return pv_block_error(turn->block, turn->env, "task %lld: there are %u scenes, numbered from 0", (long long)task,
                               count);
-    if (!size_of(turn, (uint32_t)task))
+    if (!tables->agents[task])
         return pv_block_error(turn->block, turn->env,
                               "task %lld: scene %s has no vehicle to control, or more than num_agents = %d", (long long)task,
                               drive_entry(turn->block->context->data, (uint32_t)task)->name, turn->config->num_agents);
@@ -117,7 +130,7 @@ int drive_bundle_fill(drive_turn* turn) {
     env->slots = 0;
     env->rows = 0;
     if (env->task >= 0) {
-        int code = fill_task(turn);
+        int code = fill_task(turn, &tables);
         if (code) return code;
     } else {
         uint32_t best = 0, least = UINT32_MAX, count;
@@ -129,7 +142,7 @@ int drive_bundle_fill(drive_turn* turn) {
     }
     for (uint32_t i = 0; i < env->slots; i++) {
         drive_slot* slot = &turn->slots[i];
-        *slot = (drive_slot){.scene = slot->scene, .row = env->rows, .count = size_of(turn, slot->scene)};
+        *slot = (drive_slot){.scene = slot->scene, .row = env->rows, .count = tables.agents[slot->scene]};
         env->rows += slot->count;
     }
     return PV_OK;

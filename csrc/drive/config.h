@@ -8,6 +8,7 @@
 #include "../base.h"
 
 /* [cffi] */
+// Never an agent: a vehicle whose goal lies within the goal radius of where it starts.
 #define PV_CONTROL_MOVING 0 // vehicles valid at the start, not marked as expert, whose goal is at least 2 m away
 #define PV_CONTROL_VALID 1  // all vehicles valid at the start
 typedef struct pv_drive_config {

@@ -104,14 +104,13 @@ static int check_drawable(const pv_context* context, const drive_block* layout, 
     if (layout->scenes) return PV_OK;
     if (!count) return pv_describe_error(text, PV_ERROR_DATA, "drive: there are no scenes; name a folder that holds some");
     for (uint32_t i = 0; i < count; i++) {
-        const pv_scene_entry* entry = drive_entry(context->data, i);
-        uint32_t agents = config->control == PV_CONTROL_VALID ? entry->valid_vehicles : entry->moving_vehicles;
+        uint32_t agents = drive_scene_agents(context, i);
         if (agents > most) most = agents;
     }
     if (!most)
         return pv_describe_error(
             text, PV_ERROR_DATA, "drive: none of the %u scenes has a vehicle to control under control=%d%s; use other scenes",
-            count, config->control, config->control == PV_CONTROL_VALID ? "" : " (control=1 takes parked ones too)");
+            count, config->control, config->control == PV_CONTROL_VALID ? "" : " (control=1 takes those marked as expert too)");
     return pv_describe_error(
         text, PV_ERROR_CONFIG,
         "drive: num_agents is %d, but every scene with vehicles to control has more (up to %u); use at least that",
@@ -325,7 +324,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
 static int slot_sound(const drive_turn* turn) {
     uint32_t row = turn->slot->row, end = row + turn->slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
-        if (!drive_object_controlled(turn->config, &turn->scene.objects[o])) continue;
+        if (!drive_object_controlled(turn->config, &turn->scene, &turn->scene.objects[o])) continue;
         if (!agent_sound(turn, row++, o)) return 0;
     }
     return row == end;
@@ -340,7 +339,7 @@ static int env_sound(drive_turn* turn) {
     for (uint32_t i = 0; i < env->slots; i++) {
         const drive_slot* slot = &turn->slots[i];
         if (slot->scene >= drive_set(data)->scene_count || slot->row != rows) return 0;
-        uint32_t size = drive_scene_agents(turn->config, drive_entry(data, slot->scene));
+        uint32_t size = drive_scene_rows(turn->layout, slot->scene);
         if (!size || slot->count != size || size > turn->layout->agents - rows) return 0;
         rows += size;
         drive_turn_slot(turn, i);

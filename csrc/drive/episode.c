@@ -75,7 +75,7 @@ void drive_slot_start(drive_turn* turn) {
     slot->over = 0;
     uint32_t row = slot->row, end = slot->row + slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
-        if (drive_object_controlled(turn->config, &turn->scene.objects[o])) start_agent(turn, row++, o);
+        if (drive_object_controlled(turn->config, &turn->scene, &turn->scene.objects[o])) start_agent(turn, row++, o);
     }
     PV_ASSERT(row == end);
     drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row,

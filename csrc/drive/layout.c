@@ -17,12 +17,11 @@ static uint64_t place(uint64_t* end, uint64_t bytes) {
 
 // Largest scenes of the set: room for objects and segments, most scenes in a bundle.
 static void measure_scenes(const pv_context* context, drive_block* out) {
-    const pv_drive_config* config = drive_config_of(context);
     uint32_t smallest = out->agents, bodies = 0, segments = 0;
     for (uint32_t i = 0; i < drive_set(context->data)->scene_count; i++) {
         const pv_scene_entry* entry = drive_entry(context->data, i);
-        uint32_t size = drive_scene_agents(config, entry);
-        if (!size) continue;
+        uint32_t size = drive_scene_agents(context, i);
+        if (!size || size > out->agents) continue;
         const pv_scene* head = (const pv_scene*)(const void*)(context->data + entry->offset);
         out->scenes++;
         if (size < smallest) smallest = size;
@@ -51,6 +50,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->arrays_offset = place(&env_end, (uint64_t)DRIVE_AGENT_FIELD_COUNT * out->agent_stride * 4);
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
+    out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
     out->order_offset = place(&end, out->scenes * sizeof(uint32_t));
     out->sizes_offset = place(&end, (out->agents + 2) * sizeof(uint32_t));
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));

@@ -4,7 +4,7 @@
 // State of the driving env over a block of envs, and what its files call of each other. Runs in workers; the block owns the
 // memory.
 //
-//   block->state: | drive_block | order[] sizes[] waste[] | scratch | env 0 | env 1 | ...        each part starts on 64 bytes
+//   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...        each part starts on 64 bytes
 //   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS)
 //
 // An env is flat and holds indices only, so save and load are copies. Scratch carries nothing from one turn to the next. A row
@@ -128,6 +128,7 @@ typedef struct drive_block {
     uint32_t scenes;       // eligible scenes
     uint32_t bodies;       // room for the objects of any eligible scene, rounded up
     uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
+    uint64_t agents_offset; // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
     uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
     uint64_t sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
     uint64_t waste_offset; // uint32_t[A + 1]: fewest rows that stay empty of n free ones
@@ -197,9 +198,10 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out);
 void drive_turn_slot(drive_turn* turn, uint32_t slot);
 
 // bundle.c
-uint32_t drive_scene_agents(const pv_drive_config* config, const pv_scene_entry* entry); // rows it needs, 0: cannot be drawn
-int drive_object_controlled(const pv_drive_config* config, const pv_object* object);
-void drive_bundle_init(const pv_context* context, drive_block* block); // fills order, sizes and waste
+int drive_object_controlled(const pv_drive_config* config, const drive_scene* scene, const pv_object* object);
+uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index); // counts them; may be more than an env has rows
+uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many
+void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes and waste
 int drive_bundle_fill(drive_turn* turn);                               // draws the slots of turn->state
 
 // dynamics.c

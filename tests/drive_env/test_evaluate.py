@@ -165,3 +165,16 @@ def test_the_config_is_not_changed(folder: Path) -> None:
     before = dataclasses.asdict(config)
     evaluate(Straight(), config)
     assert dataclasses.asdict(config) == before
+
+
+@pytest.mark.parametrize("control", [0, 1])
+def test_parked_cars_are_never_successes(folder: Path, control: int) -> None:
+    """A car whose goal lies within the goal radius of its start is no agent: it would count without having driven."""
+    near = dataclasses.replace(DriveConfig(scenes=str(folder)), control=control, goal_radius_m=2.0)
+    stopped = evaluate(baseline("stop"), near)
+    assert {scene.name: scene.agents for scene in stopped.scenes} == dict(
+        zip((f"{name}.json" for name in "abcde"), (2, 2, 1, 0, 1), strict=True)
+    )
+    assert stopped.total.counts["goal"] == stopped.total.counts["score"] == 0
+    wide = evaluate(baseline("stop"), dataclasses.replace(near, goal_radius_m=19.6))  # the cars' goals are 19.5 m ahead
+    assert wide.total.agents == 1  # the one whose goal lies across

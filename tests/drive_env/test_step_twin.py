@@ -106,7 +106,7 @@ class SlotStep:
     def __init__(self, judge: Judge, twin: SceneTwin, slot: int, before: State, after: State, actions: np.ndarray) -> None:
         self.judge, self.twin, self.slot, self.before, self.after, self.actions = judge, twin, slot, before, after, actions
         self.config = judge.vec.config
-        controlled = twin.controlled(self.config.control)
+        controlled = twin.controlled(self.config.control, self.config.goal_radius_m)
         self.clock = int(after["slot_clock"][slot])
         self.rows = agents_of(after, slot)
         # who is there after the step was there before it, apart from those who had just reached their goal

@@ -84,16 +84,19 @@ class JsonScenes(Reader):
     def finish(self) -> None:
         if self.waiting:
             write_scene_set(self.folder / "batch.pvset", self.waiting, SETTINGS)
-            drive_all(self.folder / "batch.pvset", len(self.waiting))
+            drive_all(self.folder / "batch.pvset")
         self.waiting = []
 
 
-def drive_all(path: Path, scenes: int) -> None:
-    """Drive each scene of a set for some steps; observations must be finite and within their bounds."""
+def drive_all(path: Path) -> None:
+    """Drive each scene of a set that has agents for some steps; observations must be finite and within their bounds."""
+    scenes = np.flatnonzero(SceneSet(path).agents(1, DriveConfig.goal_radius_m))
+    if not len(scenes):
+        return
     env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=path))
     kwargs = {"num_agents": 16, "control": 1, "partners": 3, "lanes": 4, "lines": 4, "edges": 4, "resample_steps": 2}
-    with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=scenes) as vec:
-        vec.set_tasks(np.arange(scenes), np.arange(scenes))
+    with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=len(scenes)) as vec:
+        vec.set_tasks(np.arange(len(scenes)), scenes)
         shown = [vec.reset(seed=1)[0]]
         for step in range(STEPS):
             actions = np.random.default_rng(step).integers(0, 91, vec.num_agents)
@@ -138,7 +141,7 @@ class SceneSets(Reader):
         path.with_suffix(".json").write_bytes(notes)
         load_cached(path)
         found = SceneSet(path)
-        _ = found.names, found.agents(0), found.agents(1)
+        _ = found.names, found.agents(0, 2.0), found.agents(1, 2.0)
         for index in range(min(len(found), 8)):
             found.scene(index)
         return True
