@@ -8,7 +8,7 @@ Runs in the learner before training; it drives nobody anywhere, it looks at the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from drive_env.sceneset import SceneSet
 
 MOST_SCENES = 400  # looked at for the reach of observations; more are sampled evenly
 BUNDLES = 8
-LEFT_OUT_SHOWN = 5
+SHOWN = 5  # files or scenes named in a list of remarks
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class SceneSummary:
     source: str
     scenes: int
     left_out: tuple[LeftOut, ...]
+    levels: tuple[tuple[str, str], ...]  # scenes in which height matters, and where
     agents: int  # controlled vehicles in all scenes
     most_agents: int  # in one scene
     without_agents: int  # scenes with none
@@ -60,15 +61,24 @@ class SceneSummary:
         ]
         if self.without_agents:
             lines.append(f"  {self.without_agents} of them have no vehicle to control and are never drawn")
-        lines += [f"  left out {item.path.name}: {item.reason}" for item in self.left_out[:LEFT_OUT_SHOWN]]
-        if len(self.left_out) > LEFT_OUT_SHOWN:
-            lines.append(f"  left out {len(self.left_out) - LEFT_OUT_SHOWN} more files")
+        lines += remarks(self.left_out, self.levels)
         seen = "; ".join(
             f"{name} {item.size} (median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for {item.full:.0%})"
             for name, item in self.reach.items()
         )
         lines.append(f"observation: {self.observation_floats} floats: {seen}")
         return "\n".join(lines)
+
+
+def remarks(left_out: Sequence[LeftOut], levels: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines on the files that were left out and the scenes with levels, the first few of each by name."""
+    lines = [f"  left out {item.path.name}: {item.reason}" for item in left_out[:SHOWN]]
+    if len(left_out) > SHOWN:
+        lines.append(f"  left out {len(left_out) - SHOWN} more files")
+    lines += [f"  {name}: {text}" for name, text in levels[:SHOWN]]
+    if len(levels) > SHOWN:
+        lines.append(f"  {len(levels) - SHOWN} more scenes in which height matters")
+    return lines
 
 
 def describe_scenes(config: DriveConfig) -> SceneSummary:
@@ -86,6 +96,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
         source=config.scenes,
         scenes=len(scenes),
         left_out=prepared.left_out,
+        levels=prepared.levels,
         agents=int(agents.sum()),
         most_agents=int(agents.max()),
         without_agents=int((agents == 0).sum()),

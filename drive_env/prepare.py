@@ -4,7 +4,7 @@
 
 Runs in the learner before workers start. A set in the cache is named by a hash of the scenes' contents and the settings it
 depends on, and verified before use; a damaged one is compiled anew. A small JSON file beside it says which files were left
-out.
+out, and which scenes have levels above each other.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from drive_env import generate, packed
 from drive_env.cache import cache_folder, key_of, write_atomically
 from drive_env.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
+from drive_env.levels import height_conflicts
 from drive_env.scenes import LeftOut, read_bytes, read_scene, read_usable, scene_files
 from drive_env.sceneset import SceneSet, write_scene_set
 from drive_env.schema import Scene
 from puffervec.errors import ConfigError, SceneError
 from puffervec.parallel import on_all_cores
 
-COMPILE_VERSION = 2  # raised when the same scene and settings would give other bytes
+COMPILE_VERSION = 3  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
 REASONS_SHOWN = 3  # files named in an error about a folder
 MANY = 100  # scenes that take seconds, which one wants to know of
@@ -44,14 +45,15 @@ class Prepared:
 
     path: Path
     scenes: SceneSet
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
+    levels: tuple[tuple[str, str], ...] = ()  # scenes in which height matters, by name, and where (drive_env.levels)
 
 
 def prepare_scenes(config: DriveConfig) -> Prepared:
     """Find, read, check, compile and cache the scenes of a config.
 
     Raises:
-        SceneError: no such folder or file, a broken scene, nothing to drive, or a cache that cannot be written.
+        SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache that cannot be written.
         ConfigError: a scene has more agents than one env has rows.
     """
     lanes, lines, edges = config.segment_k
@@ -62,8 +64,8 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     path = cache_folder() / "scenes" / f"{name}.pvset"
     prepared = load_cached(path)
     if prepared is None:
-        left_out = compile_into(path, config.scenes, loads, settings)
-        prepared = Prepared(path, SceneSet(path), left_out)
+        left_out, levels = compile_into(path, config.scenes, loads, settings)
+        prepared = Prepared(path, SceneSet(path), left_out, levels)
     check_agents(config, prepared)
     return prepared
 
@@ -79,7 +81,7 @@ def scene_source(scenes: str) -> tuple[list[Any], list[Load]]:
         given = Path(scenes).expanduser()
         if given.is_dir():
             files = scene_files(given)
-            parts = [[path.name, digest_of(path)] for path in files]
+            parts = [[path.name, digest_or_refusal(path)] for path in files]
             return ["folder", *parts], [functools.partial(read_usable, path) for path in files]
         if given.is_file():
             return ["file", given.name, digest_of(given)], [functools.partial(read_scene, given)]
@@ -99,41 +101,59 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
+def digest_or_refusal(path: Path) -> str:
+    """`digest_of`, or why there is none."""
+    try:
+        return digest_of(path)
+    except SceneError as error:
+        return str(error)
+
+
 def load_cached(path: Path) -> Prepared | None:
     """A set from the cache, or None if it is not there or does not verify."""
     try:
         notes = json.loads(read_bytes(notes_path(path)))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
-        return Prepared(path, SceneSet(path), left_out)
+        levels = tuple((str(name), str(text)) for name, text in notes["levels"])
+        return Prepared(path, SceneSet(path), left_out, levels)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, SceneError):
         return None
 
 
-def compile_into(path: Path, source: str, loads: Sequence[Load], settings: CompileSettings) -> tuple[LeftOut, ...]:
-    """Compile all scenes into one file; returns what was left out.
+def compile_into(
+    path: Path, source: str, loads: Sequence[Load], settings: CompileSettings
+) -> tuple[tuple[LeftOut, ...], tuple[tuple[str, str], ...]]:
+    """Compile all scenes into one file; returns what was left out, and the scenes with levels (see Prepared).
 
     Raises:
-        SceneError: a broken scene, or none that can be used.
+        SceneError: none of the scenes can be used.
     """
     if len(loads) >= MANY:
         print(f"drive: compiling {len(loads)} scenes, once; they are kept in {path.parent}", file=sys.stderr, flush=True)
     items = on_all_cores(functools.partial(compile_one, settings=settings), loads)
     left_out = tuple(item for item in items if isinstance(item, LeftOut))
-    compiled = [item for item in items if not isinstance(item, LeftOut)]
+    usable = [item for item in items if not isinstance(item, LeftOut)]
+    compiled = [item[0] for item in usable]
     if not compiled:
         reasons = "; ".join(f"{item.path.name}: {item.reason}" for item in left_out[:REASONS_SHOWN])
         more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
         raise SceneError(f"{source}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
-    notes = {"left_out": [[str(item.path), item.reason] for item in left_out]}
+    levels = tuple((scene.name, text) for scene, text in usable if text)
+    notes = {"left_out": [[str(item.path), item.reason] for item in left_out], "levels": levels}
     write_atomically(notes_path(path), [json.dumps(notes).encode()])
     write_scene_set(path, compiled, settings)
-    return left_out
+    return left_out, levels
 
 
-def compile_one(load: Load, settings: CompileSettings) -> CompiledScene | LeftOut:
-    """Load and pack one scene, in whatever process. Raises SceneError as `compile_scene` and the loader."""
+def compile_one(load: Load, settings: CompileSettings) -> tuple[CompiledScene, str] | LeftOut:
+    """Load and pack one scene, in whatever process, and say where height matters in it. Raises SceneError as the loader."""
     item = load()
-    return item if isinstance(item, LeftOut) else compile_scene(item, settings)
+    if isinstance(item, LeftOut):
+        return item
+    try:
+        return compile_scene(item, settings), height_conflicts(item)
+    except SceneError as error:
+        return LeftOut(Path(item.name), str(error).removeprefix(f"{item.name}: "))
 
 
 def notes_path(path: Path) -> Path:

@@ -40,7 +40,7 @@ _OLDER = {
 
 
 class Unusable(SceneError):
-    """A sound file that holds nothing to drive: an older format, a single frame, no objects. Folders leave it out."""
+    """A sound file that holds nothing to drive: an older format, a single frame, no objects."""
 
 
 @dataclass(frozen=True)
@@ -81,28 +81,24 @@ def read_bytes(path: Path) -> bytes:
 
 
 def scene_files(folder: Path) -> list[Path]:
-    """Every `*.json` of a folder, in the order of their names.
+    """Every `*.json` of a folder that is no folder itself, in the order of their names.
 
     Raises:
         SceneError: the folder is missing or holds none.
     """
     if not folder.is_dir():
         raise SceneError(f"{folder}: no such folder")
-    paths = sorted(path for path in folder.glob("*.json") if path.is_file())
+    paths = sorted(path for path in folder.glob("*.json") if not path.is_dir())
     if not paths:
         raise SceneError(f"{folder}: the folder holds no scenes (no *.json file in it)")
     return paths
 
 
 def read_usable(path: Path) -> Scene | LeftOut:
-    """Read one scene file of a folder, or say why the folder leaves it out.
-
-    Raises:
-        SceneError: the file is broken (see `read_scene`).
-    """
+    """Read one scene file of a folder, or say why the folder leaves it out: `read_scene` refuses it."""
     try:
         return read_scene(path)
-    except Unusable as error:
+    except SceneError as error:
         return LeftOut(path, str(error).removeprefix(f"{path}: "))
 
 
@@ -130,6 +126,8 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
     top = check.mapping(tree, "the file")
     objects = check.items(check.get(top, "objects", ""), "objects", MAX_OBJECTS)
     roads = check.items(check.get(top, "roads", ""), "roads", MAX_ROADS)
+    if _frames(objects) == 1:
+        raise Unusable(f"{source}: the scene has a single frame, so nothing can be driven in it")
     generation = generation_of(top)
     if generation in _OLDER:
         raise Unusable(f"{source}: {_OLDER[generation]}")
@@ -141,8 +139,6 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         read_objects.append(_read_object(check, check.mapping(item, f"objects[{index}]"), f"objects[{index}]", frame_count))
         frame_count = frame_count or len(read_objects[0].valid)
     check.unique_ids([item.id for item in read_objects])
-    if frame_count < 2:
-        raise Unusable(f"{source}: the scene has a single frame, so nothing can be driven in it")
     scenario_id = top.get("scenario_id")
     if scenario_id is None:
         scenario_id = ""
@@ -168,6 +164,12 @@ def generation_of(top: dict[str, Any]) -> str:
     if "scenario_id" in top or "height" in object_keys or "map_element_id" in road_keys:
         return "B"
     return "A"
+
+
+def _frames(objects: list[Any]) -> int:
+    """Frames of the longest object, whatever the generation; 0 where nothing tells."""
+    flags = [item.get("valid") for item in objects if isinstance(item, dict)]
+    return max((len(found) for found in flags if isinstance(found, list)), default=0)
 
 
 def _keys_of(items: Any) -> set[str]:

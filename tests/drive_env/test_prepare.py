@@ -85,6 +85,33 @@ def test_a_damaged_entry_is_compiled_anew(folder: Path, cache: Path, damage: str
     assert prepare_scenes(DriveConfig(scenes=str(folder))).path.read_bytes() == content
 
 
+def test_one_broken_file_refuses_no_other(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    (folder / "b.json").write_text((folder / "b.json").read_text()[:200])
+    long_road = tiny_tree()
+    long_road["roads"][0]["geometry"] = [{"x": x, "y": 50_000.0 * (x % 2), "z": 0.0} for x in range(60)]
+    (folder / "d.json").write_text(json.dumps(long_road))  # read, but more segments than can be numbered
+    prepared = prepare_scenes(DriveConfig(scenes=str(folder)))
+    assert prepared.scenes.names == ["a.json"]
+    reasons = {item.path.name: item.reason for item in prepared.left_out}
+    assert list(reasons) == ["b.json", "c.json", "d.json"]
+    assert reasons["b.json"].startswith("not JSON, or cut off") and "more than 65535 road segments" in reasons["d.json"]
+    (folder / "a.json").write_text("")
+    with pytest.raises(SceneError, match=rf"{folder}: none of its 4 scenes can be used \(a.json: not JSON.*; and 1 more\)"):
+        prepare_scenes(DriveConfig(scenes=str(folder)))
+
+
+def test_scenes_with_levels_are_named(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    tree = tiny_tree(cars=2)
+    for car, height in zip(tree["objects"], (0.0, 8.0), strict=True):
+        for point in car["position"]:
+            point["z"] = height
+    tree["objects"][1]["position"] = [{**point, "y": -1.75} for point in tree["objects"][1]["position"]]
+    (folder / "b.json").write_text(json.dumps(tree))
+    for _ in range(2):  # compiled, then from the cache
+        ((name, text),) = prepare_scenes(DriveConfig(scenes=str(folder))).levels
+        assert name == "b.json" and "1 pairs of paths that cross at another height (objects[0] and objects[1]: 8.0 m)" in text
+
+
 def test_one_file(folder: Path, cache: Path) -> None:
     assert prepare_scenes(DriveConfig(scenes=str(folder / "b.json"))).scenes.names == ["b.json"]
     with pytest.raises(SceneError, match="c.json: the scene has a single frame"):

@@ -229,10 +229,21 @@ def test_a_named_file_that_cannot_be_driven_is_an_error(tiny_tree: MakeTree, tmp
         read_scene(path)
 
 
-def test_a_folder_with_a_broken_scene_is_an_error(tiny_tree: MakeTree, tmp_path: Path) -> None:
+def test_a_folder_leaves_out_what_is_broken(tiny_tree: MakeTree, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(SceneError, match="bad.json: not JSON"):
-        [read_usable(path) for path in scene_files(tmp_path)]
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "whole.json").write_text(json.dumps(tiny_tree()))
+    bad, gone, whole = (read_usable(path) for path in scene_files(tmp_path))
+    assert isinstance(bad, LeftOut) and bad.reason.startswith("not JSON")
+    assert isinstance(gone, LeftOut) and gone.reason == "no such scene file"
+    assert not isinstance(whole, LeftOut) and whole.name == "whole.json"
+
+
+@pytest.mark.parametrize("generation", ["A", "B", "C"])
+def test_a_single_frame_is_what_is_said_of_any_generation(tiny_tree: MakeTree, generation: str) -> None:
+    tree = tiny_tree(frames=1) if generation == "C" else older(tiny_tree(frames=1), generation)
+    with pytest.raises(SceneError, match="t: the scene has a single frame"):
+        scene_from_tree(tree, "t", "t")
 
 
 def test_missing_and_empty_folders_are_named(tmp_path: Path) -> None:

@@ -117,7 +117,8 @@ class SceneSets(Reader):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.corpus = [path.read_bytes() for path in compile_corpus(folder)]
-        self.notes = json.dumps({"left_out": [["a.json", "an older format"], ["b.json", "a single frame"]]}).encode()
+        left_out = [["a.json", "an older format"], ["b.json", "a single frame"]]
+        self.notes = json.dumps({"left_out": left_out, "levels": [["c.json", "a bridge"]]}).encode()
 
     def make(self, rng: random.Random) -> bytes:
         data = bytearray(rng.choice(self.corpus))
