@@ -9,11 +9,15 @@ import os
 import re
 import runpy
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+
+if sys.platform == "win32":
+    sys.exit("puffervec runs on Linux (macOS is planned, and untested), not on Windows: use the Windows Subsystem for Linux")
 
 ROOT = Path(__file__).resolve().parent
 os.chdir(ROOT)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """An unnamed file in memory that the learner makes and a worker inherits: traces and mailboxes stand in one each.
 
-It has no name, so nothing is left behind, and it can be read when the worker is gone. Workers import this file.
+It has no name, so nothing is left behind, and it can be read when the worker is gone. Where the system has none (macOS)
+it lies in the temporary folder, where it has lost its name. Workers import this file.
 """
 
 from __future__ import annotations
@@ -12,12 +13,33 @@ from multiprocessing import reduction
 from typing import Any
 
 
+def unnamed_file(name: str) -> int:
+    """Return the descriptor of a new, empty file without a name. name: shown in /proc/PID/fd, where it need not be unique."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name, os.MFD_CLOEXEC)
+    import tempfile  # not in workers, which make none
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def reserve(fd: int, size: int) -> None:
+    """Give a file `size` bytes that are sure to be there. Raises: OSError: no room."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, size)
+        return
+    zeros = bytes(min(size, 1 << 20))
+    at = 0
+    while at < size:
+        at += os.pwrite(fd, zeros[: size - at], at)
+
+
 class MemoryFile:
     """Base of what stands in such a file, by its descriptor `_fd`. Passed on by multiprocessing; closed with the object."""
 
     def __init__(self, name: str) -> None:
-        """Args: name: shown in /proc/PID/fd, where it need not be unique."""
-        self._fd = os.memfd_create(name, os.MFD_CLOEXEC)
+        """Args: name: as of `unnamed_file`."""
+        self._fd = unnamed_file(name)
 
     def __getstate__(self) -> Any:
         return reduction.DupFd(self._fd)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,10 +97,13 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
 
 def _pins(pin: Any, workers: int) -> tuple[int | None, ...]:
     cores = affinity()
+    possible = hasattr(os, "sched_setaffinity")
     if pin == "auto":
-        pin = workers <= usable_cores()
+        pin = possible and workers <= usable_cores()
     if not isinstance(pin, (bool, np.bool_)):
         raise ConfigError(f"pin is {pin!r}: use 'auto', True or False")
+    if pin and not possible:
+        raise ConfigError("pin is True, but this system cannot tie a process to a core: use 'auto' or False")
     return tuple(cores[i % len(cores)] for i in range(workers)) if pin else (None,) * workers
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from puffervec import limits
 from puffervec.errors import ConfigError
+from puffervec.memory_file import reserve, unnamed_file
 
 PAGE = 4096
 SHM_FOLDER = "/dev/shm"
@@ -24,8 +25,9 @@ class SharedMemory:
     """`size` zeroed bytes, page-aligned, that processes started by multiprocessing can map; without a name, so nothing leaks.
 
     Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by
-    a memfd, which that limit does not bound. The room is reserved before a byte is touched, and then every page is touched
-    here: a lack of memory shows now, as an error, not as a SIGBUS here or in a worker.
+    a memfd, which that limit does not bound (memory_file.py; where there is none, an unnamed file). The room is reserved before
+    a byte is touched, and then every page is touched here: a lack of memory shows now, as an error, not as a SIGBUS here or in
+    a worker.
 
     Raises:
         ConfigError: neither has room, or a limit of this process is too low.
@@ -95,7 +97,7 @@ def _reserved_array(size: int) -> Any:
     if os.fstat(arena.fd).st_dev != os.stat(SHM_FOLDER).st_dev:
         return None  # a file on disk
     try:
-        os.posix_fallocate(arena.fd, 0, arena.size)
+        reserve(arena.fd, arena.size)
     except OSError:
         return None
     array = sharedctypes.rebuild_ctype(ctypes.c_uint8 * size, wrapper, None)  # type: ignore[attr-defined]
@@ -104,9 +106,9 @@ def _reserved_array(size: int) -> Any:
 
 
 def _reserved_memfd(size: int) -> int:
-    fd = os.memfd_create("puffervec", os.MFD_CLOEXEC)
+    fd = unnamed_file("puffervec")
     try:
-        os.posix_fallocate(fd, 0, size)
+        reserve(fd, size)
     except OSError as error:
         os.close(fd)
         if limits.in_words(error) is not None:
