@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +20,11 @@ from typing import Any
 from puffervec.errors import SceneError
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
+SCENES = "scenes"  # the folder in it
+# The second kind is what a write that was cut off has left.
+_ENTRY = re.compile(
+    r"[0-9a-f]{24}\.(pvset|json)|\.[0-9a-f]{24}\.(pvset|json)\.\w+\.tmp"
+)
 
 
 def cache_folder() -> Path:
@@ -27,6 +33,30 @@ def cache_folder() -> Path:
         return Path(os.environ[CACHE_VARIABLE])
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "puffervec"
+
+
+def entries() -> list[Path]:
+    """Return the files of the cache that this module has named, sorted; other files there, links and folders are left alone."""
+    folder = cache_folder() / SCENES
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if _ENTRY.fullmatch(path.name) and path.is_file() and not path.is_symlink())
+
+
+def clear() -> int:
+    """Remove all entries and return how many bytes that freed. Processes that have one open keep it.
+
+    Raises: SceneError: an entry cannot be removed.
+    """
+    freed = 0
+    for path in entries():
+        try:
+            size = path.stat().st_size
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise SceneError(f"{path}: cannot be removed: {error.strerror}") from error
+        freed += size
+    return freed
 
 
 def key_of(*parts: Any) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from drive_env import generate, packed
-from drive_env.cache import cache_folder, key_of, write_atomically
+from drive_env.cache import SCENES, cache_folder, key_of, write_atomically
 from drive_env.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
 from drive_env.levels import height_conflicts
@@ -61,7 +61,7 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     settings = CompileSettings((lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m)
     parts, loads = scene_source(config.scenes)
     name = key_of(COMPILE_VERSION, packed.VERSION, settings.index_k, settings.range_m, settings.simplify_m, *parts)
-    path = cache_folder() / "scenes" / f"{name}.pvset"
+    path = cache_folder() / SCENES / f"{name}.pvset"
     prepared = load_cached(path)
     if prepared is None:
         left_out, levels = compile_into(path, config.scenes, loads, settings)

@@ -35,6 +35,7 @@ usage: puffer-train [train] ENV [flags]         train a policy in ENV
        puffer-train export RUN [flags]          a run's policies as ONNX or torch.export files
        puffer-train sweep ENV [flags]           many runs: settings that give most score for least time
        puffer-train bench ENV [flags]           speed and time split of a short run
+       puffer-train cache [--clear]             where compiled scenes are kept, and how much room they take
 
   ENV is a C env (drive, tag_grid, cartpole, probe, or one of an installed package), a Gymnasium id, or module:factory, where
   factory is a function or class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv
@@ -44,7 +45,7 @@ usage: puffer-train [train] ENV [flags]         train a policy in ENV
   puffer-train CartPole-v1                      train in a registered Gymnasium env
   puffer-train my_envs:make --env.size 8        ... in what my_envs.make(size=8) makes; my_envs.py may lie in this folder
   puffer-train ENV --help                       every setting with its default
-  puffer-train VERB --help                      the flags of eval, plot, export, sweep, bench or list
+  puffer-train VERB --help                      the flags of eval, plot, export, sweep, bench, list or cache
 
   --config FILE.toml    tables [env] [vec] [train] [policy] [log] with the same keys as the flags
   --resume RUN|latest   go on from the newest checkpoint of a run folder
@@ -273,8 +274,9 @@ VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
     "export": verbs.run_export,
     "sweep": verbs.run_sweep,
     "bench": verbs.run_bench,
+    "cache": verbs.run_cache,
 }
-WITHOUT_TRAINER = (verbs.run_plot,)
+WITHOUT_TRAINER = (verbs.run_plot, verbs.run_cache)
 
 
 if __name__ == "__main__":

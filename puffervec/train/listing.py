@@ -15,10 +15,12 @@ from typing import Any
 
 import puffervec.envs
 from puffervec.errors import PuffervecError
+from puffervec.native import NativeEnv
 from puffervec.train.config import PolicySection, TrainSection
 from puffervec.train.presets import PRESETS, PYTHON
 
 Rows = list[dict[str, str]]
+NO_DOCSTRING = "No description: its module has no docstring."
 NO_MEMORY = "Acts on what it sees now."
 OPTIMIZERS = {
     "adam": "Adam as one kernel over all weights.",
@@ -43,12 +45,19 @@ def envs() -> Rows:
     for name in puffervec.envs.names():
         try:
             env = puffervec.envs.get(name)
-            what, package = first_sentence(inspect.getmodule(env.build)), env.config.__module__.partition(".")[0]
+            what, package = _description(env), env.config.__module__.partition(".")[0]
         except (PuffervecError, ImportError) as error:
             what, package = " ".join(str(error).split()), "?"
         rows.append({"env": name, "from": package, "preset": "yes" if name in PRESETS else "", "what": what})
     some = "Any Gymnasium id, or module:factory for an env of yours."
     return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "python", "what": some}]
+
+
+def _description(env: NativeEnv) -> str:
+    """Return the first sentence about an env: of the module of its build function, else of its config."""
+    generated = f"{env.config.__name__}("  # where a dataclass has no docstring of its own
+    own = "" if (env.config.__doc__ or "").startswith(generated) else first_sentence(env.config)
+    return first_sentence(inspect.getmodule(env.build)) or own or NO_DOCSTRING
 
 
 def policies() -> Rows:

@@ -73,6 +73,14 @@ usage: puffer-train bench ENV [flags]
   --config FILE.toml    and all flags of puffer-train train
 """
 
+CACHE_USAGE = """\
+usage: puffer-train cache [--clear]
+
+  Shows where compiled scenes are kept between runs, and how much room they take. PUFFERVEC_CACHE names another folder.
+
+  --clear               remove them; the next run makes those that it needs again
+"""
+
 
 def _asks_help(args: Sequence[str]) -> bool:
     return "-h" in args or "--help" in args
@@ -191,3 +199,20 @@ def run_bench(args: list[str], signals: StopSignals) -> int:
     if found is not None:
         print(found.as_json() if as_json else found.text())
     return 128 + signals.received if signals.received else 0
+
+
+def run_cache(args: list[str], signals: StopSignals) -> int:
+    """`puffer-train cache`."""
+    if _asks_help(args):
+        print(CACHE_USAGE)
+        return 0
+    clear = _take_switch(args, "--clear")
+    flags.refuse_left(args, "cache")
+    from drive_env import cache
+
+    found = cache.entries()
+    size = sum(path.stat().st_size for path in found)
+    print(f"{cache.cache_folder()}: {len(found)} files of compiled scenes, {size / 2**20:,.1f} MiB")
+    if clear:
+        print(f"removed {cache.clear() / 2**20:,.1f} MiB")
+    return 0

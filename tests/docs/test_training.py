@@ -27,18 +27,18 @@ def test_every_verb_is_listed() -> None:
 
 
 def test_flags_of_the_commands_exist() -> None:
-    assert len(COMMANDS) == 9
+    assert len(COMMANDS) == 11
     for command in COMMANDS:
         if command.startswith("torchrun "):
             launch, command = command.split("$(which ")
             assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
             command = command.replace(")", "", 1)
-        _, first, *args = shlex.split(command)
-        verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
-        if verb in ("plot", "export"):
-            usage = {"plot": other_verbs.PLOT_USAGE, "export": other_verbs.EXPORT_USAGE}[verb]
+        _, first, *args = shlex.split(command, comments=True)
+        usage = {"plot": other_verbs.PLOT_USAGE, "export": other_verbs.EXPORT_USAGE, "cache": other_verbs.CACHE_USAGE}.get(first)
+        if usage is not None:
             assert all(arg in usage for arg in args if arg.startswith("--")), command
             continue
+        verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
         own = ("--name", "--trials") if verb == "sweep" else ("--resume",)
         if target.startswith("--"):
             args.insert(0, target)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from drive_env import cache
 from drive_env.cache import cache_folder, key_of, write_atomically
 from puffervec.errors import SceneError
+from puffervec.train.cli import main
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -64,3 +66,43 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(SceneError, match="taken/file: cannot be written"):
         write_atomically(tmp_path / "taken" / "file", [b""])
+
+
+def test_the_command_shows_and_clears_what_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
+    assert main(["cache", "--clear"]) == 0
+    assert f"{tmp_path}/cache: 0 files" in capsys.readouterr().out
+    scenes = tmp_path / "cache" / cache.SCENES
+    key = key_of("one")
+    write_atomically(scenes / f"{key}.pvset", [b"x" * 2**20])
+    write_atomically(scenes / f"{key}.json", [b"{}"])
+    (scenes / f".{key}.pvset.a_1b2c3.tmp").write_bytes(b"cut off")
+    (tmp_path / "mine").write_text("not of the cache")
+    foreign = ["notes.json", f"{key_of('link')}.pvset", f"{key}.pvset.bak"]
+    (scenes / foreign[0]).touch()
+    (scenes / foreign[1]).symlink_to(tmp_path / "mine")
+    (scenes / foreign[2]).touch()
+    assert main(["cache"]) == 0
+    assert "3 files of compiled scenes, 1.0 MiB" in capsys.readouterr().out
+    assert main(["cache", "--clear"]) == 0
+    assert "removed 1.0 MiB" in capsys.readouterr().out
+    assert sorted(os.listdir(scenes)) == sorted(foreign) and (tmp_path / "mine").exists()
+    assert main(["cache", "--all"]) == 2
+
+
+def test_a_cache_that_is_a_link_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_atomically(tmp_path / "elsewhere" / f"{key_of(1)}.pvset", [b"data"])
+    (tmp_path / cache.SCENES).symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
+    assert cache.clear() == 0 and cache.entries() == []
+
+
+def test_what_compiling_leaves_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from drive_env.config import DriveConfig
+    from drive_env.prepare import prepare_scenes
+
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
+    prepare_scenes(DriveConfig(scenes="generated:2"))
+    assert cache.entries() == sorted((tmp_path / cache.SCENES).iterdir()) != []

@@ -35,6 +35,17 @@ def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) 
     assert "cannot be loaded" in listing.envs()[0]["what"]
 
 
+def test_an_env_without_docstring_is_no_empty_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its config's docstring tells, if it has one; a dataclass without has one that only repeats the fields."""
+    from puffervec.envs import probe
+
+    monkeypatch.setattr(probe, "__doc__", None)
+    monkeypatch.setattr(probe.ENV.config, "__doc__", "What to probe. More.")
+    assert {row["env"]: row["what"] for row in listing.envs()}["probe"] == "What to probe."
+    monkeypatch.setattr(probe.ENV.config, "__doc__", f"{probe.ENV.config.__name__}(length: int = 1)")
+    assert {row["env"]: row["what"] for row in listing.envs()}["probe"] == listing.NO_DOCSTRING
+
+
 @pytest.mark.parametrize(
     ("text", "first"),
     [
