@@ -53,10 +53,20 @@ class Thermostat(gymnasium.Env[Observation, np.ndarray]):
 
 
 if __name__ == "__main__":
-    from puffervec.train import TrainConfig, Trainer
+    from puffervec.train import TrainConfig, Trainer, load_policy
 
     config = TrainConfig.of(Thermostat, env={"target": 23.5}, train={"total_timesteps": 60_000})
     with Trainer(config) as trainer:
         print(trainer.describe())
         metrics = trainer.train()
     print(f"return {metrics['episode/return']:.0f}, {metrics['env/away']:.1f} degrees from the target")
+
+    # The trained policy in one env, as any program would use it.
+    policy = load_policy(trainer.folder, env=Thermostat)
+    env = Thermostat(target=23.5)
+    observation, _ = env.reset(seed=0)
+    away, over = [], False
+    while not over:
+        observation, _, _, over, info = env.step(policy.act(observation))
+        away.append(info["away"])
+    print(f"one day with the trained policy: {np.mean(away):.1f} degrees from the target")

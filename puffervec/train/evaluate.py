@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,12 +23,12 @@ from puffervec.errors import CheckpointError, ConfigError
 from puffervec.slab import RECORD_DTYPE
 from puffervec.spec import GroupSpec
 from puffervec.train import checkpoint as ckpt
+from puffervec.train.acting import PolicyActor as PolicyActor
+from puffervec.train.acting import env_actions
 from puffervec.train.config import TrainConfig
-from puffervec.train.distributions import WIDEST_RANGE, ActionMap, ActionSpec, draw_noise, greedy, sample
-from puffervec.train.memory import State
-from puffervec.train.policy import build_policy, policy_groups
+from puffervec.train.distributions import WIDEST_RANGE, ActionSpec
+from puffervec.train.policy import build_policy
 from puffervec.train.returns import EpisodeTracker, as_records
-from puffervec.train.rows import TORCH_DTYPES, flat_rows
 from puffervec.train.rundir import config_from_tables
 from puffervec.train.state import actor_weights
 from puffervec.train.stats import mean_interval
@@ -48,79 +48,21 @@ class Actor(Protocol):
         """Return actions (rows,) or (rows, D) for the half last received; obs as from `vec.recv`."""
 
 
-class PolicyActor:
-    """Policies by name as an actor, on a CPU or CUDA."""
-
-    def __init__(self, policies: dict[str, nn.Module], device: torch.device, deterministic: bool, seed: int = 0) -> None:
-        """Args: deterministic: the likeliest action instead of a drawn one."""
-        self.policies, self.device, self.deterministic = policies, device, deterministic
-        self.generator = torch.Generator(device).manual_seed(seed)
-        self._states: dict[tuple[str, int], State] = {}
-        self._reset: dict[tuple[str, int], torch.Tensor] = {}
-
-    def reset(self, vec: Any) -> None:
-        """Forget all memory."""
-        self._states.clear()
-        self._reset.clear()
-
-    @torch.no_grad()
-    def act(self, obs: Any, vec: Any) -> Any:
-        """Act for all groups of the half last received."""
-        half = vec.halves[vec.half]
-        groups = policy_groups(vec.spec)
-        single = len(groups) == 1
-        actions = {
-            group.name: self._act_group(name, obs if single else obs[group.name], half.groups[group.name], group, vec.half)
-            for name, group in groups.items()
-        }
-        return next(iter(actions.values())) if single else actions
-
-    def _act_group(self, name: str, obs: Any, rows: Any, group: GroupSpec, half: int) -> np.ndarray:
-        policy: Any = self.policies[name]
-        key = (name, half)
-        count = len(rows.rewards)
-        state = self._states.get(key) or tuple(part.to(self.device) for part in policy.initial_state(count))
-        reset = self._reset.get(key, torch.ones(count, dtype=torch.bool, device=self.device))
-        idle = ~rows.masks | rows.terminals | rows.truncations
-        # Without memory only the rows that act need the policy: most rows of an evaluation are done before the last one is.
-        picked = np.arange(count) if state else np.flatnonzero(~idle)
-        if not len(picked):
-            return np.zeros((count, *group.action_shape), group.action_dtype)
-        given: Any
-        if group.observation_plan is not None:
-            given = flat_rows(group.observation_plan, obs[picked]).to(self.device)
-        elif isinstance(obs, dict):
-            given = {k: self._tensor(v[picked]) for k, v in obs.items()}
-        else:
-            given = self._tensor(obs[picked])
-        allowed = None if rows.action_masks is None else self._tensor(rows.action_masks[picked])
-        heads, value, self._states[key] = policy(given, state, reset[picked], allowed)
-        self._reset[key] = self._tensor(idle)
-        joint = len(heads) == 1  # What the policy was trained as; `of` minds it for multi-discrete actions only.
-        spec = ActionSpec.of(group, joint)
-        if self.deterministic:
-            chosen = greedy(spec, heads)
-        else:
-            chosen, _ = sample(spec, heads, draw_noise(spec, len(value), self.device, self.generator))
-        actions = np.zeros((count, *group.action_shape), group.action_dtype)
-        actions[picked] = env_actions(group, chosen.cpu(), joint)
-        return actions
-
-    def _tensor(self, array: np.ndarray) -> torch.Tensor:
-        # A copy: the rows change under a view as soon as the actions are sent.
-        return torch.tensor(array, device=self.device)
-
-
 def load_policies(
-    path: Path, device: torch.device, trusted: Collection[str | None] = ()
+    path: Path,
+    device: torch.device,
+    trusted: Collection[str | None] = (),
+    env: Callable[..., Any] | None = None,
+    made: Mapping[str, nn.Module] | None = None,
 ) -> tuple[TrainConfig, dict[str, nn.Module]]:
     """Return the config and the policies of a checkpoint folder.
 
-    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported.
+    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported; env: what makes the
+        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy.
     Raises: CheckpointError, ConfigError.
     """
     manifest = ckpt.read_manifest(path)
-    config = config_from_tables(manifest["config"], trusted)
+    config = config_from_tables(manifest["config"], trusted, env)
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
     groups = {group.name: group for group in env_spec(config).groups}
@@ -131,8 +73,11 @@ def load_policies(
             raise CheckpointError(
                 f"{path}: the env has no rows {manifest['policies'][name]['group']!r} for the policy {name!r}"
             )
-        _check_sizes(path, group, config, actor_weights(found, name))
-        policy = build_policy(group, config.policy).to(device)
+        if made is not None and name in made:
+            policy = made[name].to(device)
+        else:
+            _check_sizes(path, group, config, actor_weights(found, name))
+            policy = build_policy(group, config.policy).to(device)
         try:
             policy.load_state_dict(actor_weights(found, name))
         except RuntimeError as error:
@@ -274,12 +219,6 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
     found = np.concatenate(records)
     found["agent_type"] = found["slot"]
     return _rates(found)
-
-
-def env_actions(group: GroupSpec, drawn: torch.Tensor, joint: bool = False) -> np.ndarray:
-    """Return drawn actions (rows, D), on the CPU, as `send` takes them: (rows, *action_shape) of the action rows' dtype."""
-    actions = ActionMap(ActionSpec.of(group, joint), drawn.device, TORCH_DTYPES[group.action_dtype])(drawn).numpy()
-    return actions.reshape(len(actions), *group.action_shape).astype(group.action_dtype)
 
 
 class RandomActor:

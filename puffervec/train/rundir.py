@@ -127,28 +127,32 @@ def write_config(folder: Path, config: TrainConfig) -> None:
     durable.replace_file(folder / CONFIG_FILE, (text + "\n").encode())
 
 
-def config_from_tables(values: dict[str, Any], trusted: Collection[str | None] = ()) -> TrainConfig:
+def config_from_tables(
+    values: dict[str, Any], trusted: Collection[str | None] = (), env: Callable[..., Any] | None = None
+) -> TrainConfig:
     """Return the config kept in a manifest or config file.
 
     Args: trusted: names of code as the user has given them. An env "module:factory" and a policy "module:Class" are imported
-        and called with settings from the same file, so the file alone does not decide that.
+        and called with settings from the same file, so the file alone does not decide that. env: what makes the Python env,
+        in place of the name in the file.
     Raises: ConfigError for an unknown env, table or key, and for code that the user has not named.
     """
     tables = dict(values)
     target = tables.pop("target", None)
     if not isinstance(target, str) or not target:
         raise ConfigError(f"the run's config names no env: target is {target!r}")
-    if ":" in target and target not in trusted:
+    if env is None and ":" in target and target not in trusted:
         raise ConfigError(
             f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
-            f"puffer-train {target} --resume RUN, or puffer-train eval RUN --env {target}"
+            f"puffer-train {target} --resume RUN, puffer-train eval RUN --env {target}, or load_policy(RUN, env={target!r})"
         )
-    config = TrainConfig.bare(target).merged(_as_they_were(tables))
+    config = TrainConfig.bare(env or target).merged(_as_they_were(tables))
     kind = config.policy.kind
     if ":" in kind and kind not in trusted:
         raise ConfigError(
             f"this run's policy is {kind!r}: code that would be imported and called. If you want that, name it yourself: "
-            f"puffer-train {target} --resume RUN --policy.kind {kind}, or puffer-train eval RUN --policy {kind}"
+            f"puffer-train {target} --resume RUN --policy.kind {kind}, puffer-train eval RUN --policy {kind}, or "
+            f"load_policy(RUN, policy={kind!r})"
         )
     return config
 

@@ -31,6 +31,8 @@ def test_as_a_script(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     found = re.search(r"return (-?\d+), ([\d.]+) degrees from the target", done.stdout)
     assert found is not None and int(found[1]) > -400 and float(found[2]) < 4  # untrained: about -1,000 and 10
+    day = re.search(r"one day with the trained policy: ([\d.]+) degrees", done.stdout)
+    assert day is not None and float(day[1]) < 5
 
 
 def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
