@@ -62,11 +62,20 @@ def _free_parameters(function: Callable[..., Any], taken: int) -> tuple[set[str]
     return named, lambda name: open_ended and name not in spoken_for
 
 
-def gymnasium_make(env_id: str, **kwargs: Any) -> Any:
-    """Make a registered Gymnasium env."""
-    import gymnasium
+@dataclass(frozen=True)
+class GymnasiumMaker:
+    """Makes a registered Gymnasium env. spec: its EnvSpec, which tells a worker what only the learner has registered."""
 
-    return gymnasium.make(env_id, **kwargs)
+    spec: Any
+
+    def __call__(self, **kwargs: Any) -> Any:
+        """Make one env."""
+        import gymnasium
+
+        return gymnasium.make(self.spec, **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self.spec.id)
 
 
 def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[Creator]:
@@ -129,10 +138,10 @@ def resolve(name: str) -> Callable[..., Any]:
     try:
         if attribute:  # Gymnasium's own "module:id": importing the module registers the id
             importlib.import_module(module)
-        gymnasium.spec(attribute or name)
+        spec = gymnasium.spec(attribute or name)
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"no env is called {name!r}: {error}") from None
-    return functools.partial(gymnasium_make, name)
+    return GymnasiumMaker(spec)
 
 
 def _factory(name: str, module: str, attribute: str) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from puffervec import travel
 from puffervec.memory_file import MemoryFile
 
 _LENGTH = struct.Struct("<Q")
@@ -54,13 +55,18 @@ class SharedSlot(MemoryFile):
 
     def __init__(self) -> None:
         super().__init__("puffervec-mail")
+        self._maker = os.getpid()
+
+    def __setstate__(self, duplicate: Any) -> None:
+        super().__setstate__(duplicate)
+        self._maker = -1  # another process
 
     def post(self, message: Any) -> None:
         """Put a message in place of whatever is there.
 
         Raises: whatever pickling raises; the slot is then as it was.
         """
-        data = memoryview(dumps(message))
+        data = memoryview(dumps(message, to_learner=self._maker != os.getpid()))
         written = 0
         while written < len(data):
             written += os.pwrite(self._fd, data[written:], _LENGTH.size + written)
@@ -74,7 +80,7 @@ class SharedSlot(MemoryFile):
             return None
         data = _read(self._fd, size)
         os.ftruncate(self._fd, 0)
-        return loads(data)
+        return travel.loads(data)
 
 
 def _read(fd: int, size: int) -> bytes:
@@ -87,20 +93,18 @@ def _read(fd: int, size: int) -> bytes:
     return bytes(data)
 
 
-def dumps(message: Any) -> bytes:
-    """Pickle a message; with cloudpickle where plain pickle cannot (functions and classes of the user's main module)."""
+def dumps(message: Any, *, to_learner: bool = False) -> bytes:
+    """Pickle a message; by value (travel.py) what plain pickle cannot, and what a worker cannot find by its name.
+
+    Args:
+        to_learner: a worker writes to its learner, which has all that the worker's `__main__` has, and the originals: a class
+            that came back by value would take the place of the original's methods.
+    """
     with contextlib.suppress(Exception):
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        if b"__main__" not in data:  # named by reference, which a process with another main module cannot follow
+        if to_learner or not any(name.encode() in data for name in travel.MAIN_MODULES):
             return data
-    import cloudpickle
-
-    return cloudpickle.dumps(message)  # type: ignore[no-any-return]
-
-
-def loads(data: bytes) -> Any:
-    """Unpickle what the other end of this program has pickled."""
-    return pickle.loads(data)
+    return travel.dumps(message)
 
 
 class Mailbox:

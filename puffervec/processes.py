@@ -18,7 +18,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator, Sequence
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -57,6 +57,34 @@ def one_math_thread() -> Iterator[None]:
     finally:
         for name in unset:
             os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _may_have_children() -> Iterator[None]:
+    """Let a daemonic process, such as one of a multiprocessing pool, start workers.
+
+    multiprocessing forbids it because daemonic processes are ended without a word, which leaves their children behind. Workers
+    watch their learner, whatever its end, and go with it.
+    """
+    process = multiprocessing.current_process()
+    daemonic = process.daemon
+    process.daemon = False
+    try:
+        yield
+    finally:
+        process.daemon = daemonic
+
+
+def _leave_fork_server() -> None:
+    """Forget a fork server that belongs to the process which this one was forked from: it cannot be waited for here."""
+    server: Any = forkserver._forkserver
+    if server._forkserver_pid is None:
+        return
+    try:
+        os.waitid(os.P_PID, server._forkserver_pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        os.close(server._forkserver_alive_fd)  # else the server would live as long as this process
+        server.__init__()
 
 
 def _context(start_method: str) -> BaseContext:
@@ -109,23 +137,20 @@ class WorkerProcesses:
                 memory, so that more workers than cores do not fill the caches with copies of them (eight workers with eight
                 CartPoles each on two cores: 1.5 to 2 times the steps/s of spawned ones), and start at once.
         Raises:
-            ConfigError: an unusable start method, or a call from inside a daemonic process.
+            ConfigError: an unusable start method.
         """
-        if multiprocessing.current_process().daemon:
-            raise ConfigError(
-                "this process is a daemonic multiprocessing child and may not have children: "
-                "use backend='serial' or 'threading' here, or start it with daemon=False"
-            )
         context = _context(start_method)
-        if start_method == "forkserver" and preload:
-            multiprocessing.set_forkserver_preload(list(preload))
+        if start_method == "forkserver":
+            _leave_fork_server()
+            if preload:
+                multiprocessing.set_forkserver_preload(list(preload))
         if start_method != "fork":
             resource_tracker.ensure_running()  # Here, because it lets go of the signals that are held below.
         self.processes: list[BaseProcess] = []
         try:
             for task in tasks:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
-                with hidden_main(), one_math_thread(), stop_signals_held():
+                with hidden_main(), one_math_thread(), _may_have_children(), stop_signals_held():
                     process.start()
                     self.processes.append(process)
         except BaseException:

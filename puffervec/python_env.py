@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from puffervec import travel
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator
 from puffervec.emulation import ActionPlan, EmulatedRows, GymnasiumPufferEnv, ObservationPlan, PettingZooPufferEnv
@@ -30,7 +31,7 @@ _tokens = itertools.count(1)
 
 @dataclass(frozen=True)
 class PythonSource:
-    """What makes and describes the envs of one vector env; travels to the workers as bytes (cloudpickle).
+    """What makes and describes the envs of one vector env; travels to the workers as bytes (travel.py).
 
     Attributes:
         kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (PufferEnv: writes rows itself).
@@ -51,15 +52,15 @@ class PythonSource:
 
 
 def dump_source(source: PythonSource) -> bytes:
-    """Pickle a source by cloudpickle, so that functions and classes of scripts and notebooks can travel.
+    """Pickle a source for workers, and the Gymnasium ids that this process knows.
 
     Raises:
         ConfigError: an env creator that cannot be pickled; the message names it and what it holds.
     """
-    import cloudpickle
+    from puffervec import gym_registry
 
     try:
-        return cloudpickle.dumps(source)  # type: ignore[no-any-return]
+        return travel.dumps((source, gym_registry.packed()))
     except Exception as error:
         raise ConfigError(
             f"the env creator {_unsendable(source.creators)!r} cannot be sent to worker processes "
@@ -67,13 +68,20 @@ def dump_source(source: PythonSource) -> bytes:
         ) from error
 
 
+def load_source(data: bytes) -> PythonSource:
+    """Return the source that `dump_source` has pickled in the learner, whose Gymnasium ids are known here from now on."""
+    from puffervec import gym_registry
+
+    source, registry = travel.loads(data)
+    gym_registry.adopt(registry)
+    return source  # type: ignore[no-any-return]
+
+
 def _unsendable(creators: Sequence[Creator]) -> Any:
     """Return the first function that cannot be pickled, by itself or for its arguments."""
-    import cloudpickle
-
     for creator in creators:
         try:
-            cloudpickle.dumps(creator)
+            travel.dumps(creator)
         except Exception:
             return creator.function
     return creators[0].function

@@ -82,6 +82,7 @@ def _protect(task: WorkerTask) -> None:
         # saves. They end with the learner in any case.
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
+    multiprocessing.current_process().daemon = False  # envs may use multiprocessing
     task.trace.enable()
     oom.volunteer()
 
@@ -116,9 +117,9 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
     os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
     with contextlib.suppress(OSError):
         os.chdir(task.folder)
-    from puffervec import mailbox, python_block
+    from puffervec import python_block, python_env
 
-    source = mailbox.loads(task.python)
+    source = python_env.load_source(task.python)
     python_block.register(source, python_block.homes_of(slab, task.memory.buffer, task.index, task.mailbox))
     return python_block.TYPE
 

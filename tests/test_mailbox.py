@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import types
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,24 @@ def test_functions_of_a_script_go_by_value() -> None:
     slot, factor = SharedSlot(), 3
     slot.post({"f": lambda x: factor * x})
     assert slot.take()["f"](5) == 15
+
+
+def test_classes_of_a_script_reach_a_process_with_another_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain pickle would name them by reference. The worker can pickle them in turn, and the script gets its own class back."""
+    script, worker = types.ModuleType("__main__"), types.ModuleType("__main__")
+    exec("class Option:\n    def value(self):\n        return 7\n", vars(script))
+    there, back = SharedSlot(), SharedSlot()
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    there.post(script.Option())
+    monkeypatch.setitem(sys.modules, "__main__", worker)
+    arrived = there.take()
+    assert arrived.value() == 7
+    own = script.Option.value
+    monkeypatch.setattr(back, "_maker", -1)  # the worker's end
+    back.post(arrived)
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert type(back.take()) is script.Option and script.Option.value is own
+    monkeypatch.delitem(sys.modules, "__mp_main__", raising=False)
 
 
 def test_what_cannot_be_pickled_leaves_the_slot_as_it_was() -> None:

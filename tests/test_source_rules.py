@@ -22,7 +22,10 @@ MOST_LINES = 600
 WARNINGS = "-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wdouble-promotion -Werror -fvisibility=hidden"
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
 # Messages between the two ends of one program; nothing that comes from outside.
-PICKLE = ("puffervec/mailbox.py",)
+PICKLE = (
+    "puffervec/mailbox.py",
+    "puffervec/travel.py",
+)
 # Runs in the learner, when scenes are compiled.
 NO_STEP_CODE = ("csrc/drive/index.c",)
 # Files that are tested together, by a twin of what they do together.

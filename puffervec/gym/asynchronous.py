@@ -61,7 +61,7 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
                 Sequence, OneOf, own kinds of spaces) be pickled instead.
             copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
             context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
-            daemon: accepted; workers always are daemonic: they end with this process and cannot use multiprocessing themselves.
+            daemon: True and False mean the same: workers end with this process, and envs may use multiprocessing.
             worker: None. A function that talks over pipes cannot be used here.
             observation_mode: "same": equal observation spaces; "different": spaces of one shape and dtype with other bounds; or
                 a pair (batched space, single space) that is taken as it is.

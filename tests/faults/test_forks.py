@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import puffervec
-from puffervec.errors import APIUsageError, ForkedError, WorkerError
+from puffervec.errors import APIUsageError, ForkedError
 from puffervec.vector import VectorEnv
 from tests.faults.scenarios import LAYOUTS, MAKERS, Layout, python, reset, run_script, step
 from tests.python_envs import Counting
@@ -135,13 +135,8 @@ class Nested(Counting):
 
 
 @pytest.mark.slow
-def test_a_vec_env_with_workers_inside_of_a_worker_is_named() -> None:
-    with pytest.raises(WorkerError, match="worker 0, env 0: ConfigError: this process is a daemonic.*backend='serial'"):
-        puffervec.make(Nested, ["multiprocessing"], num_envs=2, num_workers=2)
-
-
-@pytest.mark.slow
-def test_a_serial_vec_env_inside_of_a_worker_works() -> None:
-    with puffervec.make(Nested, ["serial"], num_envs=2, num_workers=2) as vec:
+@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
+def test_a_vec_env_inside_of_a_worker_works(backend: str) -> None:
+    with puffervec.make(Nested, [backend], num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
         assert vec.step([1, 2])[0][:, 3].tolist() == [1, 2]

@@ -289,3 +289,27 @@ def test_there_are_no_pipes(ours: Kind) -> None:
 def test_there_are_no_envs_without_functions() -> None:
     with pytest.raises(ValueError, match="env_fns is empty"):
         puffervec.gym.AsyncVectorEnv([])
+
+
+class Helped(gymnasium.Env[Any, Any]):
+    """Has a child process."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 9, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        if multiprocessing.parent_process() is None:
+            return np.zeros(1, np.float32), {}
+        context = multiprocessing.get_context("fork")
+        near, far = context.Pipe()
+        child = context.Process(target=far.send, args=(5,))
+        child.start()
+        value = near.recv()
+        child.join()
+        return np.full(1, value, np.float32), {}
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_envs_may_use_multiprocessing_whatever_daemon_is(daemon: bool) -> None:
+    envs = puffervec.gym.AsyncVectorEnv([Helped] * 2, daemon=daemon, num_workers=1)
+    assert envs.reset()[0].tolist() == [[5], [5]]
+    envs.close()

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How Python objects get from the learner to its workers, which never import the user's main module.
+
+Functions and classes of the main module travel by value (cloudpickle), and the worker's own `__main__` gets them under the
+names that they have in the script. So an env can pickle objects of the script's classes, and an entry point
+"__main__:MyEnv" leads to the class. In a process that multiprocessing has spawned, the main module is called `__mp_main__`; it
+is treated alike.
+
+    data: the message | names {name: object} | names that these brought along | ...        pickles, one after another
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+
+MAIN_MODULES = ("__main__", "__mp_main__")
+_ENTRY_POINTS = ("entry_point", "vector_entry_point")
+
+
+class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles, and notes the names of the main module that are on board, and the envs."""
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, pickle.HIGHEST_PROTOCOL)
+        self.names: dict[str, Any] = {}
+        self.envs: list[Any] = []
+        self._main = vars(sys.modules["__main__"])
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Look at each object on its way; called by pickle for all but plain data."""
+        if isinstance(obj, (type, types.FunctionType)):
+            if obj.__module__ in MAIN_MODULES and "<locals>" not in obj.__qualname__:
+                self._note(obj.__qualname__)
+        elif isinstance(obj, _spec_types()):
+            for name in _ENTRY_POINTS:
+                module, _, attribute = str(getattr(obj, name, None)).partition(":")
+                if module in MAIN_MODULES:
+                    self._note(attribute)
+        elif callable(getattr(type(obj), "step", None)) and callable(getattr(type(obj), "reset", None)):
+            self.envs.append(obj)
+        return super().reducer_override(obj)
+
+    def _note(self, qualified: str) -> None:
+        name = qualified.partition(".")[0]
+        if name in self._main:
+            self.names[name] = self._main[name]
+
+
+def _spec_types() -> tuple[type, ...]:
+    registration = sys.modules.get("gymnasium.envs.registration")
+    return (registration.EnvSpec, registration.WrapperSpec) if registration is not None else ()
+
+
+@contextlib.contextmanager
+def _main_by_value() -> Iterator[None]:
+    """Let cloudpickle treat the main module of a spawned process as it treats `__main__`."""
+    spawned = sys.modules.get("__mp_main__")
+    if spawned is None or spawned.__name__ in cloudpickle.list_registry_pickle_by_value():
+        yield
+        return
+    cloudpickle.register_pickle_by_value(spawned)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(spawned)
+
+
+def pack(message: Any) -> tuple[bytes, list[Any]]:
+    """Pickle a message for a worker.
+
+    Returns:
+        the bytes, and the envs (whatever has `reset` and `step`) that were met on the way.
+    Raises:
+        whatever pickling raises.
+    """
+    stream = io.BytesIO()
+    with _main_by_value():
+        packer = _Packer(stream)
+        packer.dump(message)
+        sent: set[str] = set()
+        while new := {name: found for name, found in packer.names.items() if name not in sent}:
+            sent.update(new)
+            packer.dump(new)  # its memo knows what the message has brought already
+    return stream.getvalue(), packer.envs
+
+
+def dumps(message: Any) -> bytes:
+    """Pickle a message for a worker. Raises whatever pickling raises."""
+    return pack(message)[0]
+
+
+def loads(data: bytes) -> Any:
+    """Return a message of `dumps`, or of plain pickle, and put the names that came with it into this process's `__main__`."""
+    stream = io.BytesIO(data)
+    unpickler = pickle.Unpickler(stream)
+    message = unpickler.load()
+    while stream.tell() < len(data):
+        main = sys.modules["__main__"]
+        vars(main).update(unpickler.load())
+        sys.modules.setdefault("__mp_main__", main)
+    return message
