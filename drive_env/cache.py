@@ -3,28 +3,29 @@
 """Where compiled scenes are kept between runs, and how files get there whole or not at all.
 
 Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries are never out of date and
-never changed, and several processes may write the same one at once (the last rename wins, with equal bytes).
+never changed, and several processes may write the same one at once (the last rename wins, with equal bytes). The cache may be
+a folder that others share: no link below it is followed (puffervec/folder.py).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-import tempfile
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from puffervec.errors import SceneError
+from puffervec.folder import Folder, said
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
 SCENES = "scenes"  # the folder in it
 # The second kind is what a write that was cut off has left.
-_ENTRY = re.compile(
-    r"[0-9a-f]{24}\.(pvset|json)|\.[0-9a-f]{24}\.(pvset|json)\.\w+\.tmp"
-)
+_ENTRY = re.compile(r"[0-9a-f]{24}\.(pvset|json)|\.[0-9a-f]{24}\.(pvset|json)\.\w+\.tmp")
 
 
 def cache_folder() -> Path:
@@ -71,25 +72,39 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
     Raises:
         SceneError: the folder cannot be made or written (full, read-only, a file in the way); names the variable to change.
     """
-    temporary: str | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        temporary = None
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with holding(path, make=True) as folder:
+            fresh = f".{path.name}.{secrets.token_hex(8)}.tmp"
+            try:
+                folder.write(fresh, chunks)
+                folder.refuse_odd(path.name)
+                folder.rename(fresh, path.name)
+                fresh = ""
+                folder.sync()
+            finally:
+                if fresh:
+                    folder.remove_tree(fresh)
     except OSError as error:
-        raise SceneError(f"{path}: cannot be written: {error.strerror}; set {CACHE_VARIABLE} to a folder that can") from error
+        raise SceneError(f"{path}: cannot be written: {said(error)}; set {CACHE_VARIABLE} to a folder that can") from error
+
+
+@contextlib.contextmanager
+def holding(path: Path, make: bool = False) -> Iterator[Folder]:
+    """Open the folder that a file is in: from the cache on where it lies there, with no link on the way.
+
+    Args: make: make what is missing. Raises: OSError.
+    """
+    root = cache_folder()
+    inside = path.parent.relative_to(root).parts if path.is_relative_to(root) else ()
+    root = root if inside else path.parent
+    if make:
+        root.mkdir(parents=True, exist_ok=True)
+    folder = Folder(root)
+    try:
+        for name in inside:
+            found = folder.made(name) if make else folder.below(name)
+            folder.close()
+            folder = found
+        yield folder
     finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        folder.close()

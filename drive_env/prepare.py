@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from drive_env import generate, packed
-from drive_env.cache import SCENES, cache_folder, key_of, write_atomically
+from drive_env.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from drive_env.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
 from drive_env.levels import height_conflicts
-from drive_env.scenes import LeftOut, read_bytes, read_scene, read_usable, scene_files
+from drive_env.scenes import MAX_FILE_BYTES, LeftOut, read_bytes, read_scene, read_usable, scene_files
 from drive_env.sceneset import SceneSet, write_scene_set
 from drive_env.schema import Scene
 from puffervec.errors import ConfigError, SceneError
@@ -112,7 +112,8 @@ def digest_or_refusal(path: Path) -> str:
 def load_cached(path: Path) -> Prepared | None:
     """A set from the cache, or None if it is not there or does not verify."""
     try:
-        notes = json.loads(read_bytes(notes_path(path)))
+        with holding(path) as folder:
+            notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         levels = tuple((str(name), str(text)) for name, text in notes["levels"])
         return Prepared(path, SceneSet(path), left_out, levels)

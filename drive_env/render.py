@@ -10,6 +10,7 @@ the env judged.
 from __future__ import annotations
 
 import dataclasses
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 
 from drive_env.schema import Floats
 from puffervec import extras
+from puffervec.errors import ConfigError
+from puffervec.folder import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +95,12 @@ def draw_png(path: Path, title: str, roads: Roads, tracks: Tracks) -> None:
     draw_roads(axes, roads, points_per_m)
     draw_objects(axes, tracks, points_per_m)
     draw_head(figure, title, tracks, head)
-    figure.savefig(path, format="png", facecolor=PAPER)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", facecolor=PAPER)
+    try:
+        replace_file(path, drawn.getvalue())
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
 
 def interesting_points(tracks: Tracks) -> Floats:

@@ -8,6 +8,7 @@ from the cache verifies it first: magic, version, sizes, checksum. What fails is
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env import packed
-from drive_env.cache import write_atomically
+from drive_env.cache import holding, write_atomically
 from drive_env.compile import CompiledScene, CompileSettings
 from drive_env.schema import VEHICLE
 from puffervec.errors import SceneError
@@ -135,10 +136,8 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: Compi
 def _read(path: Path) -> bytes:
     """The bytes of a plain file whose head says how large it is; anything else is not read, since it may have no end."""
     try:
-        if not path.is_file():
-            raise SceneError(f"{path}: cannot be read: {'not a file' if path.exists() else 'no such file'}")
-        with path.open("rb") as file:
-            head, size = file.read(packed.SET.itemsize), path.stat().st_size
+        with holding(path) as folder, os.fdopen(folder.open(path.name), "rb") as file:
+            head, size = file.read(packed.SET.itemsize), os.fstat(file.fileno()).st_size
             if len(head) == packed.SET.itemsize:
                 _check_head(np.frombuffer(head, packed.SET)[0], size, path)
             return head + file.read(size - len(head))

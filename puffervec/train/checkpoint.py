@@ -20,7 +20,7 @@
 A checkpoint is written into a hidden folder beside its place, every file and the folder synced, then renamed: what is on disk
 under the final name is whole. Older ones beyond `keep` are removed when the rename is on the disk. The newest one that verifies
 is taken. Reading allocates no more than a few times the size of the files, which is compared with the free memory before.
-Runs in the learner.
+No link is followed below the run folder, or below a checkpoint that lies elsewhere (folder.py). Runs in the learner.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ import json
 import math
 import os
 import re
-import shutil
-import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 from safetensors.torch import load as load_tensors
@@ -45,7 +44,9 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import CheckpointError, PuffervecError
+from puffervec.folder import REMOVED, Folder
 from puffervec.train import durable
+from puffervec.train.rundir import CHECKPOINTS
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -81,15 +82,20 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
     """
     files = {f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()}
     wanted = sum(map(len, files.values())) + _MANIFEST_ROOM
+    before: list[tuple[int, str]] | None = None
     try:
-        durable.make_folder(parent)
-        before = _saved(parent)
-        final = _write(parent, checkpoint.manifest, files, 1 + max((sequence for sequence, _ in before), default=0))
+        durable.make_folder(parent.parent)
+        with Folder(parent.parent) as run, run.made(parent.name) as saved:
+            before = _saved(saved)
+            sequence = 1 + max((sequence for sequence, _ in before), default=0)
+            name = _write(saved, checkpoint.manifest, files, sequence)
+            for _, old in before[: max(0, len(before) + 1 - keep)]:
+                saved.remove(old)
     except OSError as error:
-        raise SaveError(f"cannot save a checkpoint: {durable.reason(error, parent, wanted)}; {_kept(parent)}") from error
-    for _, path in before[: max(0, len(before) + 1 - keep)]:
-        durable.remove(path)
-    return final
+        raise SaveError(
+            f"cannot save a checkpoint: {durable.reason(error, parent, wanted)}; {_kept(parent, before)}"
+        ) from error
+    return parent / name
 
 
 def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
@@ -105,62 +111,64 @@ def _head_bytes(data: bytes) -> int:
     return int.from_bytes(data[:8], "little")
 
 
-def _write(parent: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int) -> Path:
+def _write(saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int) -> str:
     """Write the files out of sight, then let them appear. Nothing of it is left where an error is raised before that."""
-    durable.sweep(parent, _HIDDEN, durable.REMOVED)  # Of a run that was killed; the run's lock keeps others out.
-    final = _free_name(parent, f"{manifest['counters']['agent_steps']:012d}")
-    partial = _free_name(parent, f"{_HIDDEN}{os.getpid()}")
-    os.mkdir(partial)
+    saved.sweep(_HIDDEN, REMOVED)  # Of a run that was killed; the run's lock keeps others out.
+    final = _free_name(saved, f"{manifest['counters']['agent_steps']:012d}")
+    partial = _free_name(saved, f"{_HIDDEN}{os.getpid()}")
+    saved.mkdir(partial)
     try:
-        for name, data in files.items():
-            durable.write_file(partial / name, data)
-        hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-        whole = {"format_version": FORMAT_VERSION, "sequence": sequence, **manifest, "files": hashes}
-        durable.write_file(partial / MANIFEST, (json.dumps(whole, indent=2) + "\n").encode())
-        durable.sync_folder(partial)
-        os.rename(partial, final)
+        with saved.below(partial) as fresh:
+            for name, data in files.items():
+                fresh.write(name, [data])
+            hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+            whole = {"format_version": FORMAT_VERSION, "sequence": sequence, **manifest, "files": hashes}
+            fresh.write(MANIFEST, [(json.dumps(whole, indent=2) + "\n").encode()])
+            fresh.sync()
+        saved.rename(partial, final)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            saved.remove_tree(partial)
         raise
-    durable.sync_folder(parent)
+    saved.sync()
     return final
 
 
-def _free_name(parent: Path, name: str) -> Path:
+def _free_name(saved: Folder, name: str) -> str:
     """A name that nothing has yet: the same step saved again gets a number, so that nothing whole is ever moved away."""
     names = (f"{name}-{n}" if n else name for n in itertools.count())
-    return next(parent / name for name in names if not os.path.lexists(parent / name))
+    return next(name for name in names if saved.kind(name) == "nothing")
 
 
-def _kept(parent: Path) -> str:
-    """Say which checkpoint is still there."""
-    with contextlib.suppress(OSError):
-        if found := _saved(parent):
-            return f"the checkpoint {found[-1][1]} is kept"
-    return "there is no earlier one"
+def _kept(parent: Path, before: list[tuple[int, str]] | None) -> str:
+    """Say which checkpoint is still there. before: as `_saved` has found them, None where it could not look."""
+    if before is None:
+        return "earlier ones are untouched"
+    return f"the checkpoint {parent / before[-1][1]} is kept" if before else "there is no earlier one"
 
 
 # ---------------------------------------------------------------------------------------------------- finding
 
 
-def _saved(parent: Path) -> list[tuple[int, Path]]:
-    """Checkpoint folders under `parent` with their sequence, in the order of saving; -1 and first: no readable manifest.
+def _saved(saved: Folder) -> list[tuple[int, str]]:
+    """Names of checkpoint folders with their sequence, in the order of saving; -1 and first: no readable manifest.
 
     The order is not that of the steps: a run may go on from an older checkpoint than its last.
     """
     found = []
-    for path in parent.glob("[0-9]*"):
-        named = _NAME.fullmatch(path.name)
-        if named and path.is_dir() and not path.is_symlink():
-            found.append((_sequence(path), int(named[1]), int(named[2] or 0), path))
-    return [(sequence, path) for sequence, _, _, path in sorted(found)]
+    for name in saved.names():
+        named = _NAME.fullmatch(name)
+        if named and saved.kind(name) == "folder":
+            found.append((_sequence(saved, name), int(named[1]), int(named[2] or 0), name))
+    return [(sequence, name) for sequence, _, _, name in sorted(found)]
 
 
-def _sequence(path: Path) -> int:
+def _sequence(saved: Folder, name: str) -> int:
     try:
-        sequence: int = read_manifest(path)["sequence"]
-        return sequence
-    except CheckpointError:
+        with saved.below(name) as folder:
+            sequence: int = _manifest(folder)["sequence"]
+            return sequence
+    except (OSError, CheckpointError):
         return -1
 
 
@@ -168,30 +176,38 @@ def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | No
     """Return the checkpoint under `parent` that was saved last of those that verify, or None.
 
     Args: note: told of each one that is passed over because it is damaged, with its name.
+    Raises: CheckpointError where `parent` is a link or cannot be looked into.
     """
-    while True:
-        listed = _saved(parent)
-        found, damaged = _first_whole(listed)
-        if found is not None or listed == _saved(parent):  # Else the run that writes here has replaced them meanwhile.
-            break
+    try:
+        with Folder(parent.parent) as run, run.below(parent.name) as saved:
+            while True:
+                listed = _saved(saved)
+                found, damaged = _first_whole(saved, listed)
+                if found is not None or listed == _saved(saved):  # Else the run that writes here has replaced them meanwhile.
+                    break
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise CheckpointError(f"cannot read {parent}: {getattr(error, 'strerror', None) or error}") from error
     for text in damaged if note else ():
         assert note is not None
         note(text)
-    return found
+    return None if found is None else parent / found
 
 
-def _first_whole(listed: list[tuple[int, Path]]) -> tuple[Path | None, list[str]]:
+def _first_whole(saved: Folder, listed: list[tuple[int, str]]) -> tuple[str | None, list[str]]:
     """The newest that verifies, and what is wrong with those that should have been it."""
     found, damaged = None, []
-    for sequence, path in reversed(listed):
+    for sequence, name in reversed(listed):
         if found is not None and sequence >= 0:
             continue
         try:
-            read_manifest(path, verify=True)
-            found = path
-        except CheckpointError as error:
-            if path.is_dir():  # Otherwise it was removed just now.
-                damaged.append(f"passed over the checkpoint {path}: {error}")
+            with saved.below(name) as folder:
+                _manifest(folder, verify=True)
+            found = name
+        except (OSError, CheckpointError) as error:
+            if saved.kind(name) == "folder":  # Otherwise it was removed just now.
+                damaged.append(f"passed over the checkpoint {saved.path / name}: {error}")
     return found, damaged
 
 
@@ -204,8 +220,29 @@ def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
     Args: verify: also compare the hash of every file.
     Raises: CheckpointError naming the file and what is wrong with it.
     """
-    file = path / MANIFEST
-    with _open(file) as (stream, size):
+    with _opened(path) as folder:
+        return _manifest(folder, verify)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Folder]:
+    """Open a checkpoint: from its run folder where it lies in one, else as the user has named it. Raises: CheckpointError."""
+    try:
+        if path.parent.name == CHECKPOINTS:
+            with Folder(path.parent.parent) as run, run.below(CHECKPOINTS) as saved:
+                folder = saved.below(path.name)
+        else:
+            folder = Folder(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        words = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(f"cannot read {path}: {words}") from error
+    with folder:
+        yield folder
+
+
+def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
+    file = folder.path / MANIFEST
+    with _open(folder, MANIFEST) as (stream, size):
         if size > MANIFEST_LIMIT:
             raise CheckpointError(f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is no checkpoint")
         data = stream.read(MANIFEST_LIMIT)
@@ -220,8 +257,8 @@ def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
     _check_manifest(file, manifest)
     if verify:
         for name, digest in manifest["files"].items():
-            with _open(path / name) as (stream, _):
-                _compare(path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest)
+            with _open(folder, name) as (stream, _):
+                _compare(folder.path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest)
     return dict(manifest)
 
 
@@ -258,21 +295,16 @@ def _compare(path: Path, found: str, expected: str) -> None:
 
 
 @contextlib.contextmanager
-def _open(path: Path) -> Any:
+def _open(folder: Folder, name: str) -> Iterator[tuple[BufferedReader, int]]:
     """Open a plain file, which is never a link, a pipe or a device; yields it and its size. Raises: CheckpointError."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        stream: BinaryIO
-        with os.fdopen(fd, "rb") as stream:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise CheckpointError(f"cannot read {path}: it is no plain file")
-            yield stream, found.st_size
+        with os.fdopen(folder.open(name), "rb") as stream:
+            yield stream, os.fstat(stream.fileno()).st_size
     except (OSError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise
         words = getattr(error, "strerror", None) or str(error)
-        raise CheckpointError(f"cannot read {path}: {'it is a link' if os.path.islink(path) else words}") from error
+        raise CheckpointError(f"cannot read {folder.path / name}: {words}") from error
 
 
 def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
@@ -281,18 +313,20 @@ def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
     Args: only: file stems to load; None: all.
     Raises: CheckpointError where a file is missing, damaged, larger than the free memory or not what the manifest says.
     """
-    manifest = read_manifest(path)
     tensors = {}
-    for name, digest in manifest["files"].items():
-        stem = name.removesuffix(".safetensors")
-        if only is None or stem in only:
-            tensors[stem] = _decoded(path / name, digest)
+    with _opened(path) as folder:
+        manifest = _manifest(folder)
+        for name, digest in manifest["files"].items():
+            stem = name.removesuffix(".safetensors")
+            if only is None or stem in only:
+                tensors[stem] = _decoded(folder, name, digest)
     return Checkpoint(manifest, tensors)
 
 
-def _decoded(path: Path, digest: str) -> dict[str, Tensor]:
+def _decoded(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
     """Return the tensors of a file. The library checks shapes, offsets and overlaps against the file's real size."""
-    with _open(path) as (stream, size):
+    path = folder.path / name
+    with _open(folder, name) as (stream, size):
         head = _head_bytes(stream.read(8))
         if size < 8 or head > min(size - 8, HEAD_LIMIT):
             raise CheckpointError(f"{path} is damaged: {size} bytes with a head of {head}, of at most {HEAD_LIMIT}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import PuffervecError
-from puffervec.train import durable
+from puffervec.folder import Folder
 from puffervec.train.storage import Storage
 
 ARRAYS = ".safetensors"
@@ -57,10 +58,10 @@ def diverged(
         for name, tensor in arrays.items()
     }
     values = {"losses": {k: repr(v) for k, v in losses.items()}, "counters": dict(counters), "rollout": stats}
-    with contextlib.suppress(OSError):
-        durable.write_file(path, (json.dumps(values, indent=2) + "\n").encode())
+    with contextlib.suppress(OSError), Folder(path.parent) as folder:
+        folder.write(path.name, [(json.dumps(values, indent=2) + "\n").encode()])
         if times <= MOST_TIMES:
-            durable.write_file(path.with_suffix(ARRAYS), dump_tensors(_kept(storages)))
+            folder.write(path.with_suffix(ARRAYS).name, [dump_tensors(_kept(storages))])
     return Diverged(
         f"{', '.join(bad)} is not a finite number after {counters['agent_steps']} agent-steps: the last checkpoint is"
         f" kept; statistics of the roll-out are in {path}, its arrays beside it; {_advice(arrays)}"
@@ -70,7 +71,7 @@ def diverged(
 def _free(path: Path) -> tuple[Path, int]:
     """Return the first of path, path-2, ... that nothing has yet, and the how many-th it is."""
     names = ((path.with_stem(f"{path.stem}-{times}") if times > 1 else path, times) for times in itertools.count(1))
-    return next((name, times) for name, times in names if not name.exists() and not name.with_suffix(ARRAYS).exists())
+    return next((name, n) for name, n in names if not any(map(os.path.lexists, (name, name.with_suffix(ARRAYS)))))
 
 
 def _kept(storages: Mapping[str, Storage]) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ import contextlib
 import dataclasses
 import json
 import logging
-import os
+import tempfile
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from puffervec import extras
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.folder import folder_of, refuse_odd_file
 from puffervec.spec import GroupSpec
 from puffervec.train.config import TrainConfig
 from puffervec.train.distributions import ActionMap, ActionSpec, greedy
@@ -118,19 +119,22 @@ def export_run(
 def _export(
     config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, group: GroupSpec, kind: str, file: Path
 ) -> Exported:
+    try:
+        refuse_odd_file(file)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from error
     acting = ActingPolicy(policy, group, config.policy.joint)
     graph = exported_program(acting)
     about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
-    fresh = file.with_name(f".{os.getpid()}-{file.name}")
+    write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
     try:
-        write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
-        write(acting, graph, fresh, json.dumps(about))
-        difference = check(acting, policy, load(fresh))
-        os.replace(fresh, file)
+        with folder_of(file) as (folder, name), tempfile.TemporaryDirectory(prefix="puffer-train-") as own:
+            fresh = Path(own) / name  # Other people's code writes it, in a folder that nobody else has looked into.
+            write(acting, graph, fresh, json.dumps(about))
+            difference = check(acting, policy, load(fresh))
+            folder.replace(name, [fresh.read_bytes()])
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror or error}") from error
-    finally:
-        fresh.unlink(missing_ok=True)
     drawn = acting.random(1, np.random.default_rng(0))
     return Exported(name, file, _shapes(drawn), _shapes(_reference(acting, policy, drawn)), difference, engine)
 

@@ -9,12 +9,15 @@ another agent and begins a new run; `--resume` goes on with an old one. Runs in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Collection
 from pathlib import Path
 
 import psutil
+
+from puffervec.folder import Folder
 
 VARIABLES = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK")  # torchrun sets them, and others, in each rank.
 
@@ -56,8 +59,13 @@ def find(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | None
     sought = {name for name in wanted if restarted() or not name.startswith(_by_id(""))}
     if not sought:
         return None
-    files = [path for path in runs.glob(f"*/{provenance.RUN_FILE}") if path.is_file()]
-    for path in sorted(files, key=os.path.getmtime, reverse=True):
-        if sought & provenance.jobs_of(path.parent):
-            return path.parent, checkpoint.newest(path.parent / rundir.CHECKPOINTS)
-    return None
+    found = []
+    with contextlib.suppress(OSError), Folder(runs) as folder:
+        for name in folder.names():
+            with contextlib.suppress(OSError), folder.below(name) as run:
+                if sought & provenance.jobs_of(run):
+                    found.append((run.stat(provenance.RUN_FILE).st_mtime, runs / name))
+    if not found:
+        return None
+    path = max(found)[1]
+    return path, checkpoint.newest(path / rundir.CHECKPOINTS)

@@ -5,7 +5,8 @@
 The first line of a file is a head with `schema_version`; where a run was resumed stands a marker, {"event": "resumed", ...};
 every other line is one flat object of numbers. docs/run-folder.md lists its keys, which are fixed.
 
-Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run.
+Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run. The file is never a link or
+something else than a plain file (folder.py), and a line that is read has a longest length.
 """
 
 from __future__ import annotations
@@ -20,25 +21,30 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from puffervec.folder import folder_of, open_file
 from puffervec.train import durable
 
 SCHEMA_VERSION = 1
 METRICS_FILE = "metrics.jsonl"
 RESUMED = "resumed"  # The event of a marker.
 _LONGEST_LINE = 2**20
+_GROWTH = 16  # At most; bytes of memory per byte of a file whose lines are kept as tables.
 
 
 class JsonLog:
     """Appends metrics to a file; a resumed run goes on in the same file. A file that is deleted meanwhile is made again."""
 
-    def __init__(self, path: Path, head: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, head: Mapping[str, Any], kept: bool = True) -> None:
         """Open `path` for appending and write the head line where the file is new.
 
+        Args: kept: False: lines are taken and written nowhere, as on ranks beside the first one.
         Raises: OSError where the file cannot be opened.
         """
         self.path, self.dropped, self.reason = path, 0, ""
         self._head = _as_line({"schema_version": SCHEMA_VERSION, **head})
-        self._file = _Appended(path)
+        self._file = _Appended(path) if kept else None
         with contextlib.suppress(OSError):  # Then it comes with the first line that can be written.
             self._append(b"")
 
@@ -61,6 +67,8 @@ class JsonLog:
             self._append(_as_line({"event": event, **values}))
 
     def _append(self, line: bytes) -> None:
+        if self._file is None:
+            return
         if self._file.deleted:
             self._file.close()
             self._file = _Appended(self.path)
@@ -68,14 +76,16 @@ class JsonLog:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 class _Appended:
     """A file that grows by whole lines: what a crash or a full disk left of a line is cut off."""
 
     def __init__(self, path: Path) -> None:
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with folder_of(path) as (folder, name):
+            fd = folder.open(name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._fd, self._finalizer = fd, weakref.finalize(self, os.close, fd)
         if self.size:
             self._cut_torn_line()
@@ -114,18 +124,38 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
 
     Left out are lines cut short by a crash or a full disk, and what a resumed run did once more: lines between the checkpoint
     it went on from and the end of the process before.
-    Raises: ValueError for a file of another schema version.
+    Raises: OSError; ValueError for a file of another schema version, or one that memory has no room for.
     """
     found: list[dict[str, Any]] = []
-    with path.open(encoding="utf-8") as file:
-        head = json.loads(file.readline() or "{}")
-        if head.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(f"{path} has schema_version {head.get('schema_version')}: {SCHEMA_VERSION} is known")
-        for line in file:
-            with contextlib.suppress(ValueError):
-                if isinstance(values := json.loads(line), dict):
-                    if values.get("event") == RESUMED:
-                        found = [earlier for earlier in found if earlier.get("step", 0) <= values["step"]]
-                    elif "event" not in values:
-                        found.append(values)
+    lines = _lines(path)
+    head = next(lines, {})
+    if head.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(f"{path} has schema_version {head.get('schema_version')!r:.40}: {SCHEMA_VERSION} is known")
+    for values in lines:
+        if values.get("event") == RESUMED:
+            found = [earlier for earlier in found if _step(earlier) <= _step(values)]
+        elif "event" not in values:
+            found.append(values)
     yield from found
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """Return the first line of a file, {} where it is no table. Raises: OSError, ValueError as `read_metrics`."""
+    return next(_lines(path), {})
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield each line that is a table."""
+    with os.fdopen(open_file(path), "rb") as file:
+        size, free = os.fstat(file.fileno()).st_size, psutil.virtual_memory().available
+        if size * _GROWTH > free:
+            raise ValueError(f"{path} has {size} bytes: to read it takes {_GROWTH} times that, and {free} bytes are available")
+        while line := file.readline(_LONGEST_LINE):
+            with contextlib.suppress(ValueError, RecursionError):
+                if isinstance(values := json.loads(line), dict):
+                    yield values
+
+
+def _step(values: Mapping[str, Any]) -> float:
+    step = values.get("step", 0)
+    return float(step) if isinstance(step, (int, float)) and abs(step) < 2**63 else 0.0

@@ -21,7 +21,6 @@ import dataclasses
 import functools
 import json
 import math
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -35,6 +34,7 @@ from torch import nn
 
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
+from puffervec.folder import said
 from puffervec.spec import EnvSpec
 from puffervec.train import checkpoint as ckpt
 from puffervec.train import provenance, rundir, startup, state, target, trackers
@@ -180,16 +180,14 @@ class Trainer:
         match(self.ranks, "settings", json.dumps([config.target, self.spec_hash, bf16, settings]))
 
     def _open_files(self) -> None:
-        metrics = self.folder / METRICS_FILE
+        metrics, first = self.folder / METRICS_FILE, self.ranks.first
         try:
-            if self.ranks.first:
+            if first:
                 self._lock_folder()
-            else:
-                metrics = Path(os.devnull)
-            self._goes_on = self._resumed_from is not None or metrics.is_file()
-            self.log = JsonLog(metrics, {"env": self.config.target, "config": self.config.tables()})
+            self._goes_on = self._resumed_from is not None or (first and metrics.is_file())
+            self.log = JsonLog(metrics, {"env": self.config.target, "config": self.config.tables()}, kept=first)
         except OSError as error:
-            raise ConfigError(f"cannot write to the run folder {self.folder}: {error.strerror}") from error
+            raise ConfigError(f"cannot write to the run folder {self.folder}: {said(error)}") from error
 
     def _lock_folder(self) -> None:
         """Make the run folder if it is missing, lock it and leave the config there. Raises: OSError, ConfigError."""
@@ -519,7 +517,7 @@ class Trainer:
             try:
                 self._lock_folder()
             except OSError as error:
-                raise ckpt.SaveError(f"cannot save: the run folder {self.folder} is gone: {error.strerror}") from error
+                raise ckpt.SaveError(f"cannot save: the run folder {self.folder} is gone: {said(error)}") from error
             self._note(f"the run folder {self.folder} was deleted: it was made again, without what was in it")
 
     def _read_checkpoint(self, path: Path) -> ckpt.Checkpoint:

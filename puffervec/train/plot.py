@@ -10,7 +10,7 @@ A metric that no run has gets no panel. Lines that a resumed run wrote again are
 from __future__ import annotations
 
 import dataclasses
-import json
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,8 +20,9 @@ import numpy as np
 
 from puffervec import extras
 from puffervec.errors import ConfigError
+from puffervec.folder import refuse_odd_file, replace_file
 from puffervec.train.dashboard import TIME_PARTS
-from puffervec.train.log import METRICS_FILE, read_metrics
+from puffervec.train.log import METRICS_FILE, read_head, read_metrics
 
 # Colours that keep apart for the colour-blind and in grey (Okabe and Ito 2008).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -79,9 +80,9 @@ def read_run(where: str | Path) -> Run:
     path = Path(where)
     file = path / METRICS_FILE if path.is_dir() else path
     try:
-        lines = tuple(latest(list(read_metrics(file))))
-        with file.open(encoding="utf-8") as opened:
-            head = opened.readline()
+        whole = [line for line in read_metrics(file) if all(_known(line, key) for key in ("step", "elapsed_s"))]
+        lines = tuple(latest(whole))
+        env = str(read_head(file).get("env", ""))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: give run folders") from error
     except ValueError as error:
@@ -89,7 +90,7 @@ def read_run(where: str | Path) -> Run:
     if not lines:
         raise ConfigError(f"{file} has no metrics yet: the run made no update")
     name = file.parent.name if file.name == METRICS_FILE else file.stem
-    return Run(name, str(json.loads(head).get("env", "")), lines)
+    return Run(name, env, lines)
 
 
 def latest(lines: Sequence[Line]) -> list[Line]:
@@ -123,6 +124,10 @@ def check_picture(path: Path, flag: str) -> None:
         raise ConfigError(f"{flag} {path}: the name must end in .png")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"{flag} {path}: there is no folder {path.absolute().parent}")
+    try:
+        refuse_odd_file(path)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
     extras.require(flag, "matplotlib")
 
 
@@ -139,8 +144,10 @@ def plot_runs(where: Sequence[str], out: Path | None = None, x: str = "steps") -
 
 def save(figure: Any, path: Path) -> None:
     """Write a picture. Raises: ConfigError where the disk refuses."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
     try:
-        figure.savefig(path, format="png")
+        replace_file(path, drawn.getvalue())
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 

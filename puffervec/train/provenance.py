@@ -24,10 +24,11 @@ import numpy
 import torch
 
 import puffervec
-from puffervec.train import durable
+from puffervec.folder import Folder
 from puffervec.train.device import usable_cores
 
 RUN_FILE = "run.json"
+MOST_BYTES = 2**22  # Of the file: some thousand starts.
 _GIT_S = 5.0  # Longer than a repository of any size needs; one on a network that is gone takes for ever.
 
 
@@ -37,27 +38,32 @@ def record_start(folder: Path, facts: dict[str, Any]) -> str:
     Args: facts: what the caller knows beside what is found here: env, device, seeds, what it is resumed from.
     Raises: OSError.
     """
-    before = _read(folder / RUN_FILE)
+    with Folder(folder) as opened:
+        return _record(opened, facts)
+
+
+def _record(folder: Folder, facts: dict[str, Any]) -> str:
+    before = _read(folder)
     known = before.get("run_id")
     run_id = known if isinstance(known, str) and known.isalnum() and len(known) <= 64 else uuid.uuid4().hex[:16]
     starts = before.get("starts")
     entries = [*(starts if isinstance(starts, list) else []), {**circumstances(), **facts}]
     text = json.dumps({"schema_version": 1, "run_id": run_id, "starts": entries}, indent=2)
-    durable.replace_file(folder / RUN_FILE, (text + "\n").encode())
+    folder.replace(RUN_FILE, [(text + "\n").encode()])
     return run_id
 
 
-def jobs_of(folder: Path) -> set[str]:
-    """Return the names of the torchrun jobs that a run folder's starts belong to, as job.py gives them."""
-    starts = _read(folder / RUN_FILE).get("starts")
+def jobs_of(folder: Folder) -> set[str]:
+    """Return the names of the torchrun jobs that a run folder's starts belong to, as job.py gives them. Raises: OSError."""
+    starts = _read(folder).get("starts")
     jobs = [start.get("job") for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
     return {name for names in jobs if isinstance(names, list) for name in names if isinstance(name, str)}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """What is there already; a file that cannot be read is begun anew."""
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
+def _read(folder: Folder) -> dict[str, Any]:
+    """What is there already; a file that says nothing that we know is begun anew. Raises: OSError."""
+    with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
+        found = json.loads(folder.read(RUN_FILE, MOST_BYTES))
         if isinstance(found, dict):
             return found
     return {}

@@ -4,7 +4,8 @@
 
     runs/drive-20251121-120000-s1/   config.json  run.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
 
-docs/run-folder.md says what is in each.
+docs/run-folder.md says what is in each. A folder may come from a stranger: links in it are never followed, special files never
+opened (folder.py). The run folder itself is what the user has named, so its own path may lead through links.
 
 Runs in the learner, before any worker starts, so that a folder that cannot be written is refused while nothing is lost.
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from puffervec.errors import CheckpointError, ConfigError
+from puffervec.folder import Folder, replace_file, said
 from puffervec.train import durable
 from puffervec.train.config import LogSection, TrainConfig
 
@@ -32,6 +34,12 @@ Result = TypeVar("Result")
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.json"
 _LOCK_FILE = "run.lock"
+_WRITTEN = (
+    CONFIG_FILE,
+    "run.json",
+    "metrics.jsonl",
+    CHECKPOINTS,
+)  # Looked at before the start.
 
 
 def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
@@ -69,9 +77,11 @@ class RunLock:
         self.folder = folder
         self._path = folder / _LOCK_FILE
         try:
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            with Folder(folder) as opened:
+                opened.refuse_odd(*_WRITTEN)
+                self._fd = opened.open(_LOCK_FILE, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise ConfigError(f"cannot write to the run folder {folder}: {error.strerror}") from error
+            raise ConfigError(f"cannot write to the run folder {folder}: {said(error)}") from error
         self._finalizer = weakref.finalize(self, os.close, self._fd)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,7 +106,7 @@ class RunLock:
     def lost(self) -> bool:
         """True where the lock's file is no longer the one that was locked: the run folder was deleted or replaced."""
         try:
-            there, mine = os.stat(self._path), os.fstat(self._fd)
+            there, mine = os.stat(self._path, follow_symlinks=False), os.fstat(self._fd)
         except OSError:
             return True
         return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
@@ -124,7 +134,7 @@ os.register_at_fork(after_in_child=_let_go_in_fork)
 def write_config(folder: Path, config: TrainConfig) -> None:
     """Leave the resolved config in the run folder; one that is there is replaced as a whole. Raises: OSError."""
     text = json.dumps({"target": config.target, **config.tables()}, indent=2)
-    durable.replace_file(folder / CONFIG_FILE, (text + "\n").encode())
+    replace_file(folder / CONFIG_FILE, (text + "\n").encode())
 
 
 def config_from_tables(
@@ -174,16 +184,15 @@ def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] |
     from puffervec.train.checkpoint import MANIFEST, newest
 
     if str(where) == "latest":
-        folders = sorted((p for p in runs.glob("*") if (p / CHECKPOINTS).is_dir()), key=_last_change, reverse=True)
-        for folder in folders:
+        for folder in _latest_first(runs):
             found = newest(folder / CHECKPOINTS, note)
             if found is not None:
                 return found
         raise CheckpointError(f"no run in {runs} has a whole checkpoint")
     path = Path(where)
-    if os.path.isfile(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
+    if os.path.lexists(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
         return path
-    found = newest(path / CHECKPOINTS, note) if os.path.isdir(path / CHECKPOINTS) else None
+    found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
     if found is None:
         state = "has no whole checkpoint" if os.path.isdir(path) else "is no folder"
         raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
@@ -207,12 +216,18 @@ def read_newest(
                 raise
 
 
-def _last_change(run: Path) -> float:
-    times = [run.stat().st_mtime]
-    for path in (run / CHECKPOINTS).iterdir():
-        with contextlib.suppress(FileNotFoundError):  # Removed by its trainer just now.
-            times.append(path.stat().st_mtime)
-    return max(times)
+def _latest_first(runs: Path) -> list[Path]:
+    """Return the run folders in `runs`, by their last change. Links are left out: nobody has named them."""
+    found = []
+    with contextlib.suppress(OSError), Folder(runs) as folder:
+        for name in folder.names():
+            with contextlib.suppress(OSError), folder.below(name) as run, run.below(CHECKPOINTS) as saved:
+                times = [os.fstat(run.fd).st_mtime]
+                for checkpoint in saved.names():
+                    with contextlib.suppress(FileNotFoundError):  # Removed by its trainer just now.
+                        times.append(saved.stat(checkpoint).st_mtime)
+                found.append((max(times), runs / name))
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 def run_folder_of(checkpoint: Path) -> Path | None:

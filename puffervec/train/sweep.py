@@ -15,6 +15,7 @@ import dataclasses
 import datetime
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 
 from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
-from puffervec.train import durable
+from puffervec.folder import Folder, replace_file, said
 from puffervec.train.config import TrainConfig
 from puffervec.train.diverged import Diverged
 from puffervec.train.loop import Trainer
@@ -33,7 +34,8 @@ from puffervec.train.target import env_spec
 
 FAILURES_AT_START = 5  # Trials; where all of the first fail, the next will too.
 REASON = "reason"  # Of a failure, kept with the trial; one that was stopped or killed has none.
-SUMMARY_FILE = "summary.json"
+SUMMARY_FILE, STUDY_FILE, TRIALS = "summary.json", "study.db", "trials"
+PICTURES = ("pareto.png", "parallel.png")
 
 
 class SweepError(PuffervecError):
@@ -92,15 +94,20 @@ class Sweep:
         self.name = request.name or _fresh_name(request)
         self.folder = request.folder / self.name
         plan = None if request.config is None else _plan_of(request.config, request)
-        storage = request.storage or f"sqlite:///{self.folder / 'study.db'}"
+        storage = request.storage or f"sqlite:///{self.folder / STUDY_FILE}"
         if request.storage is not None:
             _check_storage(storage)
-        if request.config is None and request.storage is None and not (self.folder / "study.db").is_file():
+        if request.config is None and request.storage is None and not os.path.lexists(self.folder / STUDY_FILE):
             raise ConfigError(f"there is no sweep {self.folder}: name an env to begin one (puffer-train sweep ENV)")
         try:
-            (self.folder / "trials").mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with Folder(self.folder) as folder:
+                folder.refuse_odd(SUMMARY_FILE, *PICTURES)
+                if folder.kind(STUDY_FILE) != "nothing":
+                    os.close(folder.open(STUDY_FILE, os.O_RDWR))  # SQLite itself follows a link in that place.
+                folder.made(TRIALS).close()
         except OSError as error:
-            raise ConfigError(f"cannot make the sweep's folder {self.folder}: {error.strerror}") from error
+            raise ConfigError(f"cannot make the sweep's folder {self.folder}: {said(error)}") from error
         self._lock = RunLock(self.folder)
         try:
             self._study = _open_study(storage, self.name)
@@ -188,8 +195,10 @@ class Sweep:
 
     def _train(self, number: int, values: Values) -> tuple[float, float]:
         """Train one run and return its score and seconds. Raises: what a run raises; SweepError where it has no score."""
-        config = with_values(self.config, values)
-        with Trainer(config, folder=self.folder / "trials" / f"{number:04d}") as trainer:
+        config, name = with_values(self.config, values), f"{number:04d}"
+        with Folder(self.folder) as folder, folder.below(TRIALS) as trials:
+            trials.made(name).close()
+        with Trainer(config, folder=self.folder / TRIALS / name) as trainer:
             self._trainer = trainer
             try:
                 if self.stopped:  # While the workers started.
@@ -229,9 +238,9 @@ class Sweep:
             "best": None if best is None else best.number,
             "pareto": [o.number for o in pareto(found)],
             "failed": [o.number for o in found if not o.done],
-            "trials": [{**dataclasses.asdict(o), "run": f"trials/{o.number:04d}"} for o in found],
+            "trials": [{**dataclasses.asdict(o), "run": f"{TRIALS}/{o.number:04d}"} for o in found],
         }
-        durable.replace_file(self.folder / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
+        replace_file(self.folder / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
         if sum(o.done for o in found) >= 2:
             self._draw(found)
         return summary
@@ -246,8 +255,8 @@ class Sweep:
         from puffervec.train.sweep_picture import draw_parallel, draw_pareto
 
         title = f"{self.config.target}, sweep {self.name}"
-        save(draw_pareto(found, pareto(found), self.metric, title), self.folder / "pareto.png")
-        save(draw_parallel(found, self.space, self.metric, title), self.folder / "parallel.png")
+        save(draw_pareto(found, pareto(found), self.metric, title), self.folder / PICTURES[0])
+        save(draw_parallel(found, self.space, self.metric, title), self.folder / PICTURES[1])
 
     def close(self) -> None:
         """Let go of the folder; may be called twice."""

@@ -3,7 +3,8 @@
 """Metrics for other people's viewers: TensorBoard and Weights & Biases, each an extra of the package. Runs in the learner.
 
 `metrics.jsonl` has every line; trackers get the latest one at most every few seconds, and the last one. Both write into the run
-folder, Weights & Biases to its server too where it is online. One that fails is dropped with a note: the run goes on.
+folder, Weights & Biases to its server too where it is online. One that fails is dropped with a note: the run goes on. Both open
+their files by name, so links that lead out of the run folder are refused before they begin.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec import extras
 from puffervec.errors import ConfigError
+from puffervec.folder import Folder
 
 if TYPE_CHECKING:
     from puffervec.train.config import LogSection
 
-TENSORBOARD_FOLDER = "tensorboard"
+TENSORBOARD_FOLDER, WANDB_FOLDER = "tensorboard", "wandb"
 
 
 class Tracker(Protocol):
@@ -158,6 +160,13 @@ def open_trackers(log: LogSection, folder: Path, step: int, run_id: str, config:
     Raises: ConfigError where one cannot begin.
     """
     opened: list[Tracker] = []
+    used = [name for name, on in ((TENSORBOARD_FOLDER, log.tensorboard), (WANDB_FOLDER, log.wandb != "off")) if on]
+    for name in used:
+        try:
+            with Folder(folder) as run:
+                run.refuse_ways_out(name)
+        except OSError as error:
+            raise ConfigError(f"log.{name}: cannot use {error.filename or folder / name}: {error.strerror}") from error
     if log.tensorboard:
         try:
             opened.append(TensorBoard(folder, step))

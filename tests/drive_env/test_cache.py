@@ -53,9 +53,9 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(SceneError, match="file: cannot be written: No space left on device; set PUFFERVEC_CACHE"):
         write_atomically(path, failing())
-    for name in ("fsync", "replace"):
+    for name in ("fsync", "rename"):
         with monkeypatch.context() as patch:
-            patch.setattr(os, name, lambda *_: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+            patch.setattr(os, name, lambda *_, **__: (_ for _ in ()).throw(OSError(5, "Input/output error")))
             with pytest.raises(SceneError, match="Input/output error"):
                 write_atomically(path, [b"more"])
     assert path.read_bytes() == b"old"

@@ -93,11 +93,13 @@ class Recorder:
     def _on_close(self, done: None, fd: int) -> None:
         self._open.pop(fd, None)
 
-    def _on_mkdir(self, done: None, path: Any, *rest: Any, **more: Any) -> None:
-        self.operations.append(("mkdir", os.fspath(path)))
+    def _on_mkdir(self, done: None, path: Any, mode: int = 0o777, dir_fd: int | None = None) -> None:
+        self.operations.append(("mkdir", self._path(path, dir_fd)))
 
-    def _on_rename(self, done: None, before: Any, after: Any) -> None:
-        self.operations.append(("rename", os.fspath(before), os.fspath(after)))
+    def _on_rename(
+        self, done: None, before: Any, after: Any, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+    ) -> None:
+        self.operations.append(("rename", self._path(before, src_dir_fd), self._path(after, dst_dir_fd)))
 
     def _on_unlink(self, done: None, path: Any, *, dir_fd: int | None = None) -> None:
         self.operations.append(("unlink", self._path(path, dir_fd)))

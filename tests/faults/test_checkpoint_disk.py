@@ -65,8 +65,9 @@ def test_any_call_may_fail(tmp_path: Path, for_ever: bool, number: int, monkeypa
 
 
 def test_the_message_names_what_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(SaveError, match="there is no earlier one"), Failing(1):
-        ckpt.write(tmp_path, some(1), keep=1)
+    for nth, words in ((1, "earlier ones are untouched"), (12, "there is no earlier one")):
+        with pytest.raises(SaveError, match=words), Failing(nth, for_ever=True):
+            ckpt.write(tmp_path, some(1), keep=1)
     old = ckpt.write(tmp_path, some(1), keep=1)
     with pytest.raises(SaveError, match=f"the checkpoint {old} is kept"), Failing(12, for_ever=True):
         ckpt.write(tmp_path, some(2), keep=1)
@@ -93,7 +94,7 @@ def test_a_limit_on_file_sizes_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").touch()
-    with pytest.raises(SaveError, match="File exists.*look at .*checkpoints"):
+    with pytest.raises(SaveError, match=f"Not a directory: look at {tmp_path}/checkpoints"):
         ckpt.write(tmp_path / "checkpoints", some(1), keep=1)
 
 
@@ -105,7 +106,7 @@ def test_litter_that_cannot_be_removed_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / ".removed-000000000001").symlink_to(tmp_path / "nowhere")
     (tmp_path / "000000000005").symlink_to(tmp_path / "nowhere")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ckpt.durable, "sweep", lambda *_: None)
+        patch.setattr(ckpt.Folder, "sweep", lambda *_: None)
         ckpt.write(tmp_path, some(1, 1.0), keep=1)
         ckpt.write(tmp_path, some(5, 2.0), keep=1)
     assert value_of(ckpt.newest(tmp_path)) == 2.0

@@ -21,11 +21,12 @@ import psutil
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer, cli, log, rundir
+from puffervec.train import TrainConfig, Trainer, cli, rundir
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.log import read_metrics
 from tests.faults.trainers import SMALL, Notes, start
 from tests.train.conftest import small, torch_state
+from tests.train.saved import fill_up
 
 __all__ = ["small", "torch_state"]  # Fixtures.
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -53,12 +54,12 @@ def test_a_run_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_full_disk_at_the_start(tmp_path: Path, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rundir.RunLock, "_sign", lambda self: os.write(os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC), b"x"))
-    before = set(os.listdir("/proc/self/fd"))
+    """The lock's file is closed, as `no_leaks` sees."""
+    full = os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC)
+    monkeypatch.setattr(rundir.RunLock, "_sign", lambda self: os.write(full, b"x"))
     with pytest.raises(ConfigError, match="cannot lock .*run.lock: No space left on device"):
         rundir.RunLock(tmp_path)
-    (opened,) = set(os.listdir("/proc/self/fd")) - before  # The one of /dev/full: the lock's is closed.
-    os.close(int(opened))
+    os.close(full)
 
 
 @pytest.fixture
@@ -122,8 +123,7 @@ def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
     notes = Notes()
     with Trainer(small(), dashboard=notes) as trainer:
         assert trainer.log is not None
-        trainer.log._file.close()
-        trainer.log._file = log._Appended(Path("/dev/full"))
+        os.close(fill_up(trainer.log))
         metrics = trainer.train()
         assert metrics["update"] == trainer.log.dropped > 2
     first, last = notes.notes
@@ -135,12 +135,15 @@ def test_a_log_that_comes_back_is_whole(small: Small) -> None:
     notes = Notes()
     with Trainer(small(train={"total_timesteps": 10**9}), dashboard=notes) as trainer:
         assert trainer.log is not None
-        good, full = trainer.log._file, log._Appended(Path("/dev/full"))
-        for file in (good, full, full, good):
-            trainer.log._file = file
+        for full in (False, True, True, False):
+            if full:
+                good = fill_up(trainer.log)
             trainer.collect()
             trainer._report(trainer.update())
-        full.close()
+            if full:
+                assert trainer.log._file is not None
+                os.dup2(good, trainer.log._file._fd, inheritable=False)
+                os.close(good)
         assert [line["update"] for line in read_metrics(trainer.log.path)] == [1, 4]
     assert len(notes.notes) == 2 and notes.notes[1] == "metrics are written again; 2 lines were dropped"
 

@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small checkpoints whose weights are one number, for tests of how they are kept."""
+"""Small checkpoints whose weights are one number, for tests of how they are kept; a log whose disk fills up."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from puffervec.train import checkpoint as ckpt
+from puffervec.train.log import JsonLog
 
 
 def some(steps: int, value: float = 1.0, size: int = 3) -> ckpt.Checkpoint:
@@ -31,3 +33,13 @@ def value_of(path: Path | None) -> float:
     weights = ckpt.read(path).tensors["default"]["w"]
     assert bool((weights == weights[0, 0]).all())
     return float(weights[0, 0])
+
+
+def fill_up(log: JsonLog) -> int:
+    """Let every write to a log fail as on a full disk; return a descriptor of the file that it was, for `os.dup2` and close."""
+    assert log._file is not None
+    kept = os.dup(log._file._fd)
+    full = os.open("/dev/full", os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(full, log._file._fd, inheritable=False)
+    os.close(full)
+    return kept

@@ -14,31 +14,6 @@ import pytest
 from puffervec.train import durable
 
 
-def test_files_are_new_and_whole(tmp_path: Path) -> None:
-    durable.write_file(tmp_path / "a", b"x" * 100_000)
-    assert (tmp_path / "a").read_bytes() == b"x" * 100_000
-    with pytest.raises(FileExistsError):
-        durable.write_file(tmp_path / "a", b"")
-
-
-def test_a_replaced_file_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a"
-    for text in (b"first", b"second"):
-        durable.replace_file(path, text)
-        assert path.read_bytes() == text
-    (tmp_path / ".a").write_bytes(b"left by a writer that was killed")
-    durable.replace_file(path, b"third")
-    assert [found.name for found in tmp_path.iterdir()] == ["a"] and path.read_bytes() == b"third"
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr(durable.os, "fsync", fail)
-    with pytest.raises(OSError, match="full"):
-        durable.replace_file(path, b"fourth")
-    assert path.read_bytes() == b"third"
-
-
 def test_folders_are_made_with_those_above(tmp_path: Path) -> None:
     for _ in range(2):
         durable.make_folder(tmp_path / "a" / "b" / "c")
@@ -46,16 +21,6 @@ def test_folders_are_made_with_those_above(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         durable.make_folder(tmp_path / "file")
-
-
-def test_removal_is_out_of_sight_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    durable.make_folder(tmp_path / "a" / "b")
-    monkeypatch.setattr(durable.shutil, "rmtree", lambda *_, **__: None)  # As if it were killed here.
-    durable.remove(tmp_path / "a")
-    assert [path.name for path in tmp_path.iterdir()] == [".removed-a"]
-    monkeypatch.undo()
-    durable.sweep(tmp_path, durable.REMOVED)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train.log import SCHEMA_VERSION, JsonLog, _Appended, read_metrics
+from puffervec.train.log import SCHEMA_VERSION, JsonLog, read_head, read_metrics
+from tests.train.saved import fill_up
 
 
 def test_head_then_lines_and_again(tmp_path: Path) -> None:
@@ -30,14 +31,21 @@ def test_not_a_number_becomes_null(tmp_path: Path) -> None:
     assert list(read_metrics(tmp_path / "m.jsonl")) == [{"a": None, "b": None, "c": 1.5}]
 
 
-def test_a_full_disk_drops_lines_and_counts_them() -> None:
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full on this system")
-    log = JsonLog(full, {})
-    log.write({"a": 1.0})
+def test_a_full_disk_drops_lines_and_counts_them(tmp_path: Path) -> None:
+    log = JsonLog(tmp_path / "m.jsonl", {})
+    fill_up(log)
+    for _ in range(2):
+        assert not log.write({"a": 1.0})
     log.close()
-    assert log.dropped >= 1
+    assert log.dropped == 2 and log.reason.startswith("disk full")
+
+
+def test_a_log_that_is_not_kept(tmp_path: Path) -> None:
+    log = JsonLog(tmp_path / "m.jsonl", {}, kept=False)
+    assert log.write({"a": 1.0})
+    log.mark("resumed", step=1)
+    log.close()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
@@ -73,8 +81,7 @@ def test_what_a_resumed_run_does_once_more_counts_once(tmp_path: Path) -> None:
 
 def test_a_marker_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
     log = JsonLog(tmp_path / "m.jsonl", {})
-    log._file.close()
-    log._file = _Appended(Path("/dev/full"))
+    fill_up(log)
     log.mark("resumed", step=1)
     assert log.dropped == 0  # of metrics
     log.close()
@@ -107,3 +114,23 @@ def test_a_line_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert log.write({"a": 4.0})
     log.close()
     assert list(read_metrics(path)) == [{"a": 4.0}]
+
+
+def test_files_made_to_do_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines without an end, nesting without a bottom, steps that are no numbers; more than memory has room for."""
+    path = tmp_path / "m.jsonl"
+    lines = [b'{"schema_version": 1, "env": "probe"}', b"[" * 100_000, b"x" * 3_000_000, b"[1]", b'{"step": 1}']
+    lines += [b'{"event": "resumed"}', b'{"step": "2"}', b'{"event": "resumed", "step": []}', b'{"step": 3}', b"\xff"]
+    path.write_bytes(b"\n".join(lines))
+    assert [line["step"] for line in read_metrics(path)] == ["2", 3]
+    assert read_head(path)["env"] == "probe"
+    with path.open("r+b") as file:
+        file.truncate(2**43)  # takes no room on the disk
+    with pytest.raises(ValueError, match=f"has {2**43} bytes: to read it takes"):
+        list(read_metrics(path))
+    path.unlink()
+    path.symlink_to(tmp_path / "other")
+    for use in (lambda: list(read_metrics(path)), lambda: JsonLog(path, {})):
+        with pytest.raises(OSError, match="it is a link"):
+            use()
+    assert not (tmp_path / "other").exists()

@@ -1,0 +1,244 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A run folder that somebody else made: each name that a command reads or writes there is a link out of it, a pipe, a socket or
+a folder. The command ends in one line and nothing outside is opened, changed, made or removed (puffervec/folder.py)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from puffervec.train import TrainConfig, Trainer, cli
+from tests.train.conftest import SMALL as TABLES
+from tests.train.conftest import torch_state
+
+__all__ = ["torch_state"]  # A fixture.
+STEP = "000000000128"
+SMALL = "--device cpu --log.dashboard off --train.final-eval false".split()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("made")
+    log = {**TABLES["log"], "folder": str(folder), "name": "run"}
+    with Trainer(TrainConfig.of("probe", **{**TABLES, "log": log})) as trainer:
+        trainer.train()
+    (saved,) = (folder / "run" / "checkpoints").iterdir()
+    saved.rename(saved.with_name(STEP))
+    return folder / "run"
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of it, beside a folder `outside` that nothing may happen to."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(made, tmp_path / "run")
+    (tmp_path / "outside").mkdir()
+    yield tmp_path / "run"
+
+
+def dangling(path: Path, outside: Path) -> None:
+    path.symlink_to(outside / "missing")
+
+
+def linked(path: Path, outside: Path) -> None:
+    path.symlink_to(outside / "copy")
+
+
+def pipe(path: Path, outside: Path) -> None:
+    os.mkfifo(path)
+
+
+def bound(path: Path, outside: Path) -> None:
+    end = socket.socket(socket.AF_UNIX)
+    os.chdir(path.parent)
+    end.bind(path.name)
+    end.close()
+    os.chdir(outside.parent)
+
+
+def empty(path: Path, outside: Path) -> None:
+    path.mkdir()
+
+
+KINDS: tuple[Callable[[Path, Path], None], ...] = (dangling, linked, pipe, bound, empty)
+
+
+def state_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Everything in a folder: mode, time of the last change, content."""
+    found = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        about = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (about.st_mode, about.st_mtime_ns, content)
+    return found
+
+
+def replaced(run: Path, name: str, kind: Callable[[Path, Path], None]) -> Path:
+    """Put something else in a name's place; links lead to a copy of what was there. Returns the folder outside."""
+    path, outside = run / name, run.parent / "outside"
+    shutil.rmtree(outside)
+    outside.mkdir()
+    if path.exists():
+        shutil.copytree(path, outside / "copy") if path.is_dir() else shutil.copy(path, outside / "copy")
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    else:
+        (outside / "copy").write_bytes(b"canary")
+    kind(path, outside)
+    return outside
+
+
+def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command that must end in one line; return it."""
+    capsys.readouterr()
+    code = cli.main(args)
+    err = capsys.readouterr().err.splitlines()
+    assert code in (1, 2), (code, err)
+    assert err and err[-1].startswith("puffer-train: ") and not any(line.startswith("Traceback") for line in err), err
+    return err[-1]
+
+
+WHERE_RESUME = ("run.lock", "run.json", "config.json", "metrics.jsonl", "checkpoints")
+IN_CHECKPOINT = ("", "/manifest.json", "/default.safetensors", "/optimizer.safetensors", "/envs.safetensors")
+COMMANDS = {
+    "resume": ["--resume", "run", *SMALL, "--total-timesteps", "200"],
+    "eval": ["eval", "run", "--episodes", "1"],
+    "plot": ["plot", "run"],
+    "export": ["export", "run", "--format", "pt2"],
+}
+CASES = [("resume", name) for name in WHERE_RESUME]
+CASES += [("resume", f"checkpoints/{STEP}{name}") for name in IN_CHECKPOINT]
+CASES += [("eval", name) for name in ("checkpoints", *(f"checkpoints/{STEP}{name}" for name in IN_CHECKPOINT[:3]))]
+CASES += [("plot", "metrics.jsonl"), ("plot", "plot.png"), ("export", f"checkpoints/{STEP}/default.safetensors")]
+
+
+@pytest.mark.parametrize(("command", "name"), CASES)
+def test_nothing_is_followed_out_of_a_run_folder(
+    command: str, name: str, run: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind in KINDS:
+        if kind is empty and name == "checkpoints":
+            continue  # That is what it should be, with nothing in it.
+        shutil.rmtree(run)
+        shutil.copytree(made, run)
+        outside = replaced(run, name, kind)
+        before, inside = state_of(outside), (run / name).lstat()
+        line = refused(COMMANDS[command], capsys)
+        assert state_of(outside) == before, (kind.__name__, line)
+        left = (run / name).lstat()
+        assert (left.st_ino, left.st_mode) == (inside.st_ino, inside.st_mode), (kind.__name__, line)
+
+
+@pytest.mark.parametrize("name", ["policy.pt2", "plot.png"])
+def test_links_in_the_place_of_results(name: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the user names the file: a link there is refused."""
+    outside = replaced(run, name, linked)
+    (run.parent / name).symlink_to(outside / "missing")
+    before, names = state_of(outside), set(os.listdir(run))
+    args = COMMANDS["export" if name == "policy.pt2" else "plot"]
+    for out in ([], ["--out", str(run / name)], ["--out", name]):
+        assert f"cannot write {out[-1] if out else f'run/{name}'}: it is a link" in refused([*args, *out], capsys)
+    assert state_of(outside) == before and set(os.listdir(run)) == names
+
+
+@pytest.mark.parametrize("name", [f".partial-{os.getpid()}", f".removed-{STEP}", ".partial-1"])
+def test_leftovers_that_lead_elsewhere(name: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a killed run left is swept away by the next save: the link itself, and never what it leads to."""
+    outside = run.parent / "outside"
+    (outside / "kept").mkdir()
+    (outside / "kept" / "file").write_bytes(b"canary")
+    (run / "checkpoints" / name).symlink_to(outside / "kept")
+    (run / "checkpoints" / ".partial-full").mkdir()
+    (run / "checkpoints" / ".partial-full" / "link").symlink_to(outside / "kept")
+    before = state_of(outside)
+    assert cli.main([*COMMANDS["resume"], "--log.keep-checkpoints", "1"]) == 0
+    capsys.readouterr()
+    assert state_of(outside) == before
+    assert all(path.name[0] != "." for path in (run / "checkpoints").iterdir())
+
+
+def test_hidden_names_of_files_under_way(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outside = run.parent / "outside"
+    (outside / "file").write_bytes(b"canary")
+    for name in ("config.json", "run.json"):
+        (run / f".{name}").symlink_to(outside / "file")
+        (run / f".{name}.{os.getpid()}").symlink_to(outside / "file")
+    before = state_of(outside)
+    assert cli.main(COMMANDS["resume"]) == 0
+    capsys.readouterr()
+    assert state_of(outside) == before
+
+
+def test_hard_links_are_not_written_through(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outside = run.parent / "outside"
+    for name in ("run.lock", "metrics.jsonl"):
+        (run / name).unlink()
+        (outside / name).write_bytes(b"canary")
+        os.link(outside / name, run / name)
+        before = state_of(outside)
+        assert f"{name}: it has other names (hard links)" in refused(COMMANDS["resume"], capsys)
+        assert state_of(outside) == before
+        (run / name).unlink()
+    for name in ("config.json", "run.json"):
+        (outside / name).write_bytes(b"{}")
+        (run / name).unlink()
+        os.link(outside / name, run / name)
+    before = state_of(outside)
+    assert cli.main(COMMANDS["resume"]) == 0
+    capsys.readouterr()
+    assert state_of(outside) == before
+
+
+def test_a_run_that_the_user_names_by_a_link_is_the_users_choice(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run.parent / "best").symlink_to(run)
+    (run.parent / "point").symlink_to(run / "checkpoints" / STEP)
+    assert cli.main(["eval", "best", "--episodes", "1"]) == 0
+    assert cli.main(["eval", "point", "--episodes", "1"]) == 0
+    assert cli.main(["--resume", "best", *SMALL, "--total-timesteps", "200"]) == 0
+    capsys.readouterr()
+
+
+def test_latest_does_not_follow_links(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody has named them."""
+    runs = run.parent / "runs"
+    runs.mkdir()
+    (runs / "evil").symlink_to(run)
+    assert "no run in runs has a whole checkpoint" in refused(["eval", "latest"], capsys)
+    run.rename(runs / "mine")
+    assert cli.main(["eval", "latest", "--episodes", "1"]) == 0
+    assert "runs/mine" in capsys.readouterr().out
+
+
+def test_trackers_begin_only_where_nothing_leads_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tensorboard")
+    outside = run.parent / "outside"
+    for name in ("tensorboard", "tensorboard/events.out.tfevents.1"):
+        (run / name).symlink_to(outside)
+        before = state_of(outside)
+        assert str(Path("run") / name) in refused([*COMMANDS["resume"], "--log.tensorboard", "true"], capsys)
+        assert state_of(outside) == before
+        (run / name).unlink()
+        (run / "tensorboard").mkdir(exist_ok=True)
+
+
+SWEEP = ["sweep", "probe", "--name", "sweep", "--log.folder", ".", "--trials", "1", "--sweep.train.lr", "1e-4:1e-2"]
+
+
+@pytest.mark.parametrize("name", ["study.db", "summary.json", "pareto.png", "trials", "trials/0000", "run.lock"])
+def test_sweeps(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna")
+    monkeypatch.chdir(tmp_path)
+    for kind in (dangling, linked, pipe):
+        shutil.rmtree(tmp_path / "sweep", ignore_errors=True)
+        (tmp_path / "outside").mkdir(exist_ok=True)
+        (tmp_path / "sweep" / name).parent.mkdir(parents=True)
+        outside = replaced(tmp_path / "sweep", name, kind)
+        before = state_of(outside)
+        assert "it is " in refused([*SWEEP, *SMALL, "--total-timesteps", "100"], capsys)
+        assert state_of(outside) == before
