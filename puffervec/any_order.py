@@ -12,6 +12,7 @@ of each env do not.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,20 +37,24 @@ def recv(vec: VectorEnv, timeout_s: float | None) -> Any:
         raise CallOrderError(
             f"recv: {len(waiting)} halves are under way, a batch has {vec.settings.batch_halves}: call {expected} first"
         )
-    batch, flags = _take_ready(vec, timeout_s)
-    vec._held.append(batch)
-    vec._last_batch = batch
-    vec.half = batch[0]
+    batch, flags, following = _wait_ready(vec, timeout_s)
     parts = [vec._results[half] for half in batch]
     obs, rewards, terminals, truncations, ids, masks = (
         joined([part[i] for part in parts], vec.settings.copy) for i in range(len(parts[0]))
     )
     infos = vec._infos(batch) if flags else NO_INFOS
-    return obs, rewards, terminals, truncations, infos, ids, masks
+    state = [HELD if half in batch else state for half, state in enumerate(vec._state)]
+    held = deque([*vec._held, batch])
+    try:  # only now, and without a call in between: see vector.py
+        vec._state, vec._held, vec._last_batch, vec.half, vec._recv_half = state, held, batch, batch[0], following
+        return obs, rewards, terminals, truncations, infos, ids, masks
+    except BaseException:
+        vec._state = vec._interrupted
+        raise
 
 
-def _take_ready(vec: VectorEnv, timeout_s: float | None) -> tuple[list[int], int]:
-    """Wait until enough halves are done and mark them received. Returns them in env order, and the flags of their turns."""
+def _wait_ready(vec: VectorEnv, timeout_s: float | None) -> tuple[list[int], int, int]:
+    """Wait until enough halves are done. Returns them in env order, the flags of their turns, and where to look next."""
     flags, first, size = 0, vec._recv_half, vec.settings.batch_halves
     ready = [half for half, state in enumerate(vec._state) if state is READY][:size]  # nothing to wait for, nothing reported
     while len(ready) < size:
@@ -59,10 +64,7 @@ def _take_ready(vec: VectorEnv, timeout_s: float | None) -> tuple[list[int], int
             vec._raise_failure(half)
         ready.append(half)
         first = (half + 1) % vec.num_buffers  # so that nobody waits for ever behind faster ones
-    for half in ready:
-        vec._state[half] = HELD
-    vec._recv_half = first
-    return sorted(ready), flags
+    return sorted(ready), flags, first
 
 
 def _wait_any(vec: VectorEnv, pending: bytes, first: int, timeout_s: float | None) -> int:
@@ -93,10 +95,14 @@ def send(vec: VectorEnv, actions: Any) -> None:
     if vec.settings.strict:  # all or nothing
         for half, piece in zip(batch, pieces, strict=True):
             action_border.check(vec._slab, vec.spec, vec.halves[half], half, piece, strict=True)
-    vec._step_half(batch[0], pieces[0])  # refuses before anything is sent; the pieces are alike
-    vec._held.popleft()
-    for half, piece in zip(batch[1:], pieces[1:], strict=True):
-        vec._step_half(half, piece)
+    try:
+        for half, piece in zip(batch, pieces, strict=True):
+            vec._step_half(half, piece)  # the first refuses before anything is sent; the pieces are alike
+        vec._held.popleft()
+    except BaseException:
+        if vec._state[batch[0]] is not HELD:  # some of it was sent
+            vec._break_off()
+        raise
 
 
 def release(vec: VectorEnv, halves: Sequence[int]) -> None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from puffervec import failures
+from puffervec import any_order, failures
 from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.native import NativeEnv
 from puffervec.settings import env_seeds, first_seeds, whole
-from puffervec.states import IDLE, PENDING, READY
+from puffervec.states import CLOSED, IDLE, INTERRUPTED, PENDING, READY
 
 if TYPE_CHECKING:
     from puffervec.info_area import InfoReader
@@ -28,15 +28,22 @@ if TYPE_CHECKING:
     from puffervec.spec import EnvSpec
 
 
+Lane = tuple[int, int]  # (worker, half)
+
+
 class Aside:
     """Base of VectorEnv (vector.py), which has the attributes that are only declared here."""
 
     num_envs: int
     num_buffers: int
+    num_workers: int
     spec: EnvSpec
     env: Any
     settings: Any
     _state: list[str]
+    _interrupted: list[str]
+    _seeds: np.ndarray
+    _reset_masks: np.ndarray
     _workers: list[range]
     _info_readers: list[list[tuple[int, InfoReader]]]
     _mailboxes: list[Mailbox]
@@ -56,7 +63,10 @@ class Aside:
     _notify: set[int]
     _broken: WorkerError | None
 
-    def _require_open(self) -> None:
+    def _require_open(self, or_interrupted: bool = False) -> None:
+        raise NotImplementedError
+
+    def _wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
         raise NotImplementedError
 
     def _look_around(
@@ -137,16 +147,21 @@ class Aside:
         if wrong:
             found = wrong.pop()
             raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
-        for worker, half, first, count in self._transfers("load"):
-            region = self._transfer(worker)
-            for i in range(count):
-                self._tasks[first + i] = np.frombuffer(states[first + i], np.int64, 1)[0]
-                region[i * size : (i + 1) * size] = states[first + i][8:]
-            self._command_one(worker, half, lib.PV_LOAD, first, count)
-        self._state = [READY] * self.num_buffers
-        self._held.clear()
-        self._recv_half = self._send_half = 0
-        self._seeded = True
+        transfers = self._transfers("load")
+        try:
+            for worker, half, first, count in transfers:
+                region = self._transfer(worker)
+                for i in range(count):
+                    self._tasks[first + i] = np.frombuffer(states[first + i], np.int64, 1)[0]
+                    region[i * size : (i + 1) * size] = states[first + i][8:]
+                self._command_one(worker, half, lib.PV_LOAD, first, count)
+            self._held.clear()
+            self._recv_half = self._send_half = 0
+            self._seeded = True
+            self._state = [READY] * self.num_buffers
+        except BaseException:
+            self._break_off()
+            raise
 
     # ---- what a reset is to do ----------------------------------------------------------------------------------------
 
@@ -178,12 +193,59 @@ class Aside:
                 self._require_rows(half, "reset with a mask")
         return array
 
-    def _post_options(self, options: Mapping[str, Any] | None, halves: Sequence[int]) -> None:
-        """Put options where Python envs find them, or nothing where a worker that had no env to reset did not take the last."""
-        if not self._mailboxes or (options is None and self._optioned.isdisjoint(halves)):
-            return
-        self._post({(worker, half): options for half in halves for worker in self._workers[half]}, "options")
-        self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
+    def _publish_reset(self, halves: Sequence[int], seeds: np.ndarray | None, which: np.ndarray | None) -> None:
+        """Publish the turn of a reset. seeds, which: as `_choose_seeds` returns them."""
+        if seeds is not None:
+            self._seeds[:] = seeds if which is None else np.where(which == lib.PV_RESET_SEEDED, seeds, self._seeds)
+        for half in halves:
+            if which is not None:  # not those of other halves: their workers may not have looked yet
+                self._reset_masks[self.halves[half].env_ids] = which[self.halves[half].env_ids]
+            self._forget_reports(half)  # a worker without an env to reset would not
+            self._state[half] = PENDING
+            lib.pv_turn_send(self._slab, half, lib.PV_RESET, seeds is not None, which is not None, self._waiter)
+            self._sent(half)
+        self._recv_half = self._send_half = halves[0]
+        any_order.release(self, halves)  # type: ignore[arg-type]
+        self._seeded = self._seeded or seeds is not None
+
+    def _drain(self) -> None:
+        """Wait for the turns that are under way, and drop what they reported."""
+        for half in range(self.num_buffers):
+            if self._state[half] is PENDING and self._await_half(half) & lib.PV_TURN_FAILED:
+                self._raise_failure(half)
+        self._forget_answers()
+        self._state = [IDLE] * self.num_buffers
+
+    def _realign(self) -> None:
+        """After an interruption: wait for whatever was published, and forget what was asked and answered."""
+        for half in range(self.num_buffers):
+            self._sent(half)  # Serial has perhaps not run it
+            self._await_half(half)
+        for worker in range(self.num_workers):
+            slot = failures.error_slot(self._slab, worker)
+            at = failures.work(self._slab, worker)
+            if slot.code and at.doing != "call":
+                assert at.half is not None
+                self._raise_failure(at.half)
+            slot.code = 0
+        self._held.clear()
+        self._forget_answers()
+        self._state = [IDLE] * self.num_buffers
+
+    def _await_half(self, half: int) -> int:
+        return self._wait_on(half, lib.pv_turn_recv(self._slab, half, 0, self._waiter, lib.PV_SLICE_NS, 0))
+
+    def _forget_answers(self) -> None:
+        for mailbox in self._mailboxes:
+            for answer in mailbox.answers.values():
+                answer.clear()
+
+    def _options_for(self, options: Mapping[str, Any] | None, halves: Sequence[int]) -> dict[Lane, Any]:
+        """Return what to post to each lane: options, or None where something may still stand that no env has taken."""
+        left = self._state[0] is INTERRUPTED or not self._optioned.isdisjoint(halves)
+        if not self._mailboxes or (options is None and not left):
+            return {}
+        return self._encoded({(worker, half): options for half in halves for worker in self._workers[half]}, "options")
 
     def _take_task(self, options: Mapping[str, Any], mask: np.ndarray | None) -> None:
         if set(options) - {"task"}:
@@ -197,6 +259,11 @@ class Aside:
             np.frombuffer(self._buffer, np.uint32, 2, lib.pv_slab_records(self._slab, worker, half))[:] = 0
         for _, reader in self._info_readers[half]:
             reader.forget()
+
+    def _break_off(self) -> None:
+        """Note that an exception came between two steps that belong together: only a reset of all envs helps."""
+        if self._state[0] is not CLOSED:
+            self._state = self._interrupted
 
     def _require_saveable(self, verb: str) -> None:
         self._require_open()
@@ -242,9 +309,13 @@ class Aside:
 
     def _command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
         """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
-        lib.pv_turn_send_one(self._slab, worker, half, semaphore, first, count, self._waiter)
-        self._sent_one(worker, half)
-        self._await_one(worker, half)
+        try:
+            lib.pv_turn_send_one(self._slab, worker, half, semaphore, first, count, self._waiter)
+            self._sent_one(worker, half)
+            self._await_one(worker, half)
+        except BaseException:
+            self._break_off()
+            raise
 
     def _await_one(self, worker: int, half: int, start_s: float | None = None) -> None:
         if self._await_flags(worker, half, start_s) & lib.PV_TURN_FAILED:
@@ -314,32 +385,41 @@ class Aside:
         lanes = [(worker, half) for half in halves for worker in self._workers[half]]
         spans = [env_range(lib.pv_slab_span(self._slab, worker, half)) for worker, half in lanes]
         shares = [args[span.start] if verb == "call" else args[span.start : span.stop] for span in spans]
-        self._post({lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)}, f"{verb} {name!r}")
-        for worker, half in lanes:
-            lib.pv_turn_send_one(self._slab, worker, half, lib.PV_CALL, 0, 0, self._waiter)
-        for half in halves:
-            self._sent(half)
-        return tuple(self._answers(lanes))
-
-    def _post(self, questions: Mapping[tuple[int, int], Any], what: str) -> None:
-        """Put a question into the mailbox of each (worker, half), or into none and raise ConfigError."""
+        questions = {lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)}
+        encoded = self._encoded(questions, f"{verb} {name!r}")
         try:
-            for (worker, half), question in questions.items():
-                self._mailboxes[worker].questions[half].post(question)
+            self._post(encoded)
+            for worker, half in lanes:
+                lib.pv_turn_send_one(self._slab, worker, half, lib.PV_CALL, 0, 0, self._waiter)
+            for half in halves:
+                self._sent(half)
+            failed = [worker for worker, half in lanes if self._await_flags(worker, half) & lib.PV_TURN_FAILED]
+        except BaseException:
+            self._break_off()
+            raise
+        return tuple(self._answers(lanes, failed))
+
+    def _encoded(self, questions: Mapping[Lane, Any], what: str) -> dict[Lane, Any]:
+        """Return the questions as mailboxes take them, or raise ConfigError."""
+        try:
+            return {(w, half): self._mailboxes[w].questions[half].encode(asked) for (w, half), asked in questions.items()}
         except Exception as error:
-            for worker, half in questions:
-                self._mailboxes[worker].questions[half].take()
             raise ConfigError(f"{what}: what was given cannot be sent to workers ({type(error).__name__}: {error})") from error
 
-    def _answers(self, lanes: Sequence[tuple[int, int]]) -> list[Any]:
-        """Wait for all answers, then return them, or raise the first error; the vec env can go on after it."""
-        failed = [worker for worker, half in lanes if self._await_flags(worker, half) & lib.PV_TURN_FAILED]
+    def _post(self, encoded: Mapping[Lane, Any]) -> None:
+        for (worker, half), question in encoded.items():
+            self._mailboxes[worker].questions[half].put(question)
+
+    def _answers(self, lanes: Sequence[Lane], failed: Sequence[int]) -> list[Any]:
+        """Return all answers, or raise the error of the first worker that failed; the vec env can go on after it."""
         if not failed:
             return [answer for worker, half in lanes for answer in self._mailboxes[worker].answers[half].take()]
         errors = [self._failure(worker) for worker in dict.fromkeys(failed)]
         for worker in failed:
             failures.error_slot(self._slab, worker).code = 0
         assert errors[0] is not None
+        if self._is_of_this_process(errors[0]):
+            self._break_off()
         return self._raise(errors[0])
 
     # ---- errors -------------------------------------------------------------------------------------------------------
@@ -356,14 +436,23 @@ class Aside:
         for worker in self._workers[half]:
             error = self._failure(worker)
             if error is not None:
-                self._broken = error
+                if self._is_of_this_process(error):  # the env is not to blame, and a reset makes it whole
+                    failures.error_slot(self._slab, worker).code = 0
+                    self._break_off()
+                else:
+                    self._broken = error
                 self._raise(error)
         raise WorkerError(f"a worker of half {half} failed without a message")
 
-    def _raise(self, error: WorkerError) -> NoReturn:
+    def _is_of_this_process(self, error: WorkerError) -> bool:
+        """Return whether it was Ctrl-C or exit in an env of this very process."""
         cause = error.__cause__
-        if cause is not None and not isinstance(cause, Exception) and not self._mailboxes[0].shared:
-            raise cause  # Ctrl-C or exit in an env of this very process
+        return cause is not None and not isinstance(cause, Exception) and not self._mailboxes[0].shared
+
+    def _raise(self, error: WorkerError) -> NoReturn:
+        if self._is_of_this_process(error):
+            assert error.__cause__ is not None
+            raise error.__cause__
         raise error
 
 

@@ -28,7 +28,19 @@ class Slot(Protocol):
     """Holds at most one message."""
 
     def post(self, message: Any) -> None:
-        """Put a message in place of whatever is there."""
+        """Put a message in place of whatever is there: `encode` and `put` in one."""
+
+    def encode(self, message: Any) -> Any:
+        """Return the message as `put` takes it. Raises: whatever pickling raises."""
+
+    def put(self, encoded: Any) -> None:
+        """Put what `encode` returned in place of whatever is there."""
+
+    def read(self) -> Any:
+        """Return the message and leave it there; None if the slot is empty."""
+
+    def clear(self) -> None:
+        """Empty the slot."""
 
     def take(self) -> Any:
         """Return the message and empty the slot; None if it is empty."""
@@ -43,6 +55,20 @@ class LocalSlot:
     def post(self, message: Any) -> None:
         """Put a message in place of whatever is there; it is not copied."""
         self._message = message
+
+    def encode(self, message: Any) -> Any:
+        """Return the message itself."""
+        return message
+
+    put = post
+
+    def read(self) -> Any:
+        """Return the message and leave it there; None if the slot is empty."""
+        return self._message
+
+    def clear(self) -> None:
+        """Empty the slot."""
+        self._message = None
 
     def take(self) -> Any:
         """Return the message and empty the slot; None if it is empty."""
@@ -66,21 +92,36 @@ class SharedSlot(MemoryFile):
 
         Raises: whatever pickling raises; the slot is then as it was.
         """
-        data = memoryview(dumps(message, to_learner=self._maker != os.getpid()))
+        self.put(self.encode(message))
+
+    def encode(self, message: Any) -> bytes:
+        """Return the message as `put` takes it. Raises: whatever pickling raises."""
+        return dumps(message, to_learner=self._maker != os.getpid())
+
+    def put(self, encoded: bytes) -> None:
+        """Put what `encode` returned in place of whatever is there."""
+        data = memoryview(encoded)
         written = 0
         while written < len(data):
             written += os.pwrite(self._fd, data[written:], _LENGTH.size + written)
-        os.pwrite(self._fd, _LENGTH.pack(len(data)), 0)
+        os.ftruncate(self._fd, _LENGTH.size + written)  # a longer message may have been here
+        os.pwrite(self._fd, _LENGTH.pack(written), 0)
+
+    def read(self) -> Any:
+        """Return the message and leave it there; None if the slot is empty."""
+        head = os.pread(self._fd, _LENGTH.size, 0)
+        size = _LENGTH.unpack(head)[0] if head else 0
+        return travel.loads(_read(self._fd, size)) if size else None
+
+    def clear(self) -> None:
+        """Empty the slot."""
+        os.ftruncate(self._fd, 0)
 
     def take(self) -> Any:
         """Return the message and empty the slot; None if it is empty."""
-        head = os.pread(self._fd, _LENGTH.size, 0)
-        size = _LENGTH.unpack(head)[0] if head else 0
-        if not size:
-            return None
-        data = _read(self._fd, size)
-        os.ftruncate(self._fd, 0)
-        return travel.loads(data)
+        message = self.read()
+        self.clear()
+        return message
 
 
 def _read(fd: int, size: int) -> bytes:

@@ -8,5 +8,6 @@ IDLE = "not reset"  # -> async_reset
 PENDING = "sent"  # -> recv
 HELD = "received"  # -> send
 READY = "loaded"  # -> recv, which returns the loaded rows
+INTERRUPTED = "interrupted"  # -> async_reset of all
 CLOSED = "closed"
 FORKED = "inherited by a fork"

@@ -7,6 +7,10 @@
 
 Everything that the hot path needs is looked up once here: `recv` is one C call, and `send` another. What stands beside the loop
 (saving, calls, tasks) is in aside.py; halves in the order in which they get ready in any_order.py.
+
+A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so that it can be called again.
+Where an exception comes between steps that belong together, as between publishing a turn and marking it, the state becomes
+INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was published (`_realign`).
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from puffervec.settings import VectorSettings
 from puffervec.shared_memory import SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.spec import row_dtype
-from puffervec.states import CLOSED, FORKED, HELD, IDLE, PENDING, READY
+from puffervec.states import CLOSED, FORKED, HELD, IDLE, INTERRUPTED, PENDING, READY
 from puffervec.worker_main import SharedFile
 
 if TYPE_CHECKING:
@@ -75,6 +79,7 @@ class VectorEnv(Aside, PufferNames):
         self.num_buffers = settings.num_buffers
         self.autoreset_mode = settings.autoreset
         self._state = [IDLE] * self.num_buffers
+        self._interrupted = [INTERRUPTED] * self.num_buffers  # becomes `_state` in one store
         self._allocate()
         self._views()
         self._recv_half = self._send_half = self.half = 0
@@ -268,27 +273,24 @@ class VectorEnv(Aside, PufferNames):
             ConfigError: an unusable seed, mask or option. ClosedError. WorkerError: an env failed, WorkerDied, WorkerTimeout.
             CallOrderError: a mask that takes in envs which are under way.
         """
-        self._require_open()
+        self._require_open(or_interrupted=mask is None)
         chosen = None if mask is None else self._check_mask(mask)
         seeds, which = self._choose_seeds(seed, chosen)
         if options is not None and not self._mailboxes:
             self._take_task(options, chosen)
-        if chosen is None:
-            self._drain()
         halves = [h for h in range(self.num_buffers) if which is None or which[self.halves[h].env_ids].any()]
-        self._post_options(options, halves)
-        self._seeded = self._seeded or seeds is not None
-        if seeds is not None:
-            self._seeds[:] = seeds if which is None else np.where(which == lib.PV_RESET_SEEDED, seeds, self._seeds)
-        for half in halves:
-            if which is not None:  # not those of other halves: their workers may not have looked yet
-                self._reset_masks[self.halves[half].env_ids] = which[self.halves[half].env_ids]
-            self._forget_reports(half)  # a worker without an env to reset would not
-            lib.pv_turn_send(self._slab, half, lib.PV_RESET, seeds is not None, which is not None, self._waiter)
-            self._sent(half)
-            self._state[half] = PENDING
-        self._recv_half = self._send_half = halves[0]
-        any_order.release(self, halves)
+        questions = self._options_for(options, halves)
+        try:
+            if self._state[0] is INTERRUPTED:
+                self._realign()
+            elif chosen is None:
+                self._drain()
+            self._post(questions)
+            self._publish_reset(halves, seeds, which)
+            self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
+        except BaseException:
+            self._break_off()
+            raise
 
     def recv(self, timeout_s: float | None = None) -> tuple[Any, Any, Any, Any, Infos, Any, Any]:
         """Wait for the next batch and return its rows.
@@ -315,14 +317,18 @@ class VectorEnv(Aside, PufferNames):
             flags = self._wait_on(half, flags, timeout_s)
         if flags & 2:  # PV_TURN_FAILED
             self._raise_failure(half)
-        self._state[half] = HELD
-        self.half = half
-        self._recv_half = half + 1 if half + 1 < self.num_buffers else 0
         obs, rewards, terminals, truncations, ids, masks = self._results[half]
         infos = self._infos([half]) if flags else NO_INFOS
         if self.settings.copy:
             obs, rewards, terminals, truncations, ids, masks = map(_copied, self._results[half])
-        return obs, rewards, terminals, truncations, infos, ids, masks
+        try:  # only now, and without a call in between
+            self._state[half] = HELD
+            self.half = half
+            self._recv_half = half + 1 if half + 1 < self.num_buffers else 0
+            return obs, rewards, terminals, truncations, infos, ids, masks
+        except BaseException:
+            self._state = self._interrupted
+            raise
 
     def send(self, actions: Any) -> None:
         """Hand over the actions of the batch received longest ago and let its workers step.
@@ -344,7 +350,6 @@ class VectorEnv(Aside, PufferNames):
         if self.autoreset_mode == "disabled":
             self._refuse_done(half)
         self._step_half(half, actions)
-        self._send_half = half + 1 if half + 1 < self.num_buffers else 0
 
     def _step_half(self, half: int, actions: Any) -> None:
         """Write the actions of a half and publish its turn."""
@@ -352,14 +357,23 @@ class VectorEnv(Aside, PufferNames):
             self._notify_half(half)
         code = self._fast_actions.get((getattr(actions, "dtype", None), getattr(actions, "shape", None)))
         if code is not None and not self.settings.strict and actions.flags.c_contiguous:
-            replaced = lib.pv_turn_step(self._slab, half, ffi.from_buffer(actions), code, self._waiter)
+            given = ffi.from_buffer(actions)
         else:
+            code = None
             replaced = action_border.write(self._slab, self.spec, self.halves[half], half, actions, self.settings.strict)
-            lib.pv_turn_send(self._slab, half, lib.PV_STEP, 0, 0, self._waiter)
-        if replaced:
-            self._invalid_actions += replaced
-        self._state[half] = PENDING
-        self._sent(half)
+        try:
+            self._state[half] = PENDING
+            self._send_half = half + 1 if half + 1 < self.num_buffers else 0
+            if code is not None:
+                replaced = lib.pv_turn_step(self._slab, half, given, code, self._waiter)
+            else:
+                lib.pv_turn_send(self._slab, half, lib.PV_STEP, 0, 0, self._waiter)
+            if replaced:
+                self._invalid_actions += replaced
+            self._sent(half)
+        except BaseException:  # who sends again would send to the next half
+            self._state = self._interrupted
+            raise
 
     def reset(
         self, seed: int | Sequence[int | None] | None = None, *, mask: Any = None, options: Mapping[str, Any] | None = None
@@ -370,8 +384,7 @@ class VectorEnv(Aside, PufferNames):
         """
         self._require_one_batch("reset", "async_reset and recv")
         self.async_reset(seed, mask=mask, options=options)
-        result = self.recv()
-        return result[0], result[4]
+        return self.recv()[0:5:4]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
         """Step all envs and wait: `send` and `recv` in one. Needs one batch.
@@ -403,21 +416,25 @@ class VectorEnv(Aside, PufferNames):
         if self._state[half] is not READY:
             expected = "send" if self._state[half] is HELD else "async_reset or reset"
             raise CallOrderError(f"recv: half {half} is {self._state[half]}: call {expected} first")
-        self._state[half] = HELD
-        self.half = half
-        self._recv_half = (half + 1) % self.num_buffers
         obs, rewards, terminals, truncations, ids, masks = self._results[half]
         result: tuple[Any, ...] = (obs, rewards, terminals, truncations, ids, masks)
         if self.settings.copy:
             result = tuple(map(_copied, result))
-        return (*result[:4], NO_INFOS, *result[4:])
+        try:
+            self._state[half] = HELD
+            self.half = half
+            self._recv_half = (half + 1) % self.num_buffers
+            return (*result[:4], NO_INFOS, *result[4:])
+        except BaseException:
+            self._state = self._interrupted
+            raise
 
     def _refuse_send(self, half: int) -> None:
         self._require_open()
         expected = "async_reset or reset" if self._state[half] is IDLE else "recv"
         raise CallOrderError(f"send: half {half} is {self._state[half]}: call {expected} first")
 
-    def _require_open(self) -> None:
+    def _require_open(self, or_interrupted: bool = False) -> None:
         if self._state[0] is CLOSED:
             raise ClosedError(f"this vector env of {self.env.name!r} is closed: make a new one")
         if self._state[0] is FORKED:
@@ -427,6 +444,11 @@ class VectorEnv(Aside, PufferNames):
             )
         if self._broken is not None:
             raise self._broken.again()
+        if self._state[0] is INTERRUPTED and not or_interrupted:
+            raise CallOrderError(
+                "an exception, as of Ctrl-C, broke off a call of this vector env, and its envs may be ahead of what was "
+                "returned: call reset or async_reset, for all envs, to go on"
+            )
 
     def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
@@ -483,21 +505,9 @@ class VectorEnv(Aside, PufferNames):
             for worker, (first, reader) in zip(self._workers[half], self._info_readers[half], strict=True):
                 readers.append((i * envs + first, reader))
                 if reader.others:
-                    found = self._mailboxes[worker].answers[half].take()
+                    found = self._mailboxes[worker].answers[half].read()
                     others += [(i * envs + first + position, info) for position, info in found]
         return Infos(numeric=gather(readers, envs * len(halves)), others=others)
-
-    def _drain(self) -> None:
-        """Wait for the turns that are under way."""
-        for half in range(self.num_buffers):
-            if self._state[half] is PENDING:
-                flags = lib.pv_turn_recv(self._slab, half, 0, self._waiter, SLICE_NS, 0)
-                if self._wait_on(half, flags) & lib.PV_TURN_FAILED:
-                    self._raise_failure(half)
-                self._state[half] = HELD
-                for mailbox in self._mailboxes:  # what was reported is dropped too
-                    if half in mailbox.answers:
-                        mailbox.answers[half].take()
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from gymnasium import spaces
 
 import puffervec
 from puffervec import processes
-from puffervec.errors import WorkerDied, WorkerError, WorkerTimeout
+from puffervec.errors import CallOrderError, WorkerDied, WorkerError, WorkerTimeout
 from puffervec.vector import VectorEnv
 from tests.python_envs import Counting, Faulty
 
@@ -110,8 +110,10 @@ def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> N
     with puffervec.make(functools.partial(Faulty, "step", kind), backend="serial", num_envs=2) as vec:
         with pytest.raises(error):
             play(vec)
-        with pytest.raises(WorkerError, match="cannot go on: close it"):
-            vec.reset(seed=0)
+        with pytest.raises(CallOrderError, match="call reset"):
+            vec.step([0, 0])
+        assert vec.reset(seed=0)[0][:, 2].tolist() == [0, 0]
+        vec.step([0, 0])
 
 
 def test_ctrl_c_in_serial_interrupts_the_env() -> None:

@@ -15,7 +15,7 @@ from tests.helpers import Lazy, serial
 
 def test_words_differ_and_read_well_in_a_sentence() -> None:
     words = [value for name, value in vars(states).items() if name.isupper()]
-    assert len(set(words)) == len(words) == 6
+    assert len(set(words)) == len(words) == 7
     assert f"half 0 is {PENDING}" == "half 0 is sent"
 
 

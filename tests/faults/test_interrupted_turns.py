@@ -1,0 +1,332 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Exceptions out of signal handlers, anywhere in a call: the turn can be completed, or every call raises until a reset."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec.errors import CallOrderError, ConfigError
+from puffervec.vector import VectorEnv
+from tests.helpers import ManyInOne
+from tests.python_envs import Counting
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+PACKAGE = str(Path(puffervec.__file__).parent)
+ENVS, LENGTH = 4, 3
+SEED, LATER_SEED = 10, 50
+
+
+class Raised(KeyboardInterrupt):
+    """What the handler raises."""
+
+
+class RaisedError(Exception):
+    """A handler may raise any exception."""
+
+
+class Injector:
+    """Runs a call and raises at its n-th event: a function of the package begins, a line begins, a call into C returns.
+
+    CPython runs signal handlers at the first and the last of these, and at lines to which a loop goes back.
+    """
+
+    def __init__(self, kind: type[BaseException]) -> None:
+        self.kind, self.left = kind, 0
+
+    def _count(self, frame: FrameType) -> None:
+        if frame.f_code.co_filename.startswith(PACKAGE):
+            self.left -= 1
+            if self.left == 0:
+                raise self.kind
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event in ("call", "line"):
+            self._count(frame)
+        return self._trace
+
+    def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_return":
+            self._count(frame)
+
+    def run(self, at: int, call: Callable[[], Any]) -> bool:
+        """Run `call`, raising at its event number `at`, from 1. Returns whether it was raised."""
+        self.left = at
+        sys.setprofile(self._profile)
+        sys.settrace(self._trace)
+        try:
+            call()
+        except self.kind:
+            return True
+        finally:
+            sys.settrace(None)
+            sys.setprofile(None)
+        return False
+
+
+class Learner:
+    """A learner with books: what each env must show, given what was sent to it and received from it."""
+
+    def __init__(self, vec: VectorEnv) -> None:
+        self.vec, self.python = vec, bool(vec._mailboxes)
+        self.seed = -1
+        self.turns = np.zeros(ENVS, int)  # since the reset, received
+        self.actions = np.zeros(ENVS, int)  # the last one that was received
+        self.sent = np.zeros(ENVS, int)
+        self.held: list[np.ndarray] = []  # env ids of batches received and not sent
+
+    def reset(self, seed: int) -> None:
+        self.vec.async_reset(seed)
+        self.seed = seed
+        self.turns[:], self.actions[:] = -1, 0
+        self.held.clear()
+
+    def recv(self) -> None:
+        rows, infos = (result := self.vec.recv())[0], result[4]
+        ids = self.vec.env_ids
+        self.turns[ids] += 1
+        self.actions[ids] = np.where(self.turns[ids] > 0, self.sent[ids], 0)
+        expected = [self.row(env) for env in ids]
+        assert rows.reshape(len(ids), -1)[:, self.columns].tolist() == expected
+        assert len(infos) == sum(step == LENGTH for _, step, _ in expected)
+        self.held.append(ids)
+
+    @property
+    def columns(self) -> list[int]:
+        """Of the seed, the step of the episode, and the last action."""
+        return [0, 2, 3] if self.python else [0, 2, 4]
+
+    def row(self, env: int) -> list[int]:
+        """Return what an env shows: each episode takes LENGTH steps and a turn in which it is reset."""
+        turn = int(self.turns[env]) % (LENGTH + 1)
+        return [self.seed + env, turn, int(self.actions[env]) if turn else 0]
+
+    def send(self, action: int) -> None:
+        ids = self.held[0]
+        self.sent[ids] = action
+        self.vec.send(np.full(len(ids), action))
+        self.held.pop(0)
+
+    def turn(self, action: int) -> None:
+        """Send to all, receive from all."""
+        for _ in range(len(self.held)):
+            self.send(action)
+            self.recv()
+
+    def starts(self, seed: int) -> None:
+        """Reset and take some turns."""
+        self.reset(seed)
+        for _ in range(self.vec.num_buffers // self.vec.settings.batch_halves):
+            self.recv()
+        self.turn(1)
+
+
+def recovers(learner: Learner, again: Callable[[], Any]) -> str:
+    """Do what a program may do that has caught the exception, and look whether the books are right. Returns what was needed."""
+    try:
+        again()
+    except CallOrderError as error:
+        said = str(error)
+        if "call recv first" not in said:
+            assert "call reset" in said, said
+            for call in (learner.vec.recv, lambda: learner.vec.send([0]), lambda: learner.vec.async_reset(mask=[True] * ENVS)):
+                with pytest.raises(CallOrderError, match="call reset"):
+                    call()
+            return "reset"
+        return "recv"
+    return "nothing"
+
+
+BACKENDS: dict[str, dict[str, Any]] = {
+    "serial": {"backend": "serial"},
+    "many in one": {"backend": ManyInOne, "num_workers": 2},
+    "threading": {"backend": "threading", "num_workers": 2},
+    "processes": {"backend": "multiprocessing", "num_workers": 2},
+    "two halves": {"backend": "serial", "num_buffers": 2},
+    "two halves of threads": {"backend": "threading", "num_buffers": 2, "num_workers": 2, "split": "envs"},
+    "ready": {"backend": "threading", "num_workers": 4, "batch_size": 2, "sync_traj": False},
+    "first come": {"backend": "threading", "num_workers": 4, "batch_size": 2, "sync_traj": False, "zero_copy": False},
+}
+ENV = {"probe": ("probe", {"episode_length": LENGTH}), "python": (Counting, {"length": LENGTH})}
+QUICK = [("probe", "serial"), ("probe", "two halves of threads"), ("probe", "first come"), ("python", "processes")]
+CASES = [(env, name) for env in ENV for name in BACKENDS if env == "probe" or name in ("serial", "processes")]
+PARAMS = [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+
+
+@pytest.fixture(params=PARAMS, ids=lambda case: f"{case[0]}, {case[1]}")
+def learner(request: pytest.FixtureRequest) -> Any:
+    env, name = request.param
+    creator, kwargs = ENV[env]
+    with puffervec.make(creator, env_kwargs=kwargs, num_envs=ENVS, start_method="forkserver", **BACKENDS[name]) as vec:
+        learner = Learner(vec)
+        yield learner
+        del learner.vec
+
+
+def all_places(learner: Learner, before: Callable[[], Any], call: Callable[[], Any], after: Callable[[], Any]) -> int:
+    """Interrupt `call` at each place; `after` must find everything right; then a reset must, too. Returns how many places."""
+    at = 0
+    while True:
+        at += 1
+        learner.starts(SEED + at % 2)
+        before()
+        if not Injector(Raised if learner.python or at % 2 else RaisedError).run(at, call):
+            return at
+        after()
+
+
+def test_send(learner: Learner) -> None:
+    def after() -> None:
+        ids = learner.held[0]
+        needed = recovers(learner, lambda: learner.vec.send(np.full(len(ids), 4)))
+        if needed == "nothing":
+            learner.sent[ids] = 4
+        elif needed == "reset":
+            return
+        learner.held.pop(0)
+        learner.recv()
+        learner.turn(2)
+
+    def call() -> None:
+        learner.vec.send(np.full(len(learner.held[0]), 3))
+
+    def before() -> None:
+        learner.sent[learner.held[0]] = 3
+
+    assert all_places(learner, before, call, after) > 10
+
+
+def test_recv(learner: Learner) -> None:
+    def after() -> None:
+        if recovers(learner, learner.recv) != "reset":
+            learner.turn(2)
+
+    assert all_places(learner, lambda: learner.send(3), lambda: learner.vec.recv(), after) > 10
+
+
+def test_step(learner: Learner) -> None:
+    if learner.vec.num_buffers > 1:
+        pytest.skip("step is for one batch")
+
+    def after() -> None:
+        needed = recovers(learner, lambda: learner.vec.send(np.full(ENVS, 4)))
+        if needed == "nothing":
+            learner.sent[:] = 4
+        if needed != "reset":
+            learner.held.clear()
+            learner.recv()
+            learner.turn(2)
+
+    def before() -> None:
+        learner.sent[:] = 3
+
+    assert all_places(learner, before, lambda: learner.vec.step(np.full(ENVS, 3)), after) > 20
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_async_reset(learner: Learner, under_way: bool) -> None:
+    """Whatever was asked by it, the next reset is a reset of its own."""
+    options = {"a": "b"} if learner.python else None
+
+    def before() -> None:
+        if under_way:
+            learner.send(3)
+
+    def after() -> None:
+        learner.starts(SEED)
+
+    assert all_places(learner, before, lambda: learner.vec.async_reset(LATER_SEED, options=options), after) > 20
+
+
+def test_calls_beside_the_loop(learner: Learner) -> None:
+    """They leave the envs as they are, or say that a reset is needed; load says so, or that it was not begun."""
+    vec = learner.vec
+    calls: list[Callable[[], Any]] = [lambda: vec.call("told"), lambda: vec.set_attr("label", "x")]
+    if not learner.python:
+        learner.starts(SEED)
+        states = vec.save()
+        calls = [vec.save, lambda: vec.peek(1), lambda: vec.load(states)]
+
+    def after() -> None:
+        if vec._state[0] == "loaded":
+            return
+        try:
+            learner.turn(3)
+        except CallOrderError as error:
+            assert "call reset" in str(error)
+
+    for call in calls:
+        assert all_places(learner, lambda: None, call, after) > 5
+
+
+def test_the_first_reset_that_was_broken_off_did_not_take_the_seed() -> None:
+    """Else the next one would go on with envs that have none."""
+    with puffervec.make("probe", backend="serial", num_envs=ENVS, seed=SEED) as vec:
+        injector, at = Injector(Raised), 0
+        while True:
+            at += 1
+            with puffervec.make("probe", backend="serial", num_envs=ENVS, seed=SEED) as vec:
+                if not injector.run(at, vec.async_reset):
+                    break
+                rows, _ = vec.reset()
+                assert rows[:, 0].tolist() == [SEED + env for env in range(ENVS)], at
+    assert at > 20
+
+
+def test_options_that_were_posted_and_not_taken_are_gone() -> None:
+    with puffervec.make(Counting, num_envs=2, num_workers=1) as vec:
+        injector, at = Injector(Raised), 0
+        while injector.run(at := at + 1, lambda: vec.async_reset(0, options={"a": "b"})):
+            assert not vec.reset(seed=0)[1], at
+        vec.recv()
+        with pytest.raises(ConfigError, match="cannot be sent"):
+            vec.async_reset(0, options={"a": threading.Lock()})
+        vec.step([0, 0])  # as if nothing had been asked
+
+
+def handle(number: int, frame: FrameType | None) -> None:
+    raise Raised
+
+
+@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
+def test_signals_at_random_times(backend: str) -> None:
+    """Caught outside of the loop, which then goes on; the books lack at most the turn under way."""
+    before = signal.signal(signal.SIGVTALRM, handle)
+    try:
+        with puffervec.make("probe", {}, {"episode_length": LENGTH}, backend, ENVS, num_workers=1) as vec:
+            learner = Learner(vec)
+            learner.starts(SEED)
+            for _ in range(60):
+                interrupt_steps(learner, random.uniform(1e-5, 1e-3))
+                needed = recovers(learner, lambda: vec.send(np.full(ENVS, 4)))
+                if needed == "reset":
+                    learner.starts(SEED)
+                    continue
+                learner.sent[:] = 4 if needed == "nothing" else 3
+                learner.recv()
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def interrupt_steps(learner: Learner, after_s: float) -> None:
+    """Step until a timer's signal raises."""
+    learner.sent[:] = 3
+    actions = learner.sent.copy()
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, after_s)
+        while True:
+            rows = learner.vec.step(actions)[0]
+            learner.turns[:] = rows[:, 1] * (LENGTH + 1) + rows[:, 2]
+    except Raised:
+        learner.held.clear()
