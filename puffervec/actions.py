@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,19 @@ from puffervec.spec import DTYPE_CODE, EnvSpec, GroupSpec
 
 if TYPE_CHECKING:
     from puffervec.emulation import ActionPlan
+
+
+@dataclass(frozen=True)
+class Native:
+    """Actions for Python envs that rows cannot hold: each env gets its entry as it is, of whatever type.
+
+    They go through the mailboxes, which costs pickling where workers are processes, but no exchange of its own.
+
+    Attributes:
+        entries: a list with one action per row, or an array (rows, ...) of one action per row.
+    """
+
+    entries: Any
 
 
 def _kinds(group: GroupSpec) -> str:
@@ -76,6 +90,39 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
         limits = f"{array.min()} to {array.max()}"
         raise ActionError(f"actions of {limits} do not fit the env's {dtype}: {wanted} in range")
     return array
+
+
+def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Native | None:
+    """Return the actions of a group of Python envs as Native where its rows cannot hold them, None where they can.
+
+    Rows cannot hold floats that would be rounded: an env gets those in the precision in which they were given. What the env
+    gets is a copy of an array, but the very entries of a list.
+
+    Raises:
+        ActionError: a wrong number of entries; an array of another shape or no numbers; strict: a value out of range.
+    """
+    plan = group.action_plan
+    assert plan is not None
+    if not isinstance(given, Native):
+        if not plan.is_plain or getattr(given, "dtype", None) == rows.actions.dtype:
+            return None
+        array = _as_raw(group, rows, given)
+        if array.dtype.kind != "f" or _fits(array, rows.actions.dtype):
+            return None
+        found = Native(array.copy())
+    elif len(given.entries) != rows.rows:
+        raise ActionError(f"actions: {len(given.entries)} entries for {rows.rows} rows: give one per row")
+    else:
+        found = given
+    if strict and plan.is_plain:
+        _check_raw_strict(plan, np.asarray(found.entries))
+    return found
+
+
+def _fits(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """True where floats of this dtype hold the numbers of `array` as they are."""
+    with np.errstate(over="ignore"):
+        return np.array_equal(array.astype(dtype), array, equal_nan=True)
 
 
 def _check_raw_strict(plan: ActionPlan, array: np.ndarray) -> None:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from puffervec import actions as action_border
 from puffervec import any_order, failures
 from puffervec._ffi import lib
+from puffervec.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.native import NativeEnv
 from puffervec.settings import env_seeds, first_seeds, whole
@@ -398,6 +400,26 @@ class Aside:
             self._break_off()
             raise
         return tuple(self._answers(lanes, failed))
+
+    def _native(self, half: int, actions: Any) -> dict[Lane, Any] | None:
+        """Return actions that the rows of Python envs cannot hold as their mailboxes take them; None where rows can."""
+        group, views = self.spec.groups[0], self.halves[half]
+        if actions is None or not self.env.takes_native:
+            return None
+        native = action_border.native(group, views.groups[group.name], actions, self.settings.strict)
+        if native is None:
+            return None
+        first, shares = int(views.env_ids[0]), {}
+        for worker in self._workers[half]:
+            span = env_range(lib.pv_slab_span(self._slab, worker, half))
+            rows = slice((span.start - first) * group.agents, (span.stop - first) * group.agents)
+            shares[worker, half] = Native(native.entries[rows])
+        return self._encoded(shares, "actions")
+
+    def _post_native(self, half: int, encoded: Mapping[Lane, Any]) -> None:
+        self._post(encoded)
+        for _, reader in self._info_readers[half]:
+            reader.area.head["native"] = 1
 
     def _encoded(self, questions: Mapping[Lane, Any], what: str) -> dict[Lane, Any]:
         """Return the questions as mailboxes take them, or raise ConfigError."""

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the learner's side reads them.
 
-    head: anything, keys, others | 64 names with kinds | present (64, E) uint8 | values (64, E), 8 bytes each
+    head: anything, keys, others, native | 64 names with kinds | present (64, E) uint8 | values (64, E), 8 bytes each
 
 One area per (worker, half). A name is given to a column when its key is first seen and stays; a turn without infos touches
-nothing. What is no number, has a key that is no text, or finds the table full goes the slow way (mailbox.py).
+nothing. What is no number, has a key that is no text, or finds the table full goes the slow way (mailbox.py). `native` tells
+the worker that the actions of the turn are in its mailbox, since rows cannot hold them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ COLUMNS = 64
 _NAME_BYTES = 120
 _SEPARATOR = "\x1f"
 _KINDS = {"i": np.int64, "f": np.float64, "b": np.int64}
-_HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("others", "u4"), ("unused", "u4")])
+_HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("others", "u4"), ("native", "u4")])
 _NAME = np.dtype([("kind", "S1"), ("path", f"S{_NAME_BYTES}")])
 
 _NAMES_AT = 64

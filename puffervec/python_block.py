@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from puffervec._ffi import ffi, lib
+from puffervec.actions import Native
 from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
@@ -94,6 +95,7 @@ class Block:
         place = Place(self._at, self.first_env)
         self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset, place)
         self.infos = infos
+        self._head = self.home.area.head[0]
         self._reset_turn, self._options = -1, None
 
     def _make(self, env: int, rows: Rows) -> Any:
@@ -118,6 +120,7 @@ class Block:
         """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
         turn = self.home.command.turn
         if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
+            self._take_native()  # of a step that was never sent
             self._reset_turn, self._options = turn, self.home.question.take()
             self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
@@ -127,8 +130,16 @@ class Block:
 
     def step(self) -> None:
         """Step all envs."""
-        self.cells.step()
+        self.cells.step(self._take_native() if self._head["native"] else None)
         self._post_others()
+
+    def _take_native(self) -> Any:
+        """Return the actions of the turn that rows cannot hold, one per row; None where they stand in the rows."""
+        if not self._head["native"]:
+            return None
+        self._head["native"] = 0
+        found = self.home.question.take()
+        return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
         if self.infos.others:

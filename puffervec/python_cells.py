@@ -85,8 +85,8 @@ class Cells:
         """Reset one env and write its rows."""
         raise NotImplementedError
 
-    def step(self) -> None:
-        """Step all envs with the actions that stand in the rows."""
+    def step(self, native: list[Any] | None) -> None:
+        """Step all envs with `native`, one action per row, or, where that is None, with the actions that stand in the rows."""
         raise NotImplementedError
 
 
@@ -101,7 +101,7 @@ class GymnasiumCells(Cells):
         self._ended: list[int] = []
         self._reset_checked, self._step_checked = [False] * count, False
         self._rewards = [0.0] * count
-        self._readers = None if self.action.kind == "discrete" else self.action.readers(self.rows.actions)
+        self._readers = None if self.action.is_plain else self.action.readers(self.rows.actions)
         # A plain observation is assigned to its row right in the loop, which spares the call of a writer.
         self._flat = [self.rows.observations[env, ...] for env in range(count)] if self.observation.is_flat else None
 
@@ -125,12 +125,12 @@ class GymnasiumCells(Cells):
         self._over[env] = False
         return observation, info
 
-    def step(self) -> None:
+    def step(self, native: list[Any] | None) -> None:
         """Step all envs; those that ended with the last step are reset instead (next-step)."""
         self.infos.begin()
         if self._ended:
             self._forget_ends()
-        actions = list(self.rows.actions) if self._readers is None else [read() for read in self._readers]
+        actions = self._actions() if native is None else native
         over, rewards, write, flat, put = self._over, self._rewards, self.write, self._flat, self.infos.put
         check, at, first = None if self._step_checked else self.observation.check, self.at, self.first
         for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
@@ -152,6 +152,13 @@ class GymnasiumCells(Cells):
                 put(env, info)
         self._step_checked = True
         self._write_rewards()
+
+    def _actions(self) -> list[Any]:
+        """Return the actions that stand in the rows; envs may keep them."""
+        if self._readers is not None:
+            return [read() for read in self._readers]
+        rows = self.rows.actions
+        return list(rows if rows.ndim == 1 else rows.copy())  # numbers are copies already
 
     def _end(self, env: int, observation: Any, terminated: Any, truncated: Any, info: Any) -> tuple[Any, Any]:
         """Note the end of an episode and return the observation and the info of this turn's row.
@@ -201,7 +208,7 @@ class ParallelCells(Cells):
         self._write(env, observations, {}, {}, {}, check=True)
         self._put(env, infos)
 
-    def step(self) -> None:
+    def step(self, native: list[Any] | None) -> None:
         """Step all envs; those that ended with the last step are reset instead (next-step)."""
         self.infos.begin()
         for env, parallel in enumerate(self.envs):
@@ -211,8 +218,11 @@ class ParallelCells(Cells):
                 continue
             first = self._first_row(env)
             live = set(parallel.agents)
-            readers = zip(self._agents, self._readers[first : first + len(self._agents)], strict=True)
-            actions = {agent: read() for agent, read in readers if agent in live}
+            own = slice(first, first + len(self._agents))
+            if native is None:
+                actions = {agent: read() for agent, read in zip(self._agents, self._readers[own], strict=True) if agent in live}
+            else:
+                actions = {agent: action for agent, action in zip(self._agents, native[own], strict=True) if agent in live}
             observations, rewards, terminals, truncations, infos = parallel.step(actions)
             self._write(env, observations, rewards, terminals, truncations, check=False)
             # Some envs keep their agents in the list when all of them are done.
@@ -285,7 +295,7 @@ class PufferCells(Cells):
         self._adopt(env, result[:1])
         self._put(env, result[1] if len(result) > 1 else None)
 
-    def step(self) -> None:
+    def step(self, native: list[Any] | None) -> None:
         """Step all envs."""
         self.infos.begin()
         actions = self.rows.actions

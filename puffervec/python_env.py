@@ -130,6 +130,11 @@ class PythonEnv:
             env = getattr(env, "__dict__", {}).get("env")
         return sorted(found)
 
+    @property
+    def takes_native(self) -> bool:
+        """Whether the envs take `puffervec.actions.Native`: a PufferEnv reads its actions from rows."""
+        return self.source.kind != PUFFER
+
     def configure(self, settings: Any) -> None:
         """Take no settings: creators have theirs."""
         if settings:

@@ -337,7 +337,8 @@ class VectorEnv(Aside, PufferNames):
             actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer dtype or a list for discrete
                 kinds; dict by group where there are several; None: they stand in `halves[h].groups[...].actions` already.
                 Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
-                Python envs get them as they are.
+                Python envs get them as they are, floats in the precision in which they are given; they take
+                `puffervec.actions.Native`, too.
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range. Nothing was sent.
             CallOrderError: no half is received; or, without autoreset, an env is done. ClosedError.
@@ -360,13 +361,18 @@ class VectorEnv(Aside, PufferNames):
             given = ffi.from_buffer(actions)
         else:
             code = None
-            replaced = action_border.write(self._slab, self.spec, self.halves[half], half, actions, self.settings.strict)
+            beside = self._native(half, actions) if self._mailboxes else None
+            replaced = 0
+            if beside is None:
+                replaced = action_border.write(self._slab, self.spec, self.halves[half], half, actions, self.settings.strict)
         try:
             self._state[half] = PENDING
             self._send_half = half + 1 if half + 1 < self.num_buffers else 0
             if code is not None:
                 replaced = lib.pv_turn_step(self._slab, half, given, code, self._waiter)
             else:
+                if beside is not None:
+                    self._post_native(half, beside)
                 lib.pv_turn_send(self._slab, half, lib.PV_STEP, 0, 0, self._waiter)
             if replaced:
                 self._invalid_actions += replaced

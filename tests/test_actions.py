@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
+import puffervec
+from puffervec.actions import Native
 from puffervec.errors import ActionError
 from puffervec.vector import VectorEnv
+from tests.gym.envs import Spaced
 from tests.helpers import serial
 
 INTEGERS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
@@ -223,3 +227,69 @@ def test_wild_actions_for_long_leave_everything_finite_and_in_bounds() -> None:
             observations = vec.step(rng.integers(-(2**63), 2**63, 16, dtype=np.int64))[0]
             assert ((observations >= 0) & (observations <= 1)).all()
         assert vec.counters()["invalid_actions"] > 7000
+
+
+# ---- Python envs -------------------------------------------------------------------------------------------
+
+
+class Keeping(Spaced):
+    """Keeps whatever actions it gets."""
+
+    def __init__(self, action_space: Any) -> None:
+        super().__init__(spaces.Discrete(2), action_space)
+
+    def step(self, action: Any) -> Any:
+        self.actions.append(action)
+        return 0, 0.0, False, False, {}
+
+
+def keeping(space: Any, **settings: Any) -> VectorEnv:
+    """Three Keepings, reset."""
+    vec = puffervec.make(lambda: Keeping(space), num_envs=3, **settings)
+    vec.reset(seed=0)
+    return vec
+
+
+WORKERS: list[dict[str, Any]] = [{"backend": "serial"}, {"num_workers": 2}, {"num_workers": 3, "num_buffers": 3}]
+
+
+@pytest.mark.parametrize("settings", WORKERS, ids=str)
+def test_floats_are_not_rounded_on_their_way_to_a_python_env(settings: dict[str, Any]) -> None:
+    exact = np.array([[0.1, 1e300], [-1 / 3, 0.2], [np.inf, 0.3]])
+    with puffervec.make(lambda: Keeping(spaces.Box(-1, 1, (2,))), num_envs=3, **settings) as vec:
+        vec.async_reset(seed=0)
+        for _ in range(vec.num_buffers):
+            vec.recv()
+        for given in (exact, np.ones((3, 2), np.float32), exact.tolist(), [[1, 2], [3, 4], [5, 6]]):
+            for batch in np.split(np.asarray(given), vec.num_buffers):
+                vec.send(batch)
+            for _ in range(vec.num_buffers):
+                vec.recv()
+        for env, got in enumerate(vec.get_attr("actions")):
+            assert [a.dtype for a in got] == [np.float64, np.float32, np.float64, np.float32]
+            assert got[0].tolist() == exact[env].tolist() == got[2].tolist()
+            assert got[3].tolist() == [2 * env + 1, 2 * env + 2]
+
+
+def test_wide_floats_that_fit_stay_in_the_rows() -> None:
+    with keeping(spaces.Box(-1, 1, (1,)), backend="serial") as vec:
+        vec.step(np.array([[0.5], [0.25], [2.0]]))
+        assert vec.halves[0].groups["agents"].actions.tolist() == [[0.5], [0.25], [2.0]]
+        assert [got[0].dtype for got in vec.get_attr("actions")] == [np.float32] * 3
+
+
+def test_strict_looks_at_exact_floats_too() -> None:
+    with keeping(spaces.Box(-1, 1, (1,)), backend="serial", strict=True) as vec:
+        with pytest.raises(ActionError, match=r"row 1: \[?1\.0000001.*use -1.0 to 1.0"):
+            vec.step([[0.1], [1.0000001], [0.1]])
+        assert vec.get_attr("actions") == ([], [], [])
+
+
+@pytest.mark.parametrize("settings", WORKERS[:2], ids=str)
+def test_native_actions_may_be_anything(settings: dict[str, Any]) -> None:
+    with keeping(spaces.Discrete(2), **settings) as vec:
+        vec.step(Native(["a", {"b": 1}, None]))
+        vec.step([1, 0, 1])
+        assert vec.get_attr("actions") == (["a", 1], [{"b": 1}, 0], [None, 1])
+        with pytest.raises(ActionError, match="2 entries for 3 rows"):
+            vec.step(Native(["a", "b"]))

@@ -40,6 +40,7 @@ class ActionPlan(RowPlan):
 
     Attributes:
         kind: "discrete", "multi_discrete", "continuous" or "bytes" (see the table in the module's head).
+        is_plain: a row is an action of the space itself, not of a flattened form of it.
         sizes: choices per dimension, () for continuous and bytes.
         low, high: (*row_shape) least and greatest value of a row (both included), row_dtype; -inf and inf where unbounded.
 
@@ -56,6 +57,7 @@ class ActionPlan(RowPlan):
         emulated, dtype, kind = _emulate(space)
         super().__init__(space, emulated, dtype)
         self.kind: Kind = kind
+        self.is_plain = emulated is space
         self.sizes, self.low, self.high = _limits(emulated, kind)
 
     @classmethod

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns a batch of actions, as Gymnasium's users give it, into the rows that a puffervec vector env sends.
+"""Turns a batch of actions, as Gymnasium's users give it, into what a puffervec vector env sends.
 
-Runs in the learner.
+Each env gets what Gymnasium's own vector envs would hand it: numbers of the type in which they were given, also where that is
+another one than its space's, and values out of range. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -16,51 +17,57 @@ from gymnasium import spaces
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
+from puffervec.actions import Native
 from puffervec.emulation import ActionPlan
+from puffervec.emulation.layout import LEAF_SPACES
 from puffervec.errors import ActionError
 
 
 class ActionWriter:
-    """Checks and lays out batches of actions of one group of rows."""
+    """Checks batches of actions of one group of rows and brings them into the form that `send` takes."""
 
-    def __init__(self, plan: ActionPlan, single: gymnasium.Space[Any], batched: gymnasium.Space[Any], num_envs: int) -> None:
-        """`plan` says how one row is laid out; `single` and `batched` are the action spaces of an env and of the vector env."""
-        self._plan, self._single, self._batched, self._num_envs = plan, single, batched, num_envs
-        self._shape = (num_envs, *plan.row_shape)
-        self._plain = plan.emulated_space is plan.space  # an action is one array of numbers, which stands in the row unchanged
+    def __init__(
+        self, plan: ActionPlan | None, single: gymnasium.Space[Any], batched: gymnasium.Space[Any], num_envs: int
+    ) -> None:
+        """`plan` says how one row is laid out, None: it holds no action; `single` and `batched` are the action spaces of an env
+        and of the vector env."""
+        self._single, self._batched, self._num_envs = single, batched, num_envs
+        self._row_dtype = plan.row_dtype if plan is not None and plan.is_plain else None
+        self._shape = (num_envs, *(single.shape or ()))
 
     def rows(self, actions: Any) -> Any:
-        """Return what `send` wants.
+        """Return what `send` wants: an array that fits the rows, or `Native`.
 
         Args:
-            actions: an element of the batched action space, or a list or tuple with one action per env; whole numbers of any
-                width for discrete spaces. Where the space is a Tuple or a Dict, a tuple (or list) or dict of its parts, each
-                with one entry per env.
+            actions: an element of the batched action space, or a list or tuple with one action per env; numbers of any type.
+                Where the space is a Tuple or a Dict, a tuple (or list) or dict of its parts, each with one entry per env.
         Raises:
             ActionError (a ValueError): too few or too many, or a part is missing. TypeError: not iterable.
         """
-        if self._plain:
-            return self._plain_rows(actions)
-        rows = np.zeros(self._shape, self._plan.row_dtype)
-        for row, action in zip(rows, self.one_by_one(actions), strict=True):
-            self._plan.encode(action, row)
-        return rows
+        if not isinstance(self._single, LEAF_SPACES):
+            return Native(self.one_by_one(actions))
+        array = np.asarray(actions)
+        if array.ndim == 0:
+            raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per env ({self._num_envs})")
+        self._check_count(len(array), "actions")
+        if array.shape != self._shape:
+            array = self._reshaped(array)
+        if array.dtype == self._row_dtype:
+            return array
+        if array.dtype.kind not in "biuf":
+            raise ActionError(f"actions have dtype {array.dtype}: give numbers of shape {self._shape}")
+        return Native(array.copy())  # an env may keep its own
+
+    def _reshaped(self, array: NDArray[Any]) -> NDArray[Any]:
+        if array.size != int(np.prod(self._shape)):
+            raise ActionError(f"actions have shape {array.shape}: give numbers of shape {self._shape}")
+        return array.reshape(self._shape)
 
     def one_by_one(self, actions: Any) -> list[Any]:
         """Return the actions of all envs as a list. Raises as `rows`."""
         for where, count in _counts(self._single, actions, "actions"):
             self._check_count(count, where)
         return list(iterate(self._batched, actions))
-
-    def _plain_rows(self, actions: Any) -> NDArray[Any]:
-        """The common case: numbers that stand in the rows as they are."""
-        array = np.asarray(actions)
-        if array.ndim == 0:
-            raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per env ({self._num_envs})")
-        self._check_count(len(array), "actions")
-        if array.shape != self._shape and array.size == int(np.prod(self._shape)):
-            return array.reshape(self._shape)
-        return array
 
     def _check_count(self, count: int, where: str) -> None:
         if count != self._num_envs:

@@ -79,7 +79,8 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._observations = BesideReader(self.single_observation_space, self.num_envs)
         else:
             self._observations = ObservationReader(group.observation_plan, self.copy)
-        self._actions = ActionWriter(group.action_plan, self.single_action_space, self.action_space, self.num_envs)
+        plan = None if self._beside.actions else group.action_plan
+        self._actions = ActionWriter(plan, self.single_action_space, self.action_space, self.num_envs)
 
     # ---- reset and step, in two parts each ----------------------------------------------------------------------------
 
@@ -93,9 +94,6 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self._observations.read(rows), batch_infos(infos, self.num_envs)
 
     def _send_step(self, actions: Any) -> None:
-        if self._beside.actions:
-            self.core.set_attr("next_action", self._actions.one_by_one(actions))
-            actions = np.zeros(self.num_envs, np.int64)
         send(self.core, self._actions.rows(actions))
 
     def _recv_step(self, timeout_s: float | None) -> Step:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Spaces whose values have no fixed size (Text, Graph, Sequence, OneOf, a user's own kind) for the look-alikes of Gymnasium.
 
-A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info, actions as an attribute that
-is set before the step. That costs pickling and, with worker processes, a second exchange per step; envs with other spaces
-pay nothing. `Beside` runs where the env lives, `BesideReader` in the learner.
+A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info, actions as
+`puffervec.actions.Native`. With worker processes that costs pickling; envs with other spaces pay nothing. `Beside` runs where
+the env lives, `BesideReader` in the learner.
 """
 
 from __future__ import annotations
@@ -53,13 +53,12 @@ def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space
 
 
 class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An env whose observations stand in its infos, or whose actions come by `next_action`, with spaces that fit a row."""
+    """An env whose observations stand in its infos, and whose actions come beside its rows, with spaces that fit a row."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], needs: Needs) -> None:
         """Wrap `env`."""
         super().__init__(env)
         self._needs = needs
-        self.next_action: Any = None
         if needs.observations:
             self.observation_space = spaces.Box(0, 0, (1,), np.uint8)
         if needs.actions:
@@ -69,14 +68,17 @@ class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Return an attribute, as if this wrapper were not there."""
         return self.env.get_wrapper_attr(name)
 
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """Set an attribute, as if this wrapper were not there."""
+        return self.env.set_wrapper_attr(name, value, force=force)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the env."""
         return self._packed(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the env."""
-        own = self.next_action if self._needs.actions else action
-        observation, reward, terminated, truncated, info = self.env.step(own)
+        observation, reward, terminated, truncated, info = self.env.step(action)
         observation, info = self._packed(observation, info)
         return observation, reward, terminated, truncated, info
 

@@ -57,6 +57,82 @@ def test_lists_tuples_and_other_widths(kind: Kind) -> None:
         assert envs.step(actions)[1].tolist() == [1, 2, 3]
 
 
+class Keeping(Spaced):
+    """Keeps whatever actions it gets."""
+
+    def step(self, action: Any) -> Any:
+        self.actions.append(action)
+        return self.observation_space.sample(), 1.0, False, False, {}
+
+
+def exactly(a: Any, b: Any) -> bool:
+    """Equality of types, dtypes and values."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(exactly(a[key], b[key]) for key in a)
+    if isinstance(a, tuple):
+        return isinstance(b, tuple) and len(a) == len(b) and all(map(exactly, a, b))
+    return type(a) is type(b) and getattr(a, "dtype", None) == getattr(b, "dtype", None) and np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("space", "actions"),
+    [
+        (spaces.Box(-1, 1, (2,), np.float32), np.array([[0.1, -1 / 3], [1e300, np.inf]])),
+        (spaces.Box(-1, 1, (2,), np.float32), np.array([[1, 2], [3, 4]])),
+        (spaces.Box(-1, 1, (2,), np.float64), np.array([[0.1, 2], [3, 4]], np.float32)),
+        (spaces.Box(-1, 1, (), np.float32), np.array([0.1, 0.2], np.float32)),
+        (spaces.Box(-1, 1, (), np.float32), np.array([0.1, 0.2])),
+        (spaces.Box(0, 255, (2,), np.uint8), np.array([[300, -1], [1, 2]])),
+        (spaces.Discrete(3), np.array([2, 77])),
+        (spaces.Discrete(3), np.array([2, 1], np.int32)),
+        (spaces.Discrete(3), np.array([True, False])),
+        (spaces.Discrete(3), np.array([0.5, 1.0])),
+        (spaces.MultiDiscrete([3, 4]), np.array([[2, 1], [9, -9]], np.int16)),
+        (spaces.MultiDiscrete([[2, 7], [3, 3]]), np.array([[[0, 1], [2, 2]]] * 2)),
+        (spaces.MultiBinary(3), np.array([[True, False, True]] * 2)),
+        (
+            spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(2)),
+            {"a": np.array([[0.1, 0.2]] * 2), "b": np.array([0, 7])},
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, spaces.Space) else getattr(value, "dtype", "dict"),
+)
+def test_they_arrive_as_gymnasium_hands_them_over(kind: Kind, space: Any, actions: Any) -> None:
+    envs = kind([lambda: Keeping(OBSERVATION, space)] * 2)
+    envs.reset(seed=0)
+    for _ in range(2):
+        envs.step(actions)
+    expected = list(iterate(envs.action_space, actions))
+    for got, wanted in zip(envs.get_attr("actions"), expected, strict=True):
+        assert len(got) == 2 and exactly(got[0], wanted) and exactly(got[1], wanted), (got, wanted)
+
+
+def test_native_actions_are_those_of_their_turn_only(ours: Kind) -> None:
+    """Rows after native actions, a call and a reset in between: nothing of a turn before is taken again."""
+    envs = ours([lambda: Keeping(OBSERVATION, spaces.Box(-1, 1, (1,), np.float32))] * 3)
+    envs.reset(seed=0)
+    envs.step(np.array([[0.1], [0.2], [0.3]]))
+    assert envs.call("render_mode") == (None,) * 3
+    envs.step(np.array([[1], [2], [3]], np.float32))
+    envs.step(np.array([[0.4], [0.5], [0.6]]))
+    envs.reset(seed=1, options={"a": 1})
+    envs.step(np.array([[4], [5], [6]], np.float32))
+    first, second, third = envs.get_attr("actions")
+    assert [float(x[0]) for x in first] == [0.1, 1, 0.4, 4]
+    assert [float(x[0]) for x in second] == [0.2, 2, 0.5, 5]
+    assert [float(x[0]) for x in third] == [0.3, 3, 0.6, 6]
+
+
+def test_an_env_may_keep_its_action(ours: Kind) -> None:
+    for actions in (np.zeros((2, 3), np.float32), np.zeros((2, 3))):
+        envs = ours([lambda: Keeping(OBSERVATION, spaces.Box(-1, 1, (3,), np.float32))] * 2)
+        envs.reset(seed=0)
+        for step in range(3):
+            actions[:] = step
+            envs.step(actions)
+        assert [got[0] for got in envs.get_attr("actions")[1]] == [0, 1, 2]
+
+
 def test_a_list_of_single_actions(kind: Kind) -> None:
     envs = kind([lambda: Spaced(OBSERVATION, spaces.Box(-1, 1, (2,), np.float32))] * 2)
     envs.reset()
@@ -84,7 +160,7 @@ def test_a_single_number_is_refused(kind: Kind) -> None:
 def test_refused_actions_change_nothing(ours: Kind) -> None:
     envs = ours(counts())
     envs.reset()
-    for actions in ([0, 0], 1, ["a", "b", "c"], np.zeros((3, 2)), [0.5, 1, 2], {"a": 1}):
+    for actions in ([0, 0], 1, ["a", "b", "c"], np.zeros((3, 2)), [0, None, 2], {"a": 1}):
         with pytest.raises((ValueError, TypeError)):
             envs.step(actions)
     assert envs.step([1, 2, 3])[0][:, 0].tolist() == [1, 1, 1]
@@ -92,7 +168,8 @@ def test_refused_actions_change_nothing(ours: Kind) -> None:
 
 def test_flat_batches_of_a_one_dimensional_box_are_reshaped() -> None:
     writer = writer_of(spaces.Box(-1, 1, (1,)), 3)
-    assert writer.rows([0.1, 0.2, 0.3]).shape == (3, 1)
+    assert writer.rows(np.array([0.1, 0.2, 0.3], np.float32)).shape == (3, 1)
+    assert writer.rows([0.1, 0.2, 0.3]).entries.shape == (3, 1)
     with pytest.raises(ValueError, match="actions: 2 for 3 envs"):
         writer.rows([0.1, 0.2])
 
@@ -108,9 +185,10 @@ FLOATS = np.zeros((2, 2), np.float32)
 
 
 def test_parts_may_be_lists_and_tuples() -> None:
-    expected = writer_of(TUPLE, 2).rows((np.array([1, 2]), FLOATS + 1))
-    assert expected.shape == (2, *ActionPlan.of(TUPLE).row_shape)
-    assert np.array_equal(writer_of(TUPLE, 2).rows([[1, 2], [FLOATS[0] + 1, FLOATS[1] + 1]]), expected)
+    expected = writer_of(TUPLE, 2).rows((np.array([1, 2]), FLOATS + 1)).entries
+    assert len(expected) == 2
+    found = writer_of(TUPLE, 2).rows([[1, 2], [FLOATS[0] + 1, FLOATS[1] + 1]]).entries
+    assert all(a == b and np.array_equal(c, d) for (a, c), (b, d) in zip(expected, found, strict=True))
 
 
 @pytest.mark.parametrize(
