@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-
 LEAST_EPISODES = 100  # A mean of fewer says little.
 
 

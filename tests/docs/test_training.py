@@ -34,7 +34,9 @@ def test_flags_of_the_commands_exist() -> None:
             assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
             command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command, comments=True)
-        usage = {"plot": other_verbs.PLOT_USAGE, "export": other_verbs.EXPORT_USAGE, "cache": other_verbs.CACHE_USAGE}.get(first)
+        usage = {"plot": other_verbs.PLOT_USAGE, "export": other_verbs.EXPORT_USAGE, "cache": other_verbs.CACHE_USAGE}.get(
+            first
+        )
         if usage is not None:
             assert all(arg in usage for arg in args if arg.startswith("--")), command
             continue
