@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import io
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -82,6 +83,14 @@ def whole(flag: str, text: str | None, least: int) -> int | None:
     if value < least:
         raise ConfigError(f"{flag} is {text!r}: must be a whole number of at least {least}")
     return value
+
+
+def number(flag: str, text: str) -> float:
+    """Return a flag's text as a finite number. Raises: ConfigError where it is none."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ConfigError(f"{flag} is {text!r}: must be a number")
 
 
 def refuse_left(args: Sequence[str], verb: str) -> None:

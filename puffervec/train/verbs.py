@@ -29,10 +29,14 @@ usage: puffer-train list [--json]
 PLOT_USAGE = """\
 usage: puffer-train plot RUN... [flags]
 
-  Draws score, return, losses, speed and time split from the runs' metrics.jsonl. RUN is a run folder or such a file.
+  Draws metrics of runs: the env's own records, return, losses, speed and time split. RUN is a run folder or a metrics.jsonl.
+  Each env has its own axes. Runs that differ in the seed alone are one line, their mean, in a band from lowest to highest.
 
-  --out FILE.png        [default: plot.png in the run folder; of several runs, here]
+  --metrics KEYS        a panel each: env/score,return,losses/*; with + in one panel: score+goal,time [default: the usual ones]
   --x WHAT              steps or minutes [default: steps]
+  --smooth PERCENT      bold: mean over this share of the run; faint: as logged; 0: only as logged [default: 3]
+  --apart               a line for each run, also where only seeds differ
+  --out FILE.png        [default: plot.png in the run folder; of several runs, here]
 """
 
 EXPORT_USAGE = """\
@@ -116,12 +120,14 @@ def run_plot(args: list[str], signals: StopSignals) -> int:
     if not args or _asks_help(args):
         print(PLOT_USAGE)
         return 0
-    out, x = flags.take_option(args, "--out"), flags.take_option(args, "--x")
+    out, x, metrics, smooth = (flags.take_option(args, flag) for flag in ("--out", "--x", "--metrics", "--smooth"))
+    apart = _take_switch(args, "--apart")
     runs = [arg for arg in args if not arg.startswith("-")]
     flags.refuse_left([arg for arg in args if arg.startswith("-")], "plot")
-    from puffervec.train.plot import plot_runs
+    from puffervec.train.plot import SMOOTH_PERCENT, Request, plot_runs
 
-    print(plot_runs(runs, None if out is None else Path(out), x or "steps"))
+    width = SMOOTH_PERCENT if smooth is None else flags.number("--smooth", smooth)
+    print(plot_runs(runs, None if out is None else Path(out), Request(x or "steps", metrics, width, not apart)))
     return 0
 
 

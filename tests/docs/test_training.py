@@ -27,7 +27,7 @@ def test_every_verb_is_listed() -> None:
 
 
 def test_flags_of_the_commands_exist() -> None:
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 13
     for command in COMMANDS:
         if command.startswith("torchrun "):
             launch, command = command.split("$(which ")
@@ -54,7 +54,9 @@ def test_flags_of_the_commands_exist() -> None:
 
 
 def test_other_flags_that_the_text_names() -> None:
-    usage = cli.USAGE + cli.EVAL_USAGE + other_verbs.SWEEP_USAGE + flags.help_text(TrainConfig.of("probe"))
+    usage = (
+        cli.USAGE + cli.EVAL_USAGE + other_verbs.SWEEP_USAGE + other_verbs.PLOT_USAGE + flags.help_text(TrainConfig.of("probe"))
+    )
     named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
     assert len(named) > 5 and {
         flag for flag in named if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"
