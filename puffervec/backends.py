@@ -171,7 +171,7 @@ class Multiprocessing(VectorEnv):
             self._open_mail(shared=True)
             from puffervec.python_env import dump_source
 
-            self._source = dump_source(self.env.source)
+            self._source = dump_source(self.env)
         surroundings = {"environ": dict(os.environ), "folder": os.getcwd()}
         return {"python": self._source, "mailbox": self._mailboxes[index], **surroundings}
 

@@ -23,7 +23,7 @@ from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
 from puffervec.mailbox import Mailbox, Slot
 from puffervec.python_cells import CELLS, Place, Rows, close_all
-from puffervec.python_env import PARALLEL, PUFFER, PythonSource, spaces_of, unwrapped
+from puffervec.python_env import PARALLEL, PUFFER, PythonSource, refuse_twice, spaces_of, unwrapped
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Home:
     base: int
 
 
-_sources: dict[int, tuple[PythonSource, dict[int, Home]]] = {}
+_sources: dict[int, tuple[PythonSource, dict[int, Home], dict[int, int]]] = {}  # ..., rows by the id of their innermost env
 _blocks: dict[int, Block] = {}
 
 
 def register(source: PythonSource, homes: Mapping[int, Home]) -> None:
     """Make a source known in this process before its workers are opened. homes: by the first env of each block."""
-    _sources[source.token] = (source, dict(homes))
+    _sources[source.token] = (source, dict(homes), {})
 
 
 def forget(source: PythonSource) -> None:
@@ -78,7 +78,7 @@ class Block:
     def __init__(self, block: Any) -> None:
         """Make the envs. Args: block: `pv_block*`."""
         token = ffi.cast("const uint64_t*", block.context.config)[0]
-        self.source, homes = _sources[token]
+        self.source, homes, self._known = _sources[token]
         self.home = homes[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
         self._at = memoryview(ffi.buffer(block.error_env, 4)).cast("I")  # the env at work: named if this process dies there
@@ -114,6 +114,7 @@ class Block:
         seed = None if self.source.seed is None else self.source.seed + index
         made = unwrapped(self.source.creators[index].make(seed=seed, buf=buf))
         _check_spaces(made, self.source)
+        refuse_twice(made, index, self._known)
         return made
 
     def reset(self, mask: Any, seeds: Any) -> None:

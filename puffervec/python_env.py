@@ -51,21 +51,57 @@ class PythonSource:
     seed: int | None
 
 
-def dump_source(source: PythonSource) -> bytes:
-    """Pickle a source for workers, and the Gymnasium ids that this process knows.
+def dump_source(env: PythonEnv) -> bytes:
+    """Pickle an env's source for workers, and the Gymnasium ids that this process knows.
 
     Raises:
-        ConfigError: an env creator that cannot be pickled; the message names it and what it holds.
+        ConfigError: an env creator that cannot be pickled; the message names it and what it holds. Creators that return the env
+            they hold for several rows.
     """
     from puffervec import gym_registry
 
+    source = env.source
     try:
-        return travel.dumps((source, gym_registry.packed()))
+        data, held = travel.pack((source, gym_registry.packed()))
     except Exception as error:
         raise ConfigError(
             f"the env creator {_unsendable(source.creators)!r} cannot be sent to worker processes "
             f"({type(error).__name__}: {error}): make what it holds inside of it, or use backend='serial'"
         ) from error
+    _refuse_held(env, {id(innermost(one)) for one in held})
+    return data
+
+
+def _refuse_held(env: PythonEnv, held: set[int]) -> None:
+    """Raise where creators return one env for two rows. Workers of their own would each get a copy, and nobody would notice.
+
+    held: ids of the envs that were found in the creators. Only where the driver env is one of them is any creator called.
+    """
+    rows: dict[int, int] = {}
+    if id(innermost(env.driver)) not in held:
+        return
+    for row, creator in enumerate(env.source.creators):
+        made = env.driver if row == 0 else creator.make(seed=env.source.seed)
+        rows = refuse_twice(made, row, rows)
+
+
+def refuse_twice(made: Any, row: int, rows: dict[int, int]) -> dict[int, int]:
+    """Raise ConfigError if `made` is, beneath its wrappers, the env of another row. Returns {id of the innermost env: row}."""
+    inner = innermost(made)
+    other = rows.setdefault(id(inner), row)
+    if other != row:
+        raise ConfigError(
+            f"envs {other} and {row} are one object ({type(inner).__name__}), whose episodes would mix: make a new env in the "
+            "function of each, as in [lambda: gymnasium.make('CartPole-v1')] * 2"
+        )
+    return rows
+
+
+def innermost(env: Any) -> Any:
+    """Return the env beneath all wrappers."""
+    while hasattr(inner := getattr(env, "__dict__", {}).get("env"), "reset"):
+        env = inner
+    return env
 
 
 def load_source(data: bytes) -> PythonSource:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from gymnasium import spaces
 import puffervec
 from puffervec.creators import Creator
 from puffervec.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, WorkerError
 from puffervec.python_env import PythonEnv, dump_source
 from tests.helpers import serial
 from tests.mock_envs import make_multi, make_single
@@ -199,7 +201,7 @@ def test_a_creator_that_cannot_travel_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"the env creator <function .*make_with_a_lock.*cannot be sent to worker.*TypeError.*lock"
     ) as caught:
-        dump_source(env.source)
+        dump_source(env)
     assert "backend='serial'" in str(caught.value) and isinstance(caught.value.__cause__, TypeError)
     with puffervec.make(holding_a_lock(tmp_path / "log"), backend="serial") as vec:
         vec.reset(seed=0)
@@ -325,3 +327,51 @@ def test_settings_of_a_python_env_go_to_its_creator() -> None:
     with pytest.raises(ConfigError, match=r"Counting is a Python env: its settings go to its creator \(env_kwargs\)"):
         env.configure({"length": 3})
     env.close()
+
+
+# ---- one env for several rows ------------------------------------------------------------------------------
+
+
+class Around(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Does nothing."""
+
+
+def one_env(how: str) -> list[Any]:
+    """Return creators of two rows that have one env between them."""
+    env, cache = Counting(), {}
+
+    def cached() -> Any:
+        return cache.setdefault("env", env)
+
+    return {
+        "the function twice": [lambda: env] * 2,
+        "two functions": [lambda: env for _ in range(2)],
+        "two wrappers": [lambda: Around(env), lambda: Around(Around(env))],
+        "an argument": [functools.partial(lambda given: given, env)] * 2,
+        "a cache": [cached, cached],
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["the function twice", "two functions", "two wrappers", "an argument", "a cache"])
+@pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 2}], ids=str)
+def test_one_env_for_two_rows_is_refused_in_every_layout(how: str, layout: dict[str, Any]) -> None:
+    """Else its episodes mix, and differently so for each number of workers."""
+    with pytest.raises((ConfigError, WorkerError), match=r"envs 0 and 1 are one object \(Counting\).*make a new env"):
+        puffervec.make(one_env(how), num_envs=2, **layout)
+
+
+def test_rows_that_share_an_env_in_one_worker_are_refused_wherever_they_are() -> None:
+    shared = Counting()
+    with pytest.raises(WorkerError, match="worker 0, env 2: ConfigError: envs 1 and 2 are one object"):
+        puffervec.make([Counting, lambda: shared, lambda: shared], num_envs=3, num_workers=1)
+
+
+@pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 2}], ids=str)
+def test_a_function_may_return_an_env_that_it_holds_for_a_single_row(layout: dict[str, Any]) -> None:
+    """As in Stable-Baselines3's DummyVecEnv([lambda: env])."""
+    envs = [Counting(label=label) for label in "ab"]
+    with puffervec.make([lambda env=env: env for env in envs], num_envs=2, **layout) as vec:
+        assert vec.get_attr("label") == ("a", "b")
+    template = Counting(label="t")
+    with puffervec.make([lambda: copy.deepcopy(template)] * 2, num_envs=2, **layout) as vec:
+        assert vec.get_attr("label") == ("t", "t")
