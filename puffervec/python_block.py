@@ -21,7 +21,7 @@ from puffervec.actions import Native
 from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
-from puffervec.mailbox import Mailbox, Slot
+from puffervec.mailbox import Mailbox, Slot, dumps
 from puffervec.python_cells import CELLS, Place, Rows, close_all
 from puffervec.python_env import PARALLEL, PUFFER, PythonSource, refuse_twice, spaces_of, unwrapped
 
@@ -143,8 +143,22 @@ class Block:
         return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
-        if self.infos.others:
+        if not self.infos.others:
+            return
+        try:
             self.home.answer.post(self.infos.others)
+        except Exception:
+            self._point_at_unsendable()
+            raise
+
+    def _point_at_unsendable(self) -> None:
+        """Note the env whose info cannot be pickled as the one at work."""
+        for env, info in self.infos.others:
+            self._at[0] = self.first_env + env
+            try:
+                dumps(info, to_learner=True)
+            except Exception:
+                return
 
     def call(self) -> None:
         """Answer a question about the envs: (verb, name, args, kwargs); verb is call, get or set."""

@@ -4,7 +4,7 @@
 
 The loops are written for speed: everything per row is looked up once; rewards are collected in a list and written at once;
 flags are touched only where an episode ends; observations are compared with the space once per env, at its first reset and
-step.
+step, and after that only in shape.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import numpy as np
 from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.emulation.resets import reset_of
 from puffervec.info_area import InfoWriter
+from puffervec.python_results import REWARD_ERRORS, FlatRows, RewardWriter, five, opened, two
 
+_WHOLE = slice(None)
 _BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # of a PufferEnv
 
 
@@ -74,6 +76,7 @@ class Cells:
         self.write = observation.writers(rows.observations)
         self.write_final = observation.writers(rows.final_observations) if rows.final_observations is not None else []
         self.at, self.first = place.at, place.first
+        self.write_rewards = RewardWriter(rows.rewards)
 
     def reset(self, which: Sequence[int], seeds: Sequence[int | None], options: Any) -> None:
         """Reset the envs in `which` (positions) with the seed of each, and the same options. Infos have begun."""
@@ -96,14 +99,14 @@ class GymnasiumCells(Cells):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         count = len(self.envs)
-        self._steps = [env.step for env in self.envs]
+        self._steps = [five(env.step) for env in self.envs]  # until the first step has been taken
         self._over = [False] * count
         self._ended: list[int] = []
         self._reset_checked, self._step_checked = [False] * count, False
         self._rewards = [0.0] * count
         self._readers = None if self.action.is_plain else self.action.readers(self.rows.actions)
         # A plain observation is assigned to its row right in the loop, which spares the call of a writer.
-        self._flat = [self.rows.observations[env, ...] for env in range(count)] if self.observation.is_flat else None
+        self._flat = FlatRows(self.rows.observations, self.observation) if self.observation.is_flat else None
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         """Reset one env and write its row."""
@@ -118,11 +121,12 @@ class GymnasiumCells(Cells):
 
     def _begin(self, env: int, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
         """Begin an episode and return its first observation and info."""
-        observation, info = self.resets[env](seed, options)
+        result = self.resets[env](seed, options)
         if not self._reset_checked[env]:
-            self.observation.check(observation)
+            self.observation.check(opened(result, self.observation)[0])
             self._reset_checked[env] = True
         self._over[env] = False
+        observation, info = result
         return observation, info
 
     def step(self, native: list[Any] | None) -> None:
@@ -132,6 +136,7 @@ class GymnasiumCells(Cells):
             self._forget_ends()
         actions = self._actions() if native is None else native
         over, rewards, write, flat, put = self._over, self._rewards, self.write, self._flat, self.infos.put
+        targets, misfits = (None, ()) if flat is None else (flat.targets, flat.misfits)
         check, at, first = None if self._step_checked else self.observation.check, self.at, self.first
         for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
             at[0] = first + env
@@ -144,13 +149,19 @@ class GymnasiumCells(Cells):
                 check(observation)
             if terminated or truncated:
                 observation, info = self._end(env, observation, terminated, truncated, info)
-            if flat is not None:
-                flat[env][...] = observation
-            else:
+            if targets is None:
                 write[env](observation)
+            else:
+                try:
+                    targets[env][_WHOLE] = observation
+                except misfits:
+                    flat.other(env, observation)  # type: ignore[union-attr]
             if info:
                 put(env, info)
-        self._step_checked = True
+        if flat is not None and flat.copies:
+            flat.finish()
+        if check is not None:
+            self._step_checked, self._steps = True, [env.step for env in self.envs]
         self._write_rewards()
 
     def _actions(self) -> list[Any]:
@@ -184,9 +195,11 @@ class GymnasiumCells(Cells):
 
     def _write_rewards(self) -> None:
         try:
-            self.rows.rewards[:] = self._rewards
-        except ValueError:  # arrays of one number, which some envs return
-            self.rows.rewards[:] = [_number(reward) for reward in self._rewards]
+            self.write_rewards.all(self._rewards)
+        except REWARD_ERRORS:
+            for env, reward in enumerate(self._rewards):
+                self.at[0] = self.first + env
+                self.write_rewards.one(env, reward)
 
 
 class ParallelCells(Cells):
@@ -197,13 +210,14 @@ class ParallelCells(Cells):
         self._agents = tuple(self.envs[0].possible_agents)
         self._readers = self.action.readers(self.rows.actions)
         self._over = [False] * len(self.envs)
+        self._steps = [five(env.step) for env in self.envs]
 
     def _first_row(self, env: int) -> int:
         return env * len(self._agents)
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         """Reset one env and write its rows."""
-        observations, infos = self.resets[env](seed, options)
+        observations, infos = two(self.resets[env](seed, options))
         self._over[env] = False
         self._write(env, observations, {}, {}, {}, check=True)
         self._put(env, infos)
@@ -223,7 +237,7 @@ class ParallelCells(Cells):
                 actions = {agent: read() for agent, read in zip(self._agents, self._readers[own], strict=True) if agent in live}
             else:
                 actions = {agent: action for agent, action in zip(self._agents, native[own], strict=True) if agent in live}
-            observations, rewards, terminals, truncations, infos = parallel.step(actions)
+            observations, rewards, terminals, truncations, infos = self._steps[env](actions)
             self._write(env, observations, rewards, terminals, truncations, check=False)
             # Some envs keep their agents in the list when all of them are done.
             ended = not parallel.agents or (
@@ -249,7 +263,7 @@ class ParallelCells(Cells):
             elif rows.masks[row]:
                 rows.observations[row] = 0
             rows.masks[row] = there
-            rows.rewards[row] = rewards.get(agent, 0.0)
+            self.write_rewards.one(row, rewards.get(agent, 0.0))
             rows.terminals[row] = bool(terminals.get(agent, False))
             rows.truncations[row] = bool(truncations.get(agent, False))
             if self.same_step and (rows.terminals[row] or rows.truncations[row]):
@@ -336,7 +350,3 @@ def close_all(envs: Sequence[Any]) -> None:
 
 
 CELLS: dict[str, Callable[..., Cells]] = {"gymnasium": GymnasiumCells, "parallel": ParallelCells, "puffer": PufferCells}
-
-
-def _number(reward: Any) -> float:
-    return float(np.asarray(reward).reshape(()) if np.ndim(reward) == 0 else np.asarray(reward).reshape(1)[0])

@@ -398,3 +398,19 @@ def test_a_value_of_a_class_of_the_main_module_reaches_workers(tmp_path: Path) -
 def test_the_first_env_is_the_driver_in_this_process() -> None:
     with puffervec.make(Counting, num_envs=3, backend="serial", num_buffers=3) as vec:
         assert len(vec.envs) == 3 and vec.driver_env is vec.envs[0]  # type: ignore[attr-defined]
+
+
+class Holding(Counting):
+    """Reports what cannot be pickled, if it is told to."""
+
+    def step(self, action: Any) -> Any:
+        *result, info = super().step(action)
+        return *result, {**info, "lock": threading.Lock()} if self.label == "holds" else {"word": "plain"}
+
+
+def test_an_info_that_cannot_be_sent_names_its_env() -> None:
+    creators = [functools.partial(Holding, label=label) for label in ("", "holds", "")]
+    with puffervec.make(creators, num_envs=3, num_workers=1) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(WorkerError, match="worker 0, env 1, step 1: TypeError: cannot pickle"):
+            vec.step([0] * 3)

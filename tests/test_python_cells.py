@@ -38,6 +38,28 @@ class Outcomes(gymnasium.Env[Any, Any]):
         return (*self.outcomes[self.at - 1], {})
 
 
+class Team:
+    """A parallel env with one agent: whatever a Gymnasium env returns, by agent."""
+
+    possible_agents = ("one",)
+
+    def __init__(self, creator: Any) -> None:
+        self.env, self.agents = creator(), ["one"]
+
+    def observation_space(self, agent: str) -> Any:
+        return self.env.observation_space
+
+    def action_space(self, agent: str) -> Any:
+        return self.env.action_space
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        result = self.env.reset(seed=seed)
+        return tuple({"one": value} for value in result) if isinstance(result, tuple) else {"one": result}
+
+    def step(self, actions: Any) -> Any:
+        return tuple({"one": value} for value in self.env.step(actions["one"]))
+
+
 def make(*creators: Any, **settings: Any) -> VectorEnv:
     return puffervec.make(list(creators), num_envs=len(creators), **{"backend": ManyInOne, "num_workers": 1, **settings})
 
@@ -76,6 +98,59 @@ def test_a_reward_that_is_no_number_is_an_error(reward: Any) -> None:
     with make(*creators) as vec, pytest.raises(WorkerError, match="worker 0.*Error"):
         vec.reset(seed=0)
         vec.step([0, 0])
+
+
+@pytest.mark.parametrize("kind", ["gymnasium", "parallel"])
+@pytest.mark.parametrize(
+    ("reward", "words"),
+    [
+        (1e300, r"the reward is 1e\+300: rewards are float32"),
+        (None, "the reward is None: give a number"),
+        ("much", "the reward is 'much': give a number"),
+    ],
+)
+def test_a_reward_that_fits_no_row_is_an_error_of_its_env(reward: Any, words: str, kind: str) -> None:
+    """It would be infinite, or not a number, and Adam's moments with it."""
+    creators: list[Any] = [functools.partial(Outcomes, ROW, [(ROW, given, False, False)]) for given in (1.0, reward, 1.0)]
+    if kind == "parallel":
+        creators = [functools.partial(Team, creator) for creator in creators]
+    with make(*creators) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(WorkerError, match=f"worker 0, env 1, step 1: ConfigError: {words}"):
+            vec.step([0] * 3)
+
+
+def test_infinite_rewards_of_the_env_itself_and_integers_stay() -> None:
+    rewards = [float("inf"), -3.4e38, 2**20]
+    with make(*[functools.partial(Outcomes, ROW, [(ROW, reward, False, False)]) for reward in rewards]) as vec:
+        vec.reset(seed=0)
+        assert vec.step([0] * 3)[1].tolist() == [np.float32(reward) for reward in rewards]
+
+
+@pytest.mark.parametrize(
+    ("first", "outcome", "words"),
+    [
+        (None, None, r"env 1: ConfigError: reset returned an observation alone, as in the old Gym interface: return \(obs"),
+        (3, None, "env 1: ConfigError: reset returned 3 values"),
+        (2, (ROW, 1.0, False), "env 1, step 1: ConfigError: step returned 4 values, as in the old Gym interface: return"),
+        (2, (ROW, 1.0), "env 1, step 1: ConfigError: step returned 3 values"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["gymnasium", "parallel"])
+def test_an_env_of_the_old_interface_is_told_so(first: Any, outcome: Any, words: str, kind: str) -> None:
+    class Old(Outcomes):
+        def reset(self, **given: Any) -> Any:
+            result = (ROW, {}, "more")
+            return ROW if first is None else result[:first]
+
+    good: Any = functools.partial(Outcomes, ROW, [(ROW, 1.0, False, False)] * 2)
+    bad: Any = functools.partial(Old, ROW, [outcome])
+    if kind == "parallel":
+        good, bad = functools.partial(Team, good), functools.partial(Team, bad)
+        words = words.replace("an observation alone", "one dict")
+    with make(good, bad, good) as vec, pytest.raises(WorkerError, match=words):
+        vec.reset(seed=0)
+        vec.step([0] * 3)
 
 
 @pytest.mark.parametrize("yes", [True, 1, np.bool_(True), np.array(True), np.array([1])], ids=repr)
@@ -165,6 +240,66 @@ def test_a_first_observation_that_does_not_fit_is_named(place: str, wrong: Any, 
             vec.reset(seed=0)
             vec.step([0] * 3)
         assert isinstance(caught.value.__cause__, SpaceMismatchError)
+
+
+MATRIX = spaces.Box(-9, 9, (2, 2))
+SQUARE = np.ones((2, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("space", "good", "wrong"),
+    [
+        (None, ROW, np.ones(1, np.float32)),
+        (None, ROW, np.float32(3)),
+        (None, ROW, 3.0),
+        (None, ROW, np.ones((1, 2), np.float32)),
+        (None, ROW.astype(np.float64), np.ones(1)),
+        (None, ROW.tolist(), [1.0]),
+        (MATRIX, SQUARE, np.ones(2, np.float32)),
+        (spaces.MultiDiscrete([3, 3]), np.ones(2, np.int64), np.ones(1, np.int64)),
+        (DICT, GOOD, {**GOOD, "pos": np.zeros(1, np.float32)}),
+        (DICT, GOOD, {**GOOD, "inner": (1, np.zeros((), np.uint8))}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["step", "reset", "parallel"])
+def test_an_observation_of_another_shape_is_refused_at_any_step(kind: str, space: Any, good: Any, wrong: Any) -> None:
+    """NumPy would spread one number over the whole row."""
+
+    class Late(Outcomes):
+        def reset(self, **given: Any) -> Any:
+            first = self.outcomes[self.at][0] if self.at else self.first
+            self.at += 1
+            return first, {}
+
+    rows = [(good, 1.0, False, False), (good, 1.0, kind == "reset", False), *[(good, 1.0, False, False)] * 5]
+    changed = [*rows[:3], (wrong, 1.0, False, False), *rows]
+    creators: list[Any] = [functools.partial(Late, good, outcomes, space) for outcomes in (rows, changed, rows)]
+    if kind == "parallel":
+        creators = [functools.partial(Team, creator) for creator in creators]
+    action = [0] * 3
+    with make(*creators) as vec:
+        vec.reset(seed=0)
+        vec.step(action)
+        with pytest.raises(WorkerError, match="worker 0, env 1, step [234]: SpaceMismatchError: .* shape"):
+            for _ in range(3):
+                vec.step(action)
+
+
+def test_observations_of_changing_kinds_are_those_of_the_env() -> None:
+    """Each goes its own way into its row."""
+
+    class Changing(Counting):
+        def seen(self, action: Any) -> Any:
+            observation = super().seen(action)
+            kinds = [observation, observation.astype(np.float64), observation.tolist(), observation.astype(np.int32)]
+            return kinds[(self.t // 3 + self.seed) % 4]
+
+    with make(*[functools.partial(Changing, 50)] * 6) as vec, make(*[functools.partial(Counting, 50)] * 6) as plain:
+        vec.reset(seed=0), plain.reset(seed=0)
+        for step in range(30):
+            action = [step % 8] * 6
+            np.testing.assert_array_equal(vec.step(action)[0], plain.step(action)[0])
 
 
 # ---- actions -----------------------------------------------------------------------------------------------

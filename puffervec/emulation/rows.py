@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 
 from puffervec.emulation.check import check_value
+from puffervec.emulation.exceptions import SpaceMismatchError
 from puffervec.emulation.layout import Leaf, Node, leaves, plan
 from puffervec.errors import ConfigError
 
@@ -58,7 +59,8 @@ class RowPlan:
         Args:
             rows: (N, *row_shape) row_dtype. The writers keep views on it. Padding bytes are set to zero here, once.
         Returns:
-            N functions of one native value. They do not check it: call `check` on the first values.
+            N functions of one native value. They raise SpaceMismatchError for an array of another shape, which NumPy would
+            spread over the row, and check nothing else: call `check` on the first values.
         Raises:
             ConfigError: rows of another shape or dtype.
         """
@@ -152,7 +154,7 @@ def _writer(tree: Node | Leaf, raw: np.ndarray) -> Writer:
         for key, view in numbers:
             view[()] = value[key]
         for key, view in arrays:
-            view[...] = value[key]
+            _assign(view, value[key], key)
         for key, write_part in nested:
             write_part(value[key])
 
@@ -161,9 +163,16 @@ def _writer(tree: Node | Leaf, raw: np.ndarray) -> Writer:
 
 def _leaf_writer(view: np.ndarray) -> Writer:
     def write(value: Any) -> None:
-        view[...] = value
+        _assign(view, value, None)
 
     return write
+
+
+def _assign(view: np.ndarray, value: Any, key: Any) -> None:
+    if getattr(value, "shape", None) != view.shape and np.shape(value) != view.shape:
+        name = "a value" if key is None else f"the value of {key!r}"
+        raise SpaceMismatchError(f"{name} has shape {np.shape(value)}: the space wants shape {view.shape}")
+    view[...] = value
 
 
 def _flat_writer(numbers: tuple[tuple[Any, np.ndarray], ...], arrays: tuple[tuple[Any, np.ndarray], ...]) -> Writer:
@@ -171,6 +180,6 @@ def _flat_writer(numbers: tuple[tuple[Any, np.ndarray], ...], arrays: tuple[tupl
         for key, view in numbers:
             view[()] = value[key]
         for key, view in arrays:
-            view[...] = value[key]
+            _assign(view, value[key], key)
 
     return write
