@@ -10,6 +10,7 @@ checkpoint, else at once.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.train import flags, job, verbs
 from puffervec.train.config import TrainConfig
+from puffervec.train.output import printable, steady_output
 
 if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
@@ -56,30 +58,46 @@ EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    with steady_output() as output:
+        code, trains = _run(list(sys.argv[1:] if argv is None else argv))
+        output.flush()
+        if output.lost is None or code != 0:
+            return code
+        if not isinstance(output.lost, BrokenPipeError):  # Who closes a pipe knows.
+            _say(f"some of the output was lost: {getattr(output.lost, 'strerror', None) or output.lost}")
+        return 0 if trains else EXIT_FAILED
+
+
+def _say(text: str) -> None:
+    print(f"puffer-train: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def _run(args: list[str]) -> tuple[int, bool]:
+    """Run a verb; return the exit code, and whether it is one that trains: its files are what it is for, not its output."""
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE)
-        return 0
+        return 0, False
     run = VERBS[args.pop(0)] if args[0] in VERBS else run_train
     if run is not run_train and int(os.environ.get("WORLD_SIZE", "1")) > 1 and job.under_torchrun():
-        print("puffer-train: torchrun is for training only: give this verb without torchrun", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        _say("torchrun is for training only: give this verb without torchrun")
+        return EXIT_BAD_INPUT, False
+    return _guarded(run, args), run in (run_train, verbs.run_sweep)
+
+
+def _guarded(run: Callable[[list[str], StopSignals], int], args: list[str]) -> int:
     with StopSignals() as signals:
         try:
             if run not in WITHOUT_TRAINER and not {"-h", "--help"} & set(args):
                 extras.require("the trainer", *extras.TRAINER)
             return run(args, signals)
         except BAD_INPUT as error:
-            print(f"puffer-train: {' '.join(str(error).split())}", file=sys.stderr)
+            _say(" ".join(str(error).split()))
             return EXIT_BAD_INPUT
         except PuffervecError as error:
-            print(f"puffer-train: {error}", file=sys.stderr)
+            _say(str(error))
             return EXIT_FAILED
         except KeyboardInterrupt:
             return 128 + (signals.received or signal.SIGINT)
-        except BrokenPipeError:  # The reader of our output is gone.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return EXIT_FAILED
 
 
 class Stoppable(Protocol):
@@ -94,6 +112,7 @@ class StopSignals:
 
     Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what was begun is undone. Training:
     stop it, which saves. A second signal ends the process at once in all phases; workers end by themselves when it is gone.
+    A terminal that is closed (SIGHUP) is no reason to stop what is being trained; without a trainer it ends the process.
     """
 
     def __init__(self) -> None:
@@ -105,6 +124,8 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+            if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # Else it is ignored already, as under nohup.
+                self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -121,6 +142,10 @@ class StopSignals:
         self.trainer.request_stop()
         with contextlib.suppress(OSError):
             os.write(2, b"\nstopping: saving a checkpoint (once more to quit at once)\n")
+
+    def _hang_up(self, number: int, frame: FrameType | None) -> None:
+        if self.trainer is None and not self.starting:
+            os._exit(128 + number)
 
     def start(self, make: Callable[[], Trainer]) -> Trainer:
         """Make a trainer. Raises: KeyboardInterrupt where a signal came meanwhile."""
@@ -161,12 +186,13 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
     checkpoint: Path | None = None
     if resume is not None:
         from puffervec.train import checkpoint as ckpt
-        from puffervec.train.rundir import config_from_tables, find_checkpoint
+        from puffervec.train.config import LogSection
+        from puffervec.train.rundir import config_from_tables, find_checkpoint, run_folder_of
 
-        checkpoint = find_checkpoint(
-            resume, _runs_folder(args), lambda text: print(f"puffer-train: note: {text}", file=sys.stderr)
-        )
+        checkpoint = find_checkpoint(resume, _runs_folder(args), lambda text: _say(f"note: {text}"))
         config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], (target, flags.peek(args, "--policy.kind")))
+        if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
+            config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
             raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
     elif target is None:

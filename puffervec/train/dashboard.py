@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from puffervec.train.output import steady
+
 if TYPE_CHECKING:
     from puffervec.train.config import TrainConfig
 
@@ -80,7 +82,7 @@ class PlainLines:
 
     def __init__(self, interval_s: float, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
         """Args: interval_s: between lines; stream: a text file, None is standard output."""
-        self._interval_s, self._stream, self._clock = interval_s, stream or sys.stdout, clock
+        self._interval_s, self._stream, self._clock = interval_s, steady(stream or sys.stdout), clock
         self._next_s = -1.0
         self._recent = Recent(interval_s)
 
@@ -151,10 +153,12 @@ class LiveTable:
 
     def __init__(self, title: str, console: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
         """Args: title: the run in one line; console: rich's, None is that of standard output."""
+        from rich.console import Console
         from rich.live import Live
 
         self._title, self._clock, self._next_s = title, clock, -1.0
         self._recent = Recent(window_s=5.0)
+        console = Console(file=steady(sys.stdout)) if console is None else console
         self._live = Live(console=console, auto_refresh=False, transient=False)
         self._live.start()
 
@@ -293,7 +297,7 @@ def make_dashboard(config: TrainConfig, title: str) -> Dashboard:
     """Return the dashboard that `config.log.dashboard` asks for; auto is rich on a terminal and plain lines elsewhere."""
     kind = config.log.dashboard
     if kind == "auto":
-        kind = "rich" if sys.stdout.isatty() else "plain"
+        kind = "rich" if steady(sys.stdout).isatty() else "plain"
     if kind == "off":
         return Silent()
     return LiveTable(title) if kind == "rich" else PlainLines(config.log.print_interval_s)

@@ -55,6 +55,7 @@ from puffervec.train.distributions import refuse_joint
 from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
+from puffervec.train.output import printable
 from puffervec.train.policy import build_policy, draws, policy_groups
 from puffervec.train.ppo import Loss, Updater, ppo_loss
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE
@@ -388,7 +389,7 @@ class Trainer:
 
     def _note(self, text: str) -> None:
         assert self.dashboard is not None
-        self.dashboard.note(text)
+        self.dashboard.note(printable(text))
 
     # ------------------------------------------------------------------------------------------------ progress
 

@@ -17,6 +17,7 @@ from puffervec.train import evaluate as ev
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import clock, time_split
 from puffervec.train.device import choose_device
+from puffervec.train.output import printable
 from puffervec.train.rundir import CHECKPOINTS, read_newest
 from puffervec.train.target import env_spec, native_env
 
@@ -94,7 +95,7 @@ def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...
 
 def note(text: str) -> None:
     """Say something beside the results: on standard error."""
-    print(f"puffer-train: note: {text}", file=sys.stderr)
+    print(f"puffer-train: note: {printable(text)}", file=sys.stderr)
 
 
 def run_evaluation(request: EvalRequest, per_scene: bool = True) -> int:

@@ -144,7 +144,8 @@ def differences(trainer: Trainer, before: Any) -> str:
     if not isinstance(before, dict):
         return ""
     now = numerics(trainer)
-    return ", ".join(f"{key} {before[key]} -> {now[key]}" for key in _DECISIVE if key in before and before[key] != now[key])
+    changed = [key for key in _DECISIVE if key in before and before[key] != now[key]]
+    return ", ".join(f"{key} {str(before[key])[:40]} -> {now[key]}" for key in changed)
 
 
 def _episodes_of(trainer: Trainer) -> Tensors:

@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Output that never ends a run: a full disk, a closed pipe or a closed terminal costs the output, not the training.
+
+What is shown may come from a run folder of a stranger, so characters that a terminal would act on are shown as escapes.
+Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO, cast
+
+
+class Steady:
+    """A text stream whose writes do not fail. What cannot be written is dropped; later writes are tried again.
+
+    lost: why the last write that failed did; None where none has.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        """Args: stream: a text file; None, as Python has it where the descriptor was closed, takes nothing."""
+        self._stream = io.TextIOBase() if stream is None else stream
+        self.lost: Exception | None = None
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        with self._dropping():
+            try:
+                self._stream.write(text)
+            except UnicodeEncodeError as error:  # The terminal has no such letters.
+                self._stream.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write all, or drop."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Hand over what was written, or drop it."""
+        with self._dropping():
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        """True on a terminal that is still there."""
+        try:
+            return bool(self._stream.isatty())
+        except (OSError, ValueError):
+            return False
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the stream's own."""
+        return getattr(self._stream, name)
+
+    @contextlib.contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:  # ValueError: the file is closed.
+            self.lost = error
+
+
+def steady(stream: Any) -> TextIO:
+    """Return a stream whose writes do not fail."""
+    return cast(TextIO, stream if isinstance(stream, Steady) else Steady(stream))
+
+
+@contextlib.contextmanager
+def steady_output() -> Iterator[Steady]:
+    """Within the block, writes to standard output and standard error do not fail; yields the former.
+
+    Afterwards nothing is left in a buffer that Python would fail to write at its end, with an exit code of its own.
+    """
+    for fd in (0, 1, 2):  # One that is closed would become that of the next file, and get what is printed.
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    before = sys.stdout, sys.stderr
+    out, err = Steady(sys.stdout), Steady(sys.stderr)
+    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
+    try:
+        yield out
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in (out, err):
+            stream.flush()
+            if stream.lost is not None:
+                _empty(stream)
+
+
+def _empty(stream: Steady) -> None:
+    """Let what is left in the stream's buffer go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = stream.fileno()
+        kept, nowhere = os.dup(descriptor), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, descriptor)
+        stream.flush()
+        os.dup2(kept, descriptor)
+        os.close(nowhere)
+        os.close(kept)
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters are escapes; ends of lines stay.
+
+    >>> printable("a\x1b]0;title\x07b")
+    'a\\\\x1b]0;title\\\\x07b'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

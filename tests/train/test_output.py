@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/train/output.py; whole runs whose output is lost are in tests/faults/test_lost_output.py."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import pytest
+
+from puffervec.train.config import TrainConfig
+from puffervec.train.dashboard import LiveTable, PlainLines, make_dashboard
+from puffervec.train.output import Steady, printable, steady, steady_output
+from tests.train.conftest import SMALL
+from tests.train.test_dashboard import METRICS
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+
+def test_what_works_is_written() -> None:
+    stream = io.StringIO()
+    out = Steady(stream)
+    print("a", "b", file=out, flush=True)
+    out.writelines(["c", "d"])
+    assert stream.getvalue() == "a b\ncd" and out.lost is None and not out.isatty()
+    assert steady(out) is out and out.getvalue() == stream.getvalue()
+
+
+def test_what_fails_is_dropped_and_tried_again() -> None:
+    class Disk(io.StringIO):
+        full = True
+
+        def write(self, text: str) -> int:
+            if self.full:
+                raise OSError(28, "No space left on device")
+            return super().write(text)
+
+    disk = Disk()
+    out = Steady(disk)
+    print("lost", file=out)
+    disk.full = False
+    print("kept", file=out)
+    assert disk.getvalue() == "kept\n" and "No space left" in str(out.lost)
+    disk.close()
+    print("lost", file=out, flush=True)
+    assert isinstance(out.lost, ValueError) and not out.isatty()
+
+
+def test_letters_that_the_terminal_lacks() -> None:
+    data = io.BytesIO()
+    out = Steady(io.TextIOWrapper(data, "ascii"))
+    print("caf\xe9", file=out, flush=True)
+    assert data.getvalue() == b"caf\\xe9\n" and out.lost is None
+
+
+def test_closed_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    for kind in ("auto", "rich", "plain"):
+        config = TrainConfig.of("probe", **SMALL).merged({"log": {"dashboard": kind, "print_interval_s": 0}})
+        board = make_dashboard(config, "probe: x")
+        assert isinstance(board, LiveTable if kind == "rich" else PlainLines)
+        board.note("x")
+        board.show(METRICS, 1.0)
+        board.close()
+    with steady_output() as out:
+        print("x", flush=True)
+        assert out.lost is not None
+    assert sys.stdout is None
+
+
+def test_nothing_is_left_in_a_buffer_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    with os.fdopen(os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC), "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with steady_output() as out:
+            print("x" * 100_000)
+        assert "No space left" in str(out.lost) and sys.stdout is full
+        full.flush()  # As Python does at its end: what failed is gone.
+
+
+def test_characters_that_a_terminal_would_act_on() -> None:
+    assert printable("a\nb\tc\x1b[31m\x9b\u202e\ud800") == "a\nb\\tc\\x1b[31m\\x9b\\u202e\\ud800"
+    assert printable("caf\xe9 \u4e2d") == "caf\xe9 \u4e2d"
