@@ -14,13 +14,19 @@
 //         ...
 //     };
 //
-// Compile with the flags of puffervec.env_types.compile_args(), so that a build gives the same bytes on every machine.
+// Compile with the flags of puffervec.env_types.compile_args(), so that a build gives the same bytes on every machine. The
+// header is C11 and C++20: compile_args("c++").
 #pragma once
 
 #include "env_helpers.h"
 #include "rng.h"
 
 // Begins the definition of the table, visible from outside as pv_env_type_<name> whatever the default visibility is.
+#ifdef __cplusplus
+#define PV_EXPORT extern "C" __attribute__((visibility("default"))) // declares: it has no braces
+#else
+#define PV_EXPORT extern __attribute__((visibility("default")))
+#endif
 #define PV_ENV_TYPE(name)                                                                                                      \
-    extern __attribute__((visibility("default"))) const pv_env_type pv_env_type_##name;                                        \
+    PV_EXPORT const pv_env_type pv_env_type_##name;                                                                            \
     const pv_env_type pv_env_type_##name

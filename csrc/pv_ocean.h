@@ -61,6 +61,10 @@
 
 #include "pv_env.h"
 
+#ifdef __cplusplus
+#error "pv_ocean.h is C: give the glue a name that ends in .c"
+#endif
+
 #if defined(OCEAN_HEADER)
 
 #include <math.h>

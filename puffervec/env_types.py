@@ -21,7 +21,9 @@ from puffervec.errors import ConfigError
 
 SYMBOL = "pv_env_type_"
 # As the core is compiled (csrc/build_ffi.py): no fused operations, so that all machines compute the same bits.
-_COMPILE_ARGS = ("-std=gnu11", "-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+_COMPILE_ARGS = ("-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+# In C, a function that was never declared is taken for one that returns int, and is found missing when the library is loaded.
+_LANGUAGE_ARGS = {"c": ("-std=gnu11", "-Werror=implicit-function-declaration"), "c++": ("-std=gnu++20",)}
 
 
 def get_include() -> str:
@@ -37,9 +39,17 @@ def get_include() -> str:
     raise ConfigError(f"there are no C headers beside {package}: reinstall puffervec")
 
 
-def compile_args() -> list[str]:
-    """Return the compiler flags for env types, for `extra_compile_args` in a setup.py: optimized, same bits on all machines."""
-    return list(_COMPILE_ARGS)
+def compile_args(language: str = "c") -> list[str]:
+    """Return the compiler flags for env types, for `extra_compile_args` in a setup.py: optimized, same bits on all machines.
+
+    Args:
+        language: "c" or "c++".
+    Raises:
+        ConfigError: another language.
+    """
+    if language not in _LANGUAGE_ARGS:
+        raise ConfigError(f"language is {language!r}: use 'c' or 'c++'")
+    return [*_LANGUAGE_ARGS[language], *_COMPILE_ARGS]
 
 
 def locate(library: str) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from puffervec import env_types
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
-from tests.builds import ROOT
+from tests.builds import ROOT, source_folder
 from tests.libraries import compile_library, environment
 
 TABLE = """
@@ -174,4 +175,20 @@ def test_types_elsewhere_are_compiled_like_the_core() -> None:
     """Flags on which results depend are the same in csrc/build_ffi.py."""
     core = (ROOT / "csrc" / "build_ffi.py").read_text()
     for flag in env_types.compile_args():
-        assert flag in core or flag == "-std=gnu11", flag
+        assert flag in core or flag in ("-std=gnu11", "-Werror=implicit-function-declaration"), flag
+
+
+def test_a_function_that_was_never_declared_does_not_compile(tmp_path: Path) -> None:
+    """In C it would compile with a warning, and the library could not be loaded."""
+    source_folder()
+    source = tmp_path / "typo.c"
+    source.write_text('#include "pv_env.h"\nfloat draw(void) { return pv_rng_float(0, 0, 0, 0); }\n')
+    command = [os.environ.get("CC", "cc"), "-c", *env_types.compile_args(), f"-I{env_types.get_include()}", str(source)]
+    done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "pv_rng_float" in done.stderr
+
+
+def test_languages() -> None:
+    assert "-std=gnu++20" in env_types.compile_args("c++") and "-ffp-contract=off" in env_types.compile_args("c++")
+    with pytest.raises(ConfigError, match="'rust': use 'c' or 'c\\+\\+'"):
+        env_types.compile_args("rust")

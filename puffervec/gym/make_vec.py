@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 
 from puffervec.errors import ConfigError
 from puffervec.gym.asynchronous import AsyncVectorEnv
-from puffervec.gym.registration import NAMESPACE, register_envs
+from puffervec.gym.registration import NAMESPACE, id_of, register_envs
 from puffervec.gym.sync import SyncVectorEnv
 
 Wrapper = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
@@ -34,7 +34,8 @@ def make_vec(
     """Make a vector env of a registered env.
 
     Args:
-        id: a Gymnasium id ("CartPole-v1", "module:Env-v0") or an EnvSpec, such as `spec` of what this function returned.
+        id: a Gymnasium id ("CartPole-v1", "module:Env-v0"), the name of a C env ("tag_grid", or your own), or an EnvSpec, such
+            as `spec` of what this function returned.
         num_envs: copies of the env.
         vectorization_mode: "async": worker processes; "sync": all in this process; "vector_entry_point": the env's own vector
             env. None: "vector_entry_point" for ids in the namespace "puffervec", which are C envs, else "async".
@@ -70,6 +71,8 @@ def _find(id: str) -> EnvSpec:
     register_envs()
     if module:
         importlib.import_module(module)
+    elif (native := id_of(name)) is not None:
+        return gymnasium.spec(native)
     namespace, plain, version = parse_env_id(name)
     if version is None:
         name = get_env_id(namespace, plain, find_highest_version(namespace, plain))

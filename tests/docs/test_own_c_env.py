@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from puffervec import env_types
 from tests.builds import ROOT, source_folder
 from tests.libraries import STRICT, environment
 
@@ -55,6 +59,8 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     commands = list(said)
     stepped = next(said[command] for command in commands if "try_it" in command)
     assert "Discrete(3)" in stepped and stepped.count("return 1.0") > 10
+    registered = next(said[command] for command in commands if "try_gym" in command)
+    assert registered.splitlines() == ["puffervec/line_walk-v0 4 (4,)", "NativeEnvView (2,) Discrete(3)"]
     refused = next(said[command] for command in commands if "'length': 1" in command)
     assert "ConfigError: line_walk: length is 1" in refused
     trained, evaluated = (said[command] for command in commands if command.startswith("puffer-train"))
@@ -69,6 +75,39 @@ def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:
     file.write_text(text)
     command = [os.environ.get("CC", "cc"), "-std=gnu11", "-fsyntax-only", *STRICT, f"-I{ROOT / 'csrc'}", str(file)]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).stderr == ""
+
+
+SHOWN = """
+import ctypes, sys, puffervec
+from line_walk import ENV
+with puffervec.make(ENV, num_envs=8, backend="serial") as vec:
+    vec.reset(seed=3)
+    print([vec.step([1] * 8)[0].tobytes().hex() for _ in range(30)])
+"""
+
+
+def test_the_same_file_is_cpp(tmp_path: Path) -> None:
+    """Compiled with the flags for C++, it shows the same bytes as in C."""
+    (c_text,) = [text for info, text in blocks() if info.startswith("c ")]
+    (python_text,) = [text for info, text in blocks() if 'title="line_walk/__init__.py"' in info]
+    shown = []
+    for language, compiler in (("c", os.environ.get("CC", "cc")), ("c++", os.environ.get("CXX", "c++"))):
+        if shutil.which(compiler) is None:
+            pytest.skip(f"no compiler {compiler}")
+        package = tmp_path / language / "line_walk"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(python_text)
+        source = package / ("game.c" if language == "c" else "game.cpp")
+        source.write_text(c_text)
+        flags = [*env_types.compile_args(language), "-Wall", "-Werror", f"-I{env_types.get_include()}"]
+        command = [compiler, "-shared", "-fPIC", *flags, str(source), "-o", str(package / "_core.so")]
+        subprocess.run(command, check=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", SHOWN], env=environment(package.parent), capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        shown.append(done.stdout)
+    assert shown[0] == shown[1] != ""
 
 
 def test_file_names_in_the_text_are_files() -> None:

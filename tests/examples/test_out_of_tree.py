@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ import puffervec
 from puffervec import env_types, envs
 from puffervec._ffi import lib
 from puffervec.errors import ConfigError, WorkerError
+from puffervec.gym import register_envs
 from tests.contract import EnvContract
 from tests.helpers import action_table, run, serial
 from tests.libraries import compile_library, environment, install_example
@@ -55,6 +57,21 @@ def test_it_is_listed_and_found_by_name(site: Path) -> None:
     env = envs.get(PACKAGE)
     assert env.shared_library_path is not None
     assert Path(env.shared_library_path).parent == site / PACKAGE
+
+
+def test_gymnasium_makes_it_too(no_leaks: None) -> None:
+    """By its name, and by the id that the registry gives it, with the settings as keyword arguments."""
+    register_envs()
+    envs = puffervec.make_vec(PACKAGE, num_envs=3, num_workers=1, size=4)
+    assert envs.spec is not None and (envs.spec.id, envs.num_envs) == (f"puffervec/{PACKAGE}-v0", 3)
+    first, _ = envs.reset(seed=0)
+    again = gymnasium.make_vec(envs.spec)
+    assert np.array_equal(again.reset(seed=0)[0], first)
+    again.close()
+    envs.close()
+    env = gymnasium.make(f"puffervec/{PACKAGE}-v0", size=4)
+    assert np.array_equal(env.reset(seed=0)[0], first[0])
+    env.close()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
