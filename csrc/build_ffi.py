@@ -37,6 +37,7 @@ HEADERS = [
     "action.h",
     "worker.h",
     "guard.h",
+    "crash.h",
     "advantage.h",
     "choices.h",
     "sample.h",
@@ -132,7 +133,7 @@ def make_ffi() -> FFI:
         include_dirs=["csrc"],
         depends=sorted(str(path.relative_to(ROOT)) for path in CSRC.rglob("*.h")),
         extra_compile_args=compile_arguments(),
-        extra_link_args=["-pthread", "-lm"] + ([f"-fsanitize={sanitizers}"] if sanitizers else []),
+        extra_link_args=["-pthread", "-lm", "-ldl"] + ([f"-fsanitize={sanitizers}"] if sanitizers else []),
         py_limited_api=True,
     )
     return ffi

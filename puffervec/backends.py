@@ -15,8 +15,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from puffervec import crashes, failures, limits, oom
 from puffervec import envs as registry
-from puffervec import failures, limits, oom
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator, creators
 from puffervec.errors import ConfigError, UnclosedWarning, WorkerTimeout
@@ -38,6 +38,7 @@ class _InProcess(VectorEnv):
     """Shared by Serial and Threading: the workers live in this process."""
 
     _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
+    _unwatch: Callable[[], Any]
 
     def _open_workers(self) -> None:
         data = ffi.from_buffer("uint8_t[]", self._data) if self._data is not None else ffi.NULL
@@ -46,6 +47,8 @@ class _InProcess(VectorEnv):
         # The finalizer must not hold self: it keeps the memory alive by holding the workers' buffers.
         keep = (self._buffer, self._data, data)
         self._finalizers.append(weakref.finalize(self, _close_workers, self._opened, self.num_workers, keep))
+        crashes.watch()
+        self._unwatch = weakref.finalize(self, crashes.unwatch)
         kind = self._env_type()
         for index in range(self.num_workers):
             if lib.pv_worker_open(self._opened + index, self._slab, index, kind, data, size):
@@ -108,6 +111,7 @@ class Serial(_InProcess):
     def _stop(self) -> None:
         _close_workers(self._opened, self.num_workers, None)
         self._forget()
+        self._unwatch()
 
 
 class Threading(_InProcess):
@@ -128,6 +132,7 @@ class Threading(_InProcess):
         self._finalizers.append(weakref.finalize(self, _end_threads, self._slab, self._threads, keep))
 
     def _stop(self) -> None:
+        self._unwatch()
         if _end_threads(self._slab, self._threads, (self._waiter,) * 3):
             _close_workers(self._opened, self.num_workers, None)
             return

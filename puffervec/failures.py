@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from puffervec._ffi import ffi, lib
+from puffervec.crashes import blamed
 from puffervec.errors import WorkerDied, WorkerError, WorkerTimeout
 
 Traced = TypeVar("Traced", WorkerDied, WorkerTimeout)
@@ -111,7 +112,7 @@ def died(slab: Any, worker: int, exit_code: int, trace: str, killed: str) -> Wor
     Args: exit_code: as multiprocessing has it; trace: what it left; killed: what SIGKILL may mean.
     """
     at = work(slab, worker)
-    error = WorkerDied(f"worker {worker} {describe_exit(exit_code, killed)} {at}", **at.of(worker))
+    error = WorkerDied(f"worker {worker} {describe_exit(exit_code, killed)} {at}{blamed(trace)}", **at.of(worker))
     if exit_code < 0:
         error.signal = signal_name(exit_code)
     else:

@@ -28,7 +28,10 @@ class TraceFile(MemoryFile):
 
     def enable(self) -> None:
         """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory."""
+        from puffervec import crashes  # not in learners, which have it when they step envs themselves
+
         faulthandler.enable(self._fd)
+        crashes.watch_worker(self._fd)  # writes first, then leaves it to faulthandler
         faulthandler.register(signal.SIGUSR1, self._fd, all_threads=True)
 
     def read(self, begin: int = 0) -> str:
