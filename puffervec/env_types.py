@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from puffervec.errors import ConfigError
 
 SYMBOL = "pv_env_type_"
 # As the core is compiled (csrc/build_ffi.py): no fused operations, so that all machines compute the same bits.
-_COMPILE_ARGS = ("-O3", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+_COMPILE_ARGS = ("-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+_DEBUG_ARGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-DPV_DEBUG")
 # In C, a function that was never declared is taken for one that returns int, and is found missing when the library is loaded.
 _LANGUAGE_ARGS = {"c": ("-std=gnu11", "-Werror=implicit-function-declaration"), "c++": ("-std=gnu++20",)}
 
@@ -42,6 +44,8 @@ def get_include() -> str:
 def compile_args(language: str = "c") -> list[str]:
     """Return the compiler flags for env types, for `extra_compile_args` in a setup.py: optimized, same bits on all machines.
 
+    With PUFFERVEC_DEBUG in the environment: for a debugger, and with PV_ASSERT compiled in; still the same bits.
+
     Args:
         language: "c" or "c++".
     Raises:
@@ -49,7 +53,8 @@ def compile_args(language: str = "c") -> list[str]:
     """
     if language not in _LANGUAGE_ARGS:
         raise ConfigError(f"language is {language!r}: use 'c' or 'c++'")
-    return [*_LANGUAGE_ARGS[language], *_COMPILE_ARGS]
+    optimized = _DEBUG_ARGS if os.environ.get("PUFFERVEC_DEBUG") else ("-O3",)
+    return [*_LANGUAGE_ARGS[language], *optimized, *_COMPILE_ARGS]
 
 
 def locate(library: str) -> str:

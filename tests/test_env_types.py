@@ -188,6 +188,12 @@ def test_a_function_that_was_never_declared_does_not_compile(tmp_path: Path) -> 
     assert done.returncode != 0 and "pv_rng_float" in done.stderr
 
 
+def test_a_debug_build_has_assertions(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "-O3" in env_types.compile_args() and "-DPV_DEBUG" not in env_types.compile_args()
+    monkeypatch.setenv("PUFFERVEC_DEBUG", "1")
+    assert "-O3" not in env_types.compile_args() and {"-DPV_DEBUG", "-g"} <= set(env_types.compile_args())
+
+
 def test_languages() -> None:
     assert "-std=gnu++20" in env_types.compile_args("c++") and "-ffp-contract=off" in env_types.compile_args("c++")
     with pytest.raises(ConfigError, match="'rust': use 'c' or 'c\\+\\+'"):

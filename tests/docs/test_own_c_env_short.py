@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""docs/own-c-env-short.md: its files are written and its commands run, in the page's order, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.builds import source_folder
+from tests.docs import pages
+from tests.docs.test_own_c_env import TITLE, user
+
+FILE = pages.ROOT / "docs" / "own-c-env-short.md"
+
+
+def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> None:
+    source_folder()
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    said = {}
+    for block in pages.blocks(FILE.read_text(encoding="utf-8")):
+        title = TITLE.search(block.info)
+        if title is not None:
+            (folder / title[1]).write_text(block.text)
+            continue
+        assert block.info == "bash", f"a block that is neither a file nor a command: {block.info}"
+        done = subprocess.run(
+            ["bash", "-c", block.text], cwd=folder, env=user(folder), capture_output=True, text=True, timeout=200
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        said[block.text.split()[0]] = done.stdout
+    assert re.fullmatch(r"640 episodes, mean return [01]\.\d+\n", said["python"]) and float(said["python"].split()[-1]) > 0.9
+    assert re.search(r"caught", said["puffer-train"])
+    (metrics,) = folder.rglob("metrics.jsonl")
+    last = [float(value) for value in re.findall(r'"env/caught": ([\d.]+)', metrics.read_text())][-1]
+    assert last > 0.6
+
+
+def test_links() -> None:
+    assert pages.missing_links(FILE) == []
+    for name in re.findall(r"`((?:csrc|examples)/[\w./]+)`", FILE.read_text(encoding="utf-8")):
+        assert (pages.ROOT / name).exists(), name
