@@ -19,12 +19,18 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.lib.recfunctions import repack_fields
 from torch import Tensor, nn
 
+from puffervec.slab import RECORD_DTYPE
 from puffervec.train.device import one_torch_thread
 from puffervec.train.rollout import Rollout, Times
 from puffervec.train.storage import Storage
+
+_EPISODES = "episodes"  # No tensor of a roll-out has that name: theirs begin with the policy's and a slash.
+_RECORD = repack_fields(RECORD_DTYPE)  # Without gaps, whose bytes could be any.
 
 
 def actor_of(policy: nn.Module) -> nn.Module:
@@ -106,18 +112,21 @@ class Ahead:
         return self.ready
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the roll-out that is there, for a checkpoint; empty where there is none."""
+        """Return the roll-out that is there with the records of its episodes, for a checkpoint; empty where there is none."""
         found: dict[str, Tensor] = {}
         for name, slot in self.rollout.slots.items() if self.ready else ():
             found |= {f"{name}/{key}": tensor for key, tensor in slot.storage.tensors().items()}
             for half, state in slot.storage.first_states.items():
                 found |= {f"{name}/first/{half}/{i}": part for i, part in enumerate(state)}
+        if self.ready:
+            ended = b"".join(records.astype(_RECORD).tobytes() for records in self.rollout.episodes)
+            found[_EPISODES] = torch.tensor(bytearray(ended), dtype=torch.uint8)
         return found
 
     def restore(self, found: Mapping[str, Tensor]) -> None:
         """Put back what `tensors` returned.
 
-        Raises: KeyError, RuntimeError where it does not fit.
+        Raises: KeyError, RuntimeError, ValueError where it does not fit.
         """
         for name, slot in self.rollout.slots.items():
             for key, tensor in slot.storage.tensors().items():
@@ -128,6 +137,8 @@ class Ahead:
                 count = len(slot.storage.last_states[half])
                 parts = (found[f"{name}/first/{half}/{i}"] for i in range(count))
                 slot.storage.first_states[half] = tuple(part.to(slot.storage.device) for part in parts)
+        if _EPISODES in found:  # Not in older checkpoints.
+            self.rollout.episodes.append(np.frombuffer(found[_EPISODES].numpy().tobytes(), _RECORD))
         self.ready = True
 
     def close(self) -> None:

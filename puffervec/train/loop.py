@@ -291,17 +291,21 @@ class Trainer:
         with one_torch_thread():
             whole = (self.ahead or self.rollout).collect(lambda: self.stop_requested)
         whole = not self.ranks.agree(not whole)[0]
+        if whole or self.ahead is None:  # Else they belong to the roll-out that is kept for a checkpoint.
+            self._count_episodes()
+        self._turns += self.config.train.horizon if whole else 0
+        if self.return_scale is not None and whole:
+            self._scale_rewards(self.return_scale)
+        return whole
+
+    def _count_episodes(self) -> None:
         ended = b"".join(self.ranks.gather(self.episodes.rows(self.rollout.episodes).tobytes()))
         self.episodes.add_rows(np.frombuffer(ended).reshape(-1, self.episodes.columns))
         self.rollout.episodes.clear()
-        self._turns += self.config.train.horizon if whole else 0
         if self.info_means is not None:
             for data in self.ranks.gather(json.dumps(self.info_means.sums(self.rollout.numeric)).encode()):
                 self.info_means.add_sums(json.loads(data))
             self.rollout.numeric.clear()
-        if self.return_scale is not None and whole:
-            self._scale_rewards(self.return_scale)
-        return whole
 
     def _scale_rewards(self, scale: ReturnScale) -> None:
         """Scale the rewards of the roll-out collected last, in the storage; nothing else reads them after the records."""

@@ -88,16 +88,27 @@ def test_an_error_in_the_thread_reaches_the_caller(small: Small) -> None:
 
 
 def test_a_stop_request_keeps_the_roll_out(small: Small) -> None:
-    config = small(train=AHEAD)
+    """The roll-out that was under way is not lost, nor are the episodes that ended in it; they count when it does."""
+    config = small(train=AHEAD, env={"episode_length": 5})
+    with Trainer(config) as trainer:
+        learn(trainer, 1)
+        trainer.collect()
+        trainer.update()
+        before = trainer.episodes.total
+        assert trainer.collect()
+        window, total = trainer.episodes.state(), trainer.episodes.total
+        assert total > before > 0
     with Trainer(config) as trainer:
         learn(trainer, 1)
         trainer.collect()
         trainer.request_stop()
         trainer.update()
-        assert not trainer.collect()
+        assert not trainer.collect() and trainer.episodes.total == before
         path = trainer.save()
-    with Trainer(config, checkpoint=path) as trainer:  # The roll-out that was under way is not lost.
-        assert trainer.ahead is not None and trainer.ahead.ready
+    with Trainer(config, checkpoint=path) as trainer:
+        assert trainer.ahead is not None and trainer.ahead.ready and trainer.episodes.total == before
+        assert trainer.collect() and trainer.episodes.total == total
+        assert (trainer.episodes.state() == window).all()
 
 
 def test_closing_while_a_roll_out_is_under_way(small: Small) -> None:

@@ -111,6 +111,11 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
         {"train": {"vtrace": True, "priority_alpha": 0.5}, "policy": {"memory": "mingru"}},
     ),
     "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
+    "asynchronous, an episode ends in each roll-out": ("probe", {"env": PROBE, "train": {"asynchronous": True}}),
+    "asynchronous, more end than the means are over": (
+        "probe",
+        {"env": PROBE, "vec": {"num_envs": 64}, "train": {"asynchronous": True, "horizon": 16}},
+    ),
     "own policy": ("probe", {"env": PROBE, "policy": {"kind": f"{__name__}:Own"}}),
     "objects": (
         "drive",
