@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from puffervec import global_random
 from puffervec._ffi import ffi, lib
 from puffervec.actions import Native
 from puffervec.emulation import ActionPlan, ObservationPlan
@@ -43,6 +44,7 @@ class Home:
 
 _sources: dict[int, tuple[PythonSource, dict[int, Home], dict[int, int]]] = {}  # ..., rows by the id of their innermost env
 _blocks: dict[int, Block] = {}
+_now = global_random.now
 
 
 def register(source: PythonSource, homes: Mapping[int, Home]) -> None:
@@ -85,11 +87,14 @@ class Block:
         observation, action = ObservationPlan.of(self.source.observation_space), ActionPlan.of(self.source.action_space)
         rows = _rows(block, self.home, observation, action)
         self.envs: list[Any] = []
+        self.generators = global_random.EnvGenerators(self._at, self.source.entropy)
+        global_random.install()
+        _now.generators = self.generators
         try:
             for env in range(self.count):
                 self.envs.append(self._make(env, rows))
         except BaseException:
-            close_all(self.envs)
+            self.close()
             raise
         infos = InfoWriter(self.home.area)
         place = Place(self._at, self.first_env)
@@ -112,6 +117,8 @@ class Block:
                 **{name: getattr(rows, name)[span].view(np.bool_) for name in ("terminals", "truncations", "masks")},
             )
         seed = None if self.source.seed is None else self.source.seed + index
+        if seed is not None:
+            self.generators.seed(index, seed)
         made = unwrapped(self.source.creators[index].make(seed=seed, buf=buf))
         _check_spaces(made, self.source)
         refuse_twice(made, index, self._known)
@@ -126,6 +133,9 @@ class Block:
             self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
         given = [None if seeds == ffi.NULL else seeds[env] for env in which]
+        for env, seed in zip(which, given, strict=True):
+            if seed is not None:
+                self.generators.seed(self.first_env + env, seed)
         self.cells.reset(which, given, self._options)
         self._post_others()
 
@@ -159,6 +169,11 @@ class Block:
                 dumps(info, to_learner=True)
             except Exception:
                 return
+
+    def close(self) -> None:
+        """Close the envs."""
+        close_all(self.envs)
+        global_random.remove()
 
     def call(self) -> None:
         """Answer a question about the envs: (verb, name, args, kwargs); verb is call, get or set."""
@@ -239,16 +254,20 @@ def _rows(block: Any, home: Home, observation: ObservationPlan, action: ActionPl
 def _guarded(block: Any, run: Callable[[Block], None]) -> int:
     """Run a function of a block; an exception goes to the error slot as text, and as itself into the mailbox."""
     made = _blocks.get(_address(block))
+    outside = _now.generators
     try:
         if made is None:
             made = object.__new__(Block)  # so that a failing constructor can be reported with its env
             made.__init__(block)  # type: ignore[misc]
             _blocks[_address(block)] = made
         else:
+            _now.generators = made.generators
             run(made)
     except BaseException as error:
         _report(block, made, error)
         return int(lib.PV_ERROR_ENV)
+    finally:
+        _now.generators = outside
     return int(lib.PV_OK)
 
 
@@ -289,7 +308,7 @@ def _call(block: Any) -> int:
 def _close(block: Any) -> None:
     made = _blocks.pop(_address(block), None)
     if made is not None:
-        close_all(made.envs)
+        made.close()
 
 
 def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec import travel
+from puffervec import global_random, travel
 from puffervec._ffi import ffi, lib
 from puffervec.creators import Creator
 from puffervec.emulation import ActionPlan, EmulatedRows, GymnasiumPufferEnv, ObservationPlan, PettingZooPufferEnv
@@ -37,7 +37,7 @@ class PythonSource:
         kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (PufferEnv: writes rows itself).
         creators: one per env. agents: rows per env. possible_agents: of a parallel env.
         observation_space, action_space: of one row, as the env gives them. seed: for creators that take one; env i gets seed +
-            i.
+            i. entropy: for the global generators of envs without a seed (global_random.py).
     """
 
     token: int
@@ -49,6 +49,7 @@ class PythonSource:
     action_space: Any
     autoreset: str
     seed: int | None
+    entropy: int
 
 
 def dump_source(env: PythonEnv) -> bytes:
@@ -141,9 +142,15 @@ class PythonEnv:
                 raises.
         """
         first = seed if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) else None
+        token = next(_tokens)
+        entropy = global_random.entropy(token)  # before an env may draw
         self.driver = creators[0].make(seed=None if first is None else int(first))
         try:
-            self.source = _look(self.driver, creators, autoreset, None if first is None else int(first))
+            kind, agents, possible = _look(self.driver, autoreset)
+            self.source = PythonSource(
+                token, kind, creators, agents, possible, *spaces_of(unwrapped(self.driver), kind), autoreset,
+                None if first is None else int(first), entropy,
+            )  # fmt: skip
             self.observation_plan = ObservationPlan.of(self.source.observation_space)
             self.action_plan = ActionPlan.of(self.source.action_space)
         except BaseException:
@@ -231,11 +238,13 @@ def unwrapped(env: Any) -> Any:
     return env.env if type(env) in (GymnasiumPufferEnv, PettingZooPufferEnv) else env
 
 
-def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | None) -> PythonSource:
+def _look(driver: Any, autoreset: str) -> tuple[str, int, tuple[Any, ...]]:
+    """Return kind, agents and possible agents of an env."""
     import gymnasium
 
     env = unwrapped(driver)
-    agents, possible = 1, ()
+    agents: int = 1
+    possible: tuple[Any, ...] = ()
     if isinstance(env, (PufferEnv, EmulatedRows)):
         kind, agents = PUFFER, env.num_agents
         if autoreset != "next_step":
@@ -247,7 +256,7 @@ def _look(driver: Any, creators: Sequence[Creator], autoreset: str, seed: int | 
         agents = len(possible)
     else:
         raise ConfigError(_no_env(env))
-    return PythonSource(next(_tokens), kind, creators, agents, possible, *spaces_of(env, kind), autoreset, seed)
+    return kind, agents, possible
 
 
 def spaces_of(env: Any, kind: str) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ PART = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULT
 
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
     found = pages.printed(PAGE, tmp_path)
-    assert len(found) == 9
+    assert len(found) == 10
     for (_, shown), output in zip(pages.examples(PAGE), found, strict=True):
         assert output == (shown.text if shown is not None else "")
 

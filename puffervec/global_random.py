@@ -1,0 +1,230 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The global generators of `np.random` and `random`, one of each per env, in processes that step Python envs.
+
+Envs that draw from them would share them with the other envs of their worker, so that rows would depend on the number of
+workers. Here each env finds its own: seeded by its reset as `np.random.seed(seed)` and `random.seed(seed)` would. An env that
+does not draw costs nothing, for nothing is looked at before somebody draws:
+
+    np.random.rand()     takes its generator's lock, which is ours: if another env is at work than drew last, states are swapped
+    random.random()      asks the one instance behind the module's functions, whose class is ours: it passes the call on
+
+Outside of a turn both are the process's own, as before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.random import mtrand
+
+
+class EnvGenerators:
+    """The global generators of the envs of one block."""
+
+    def __init__(self, at: memoryview, entropy: int) -> None:
+        """Args: at: (1,) uint32, index of the env at work. entropy: for envs without a seed."""
+        self.at, self._entropy = at, entropy
+        self._seeds: dict[int, int] = {}
+        self.of_numpy: dict[int, Any] = {}  # states of np.random by env
+        self._of_random: dict[int, random.Random] = {}
+
+    def seed(self, env: int, seed: int) -> None:
+        """Let the generators of an env begin anew. env: its index. seed: at least 0."""
+        self._seeds[env] = seed
+        self.of_numpy.pop(env, None)
+        self._of_random.pop(env, None)
+        _forget(self, env)
+
+    def first_state(self, env: int) -> Any:
+        """Return the state of np.random with which an env begins."""
+        seed = self._seeds.get(env)
+        words = [self._entropy, env] if seed is None else [seed & 0xFFFFFFFF, seed >> 32]
+        made = np.random.RandomState(words[0] if seed is not None and not words[1] else words)
+        return made.get_state(legacy=False)
+
+    def random(self) -> random.Random:
+        """Return what stands for the `random` module of the env at work."""
+        env = self.at[0]
+        found = self._of_random.get(env)
+        if found is None:
+            seed = self._seeds.get(env)
+            self._of_random[env] = found = random.Random(seed if seed is not None else (self._entropy << 32) + env)
+        return found
+
+
+def entropy(number: int) -> int:
+    """Return 32 bits that follow from the state of np.random in this process, without drawing from it, and from `number`.
+
+    So that envs without a seed repeat where a script has called np.random.seed, and differ where it has not.
+    """
+    state: Any = np.random.get_state(legacy=False)["state"]
+    text = state["key"].tobytes() + f"{state['pos']} {number}".encode() if "key" in state else repr((state, number)).encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:4], "little")
+
+
+# ---- whose turn it is --------------------------------------------------------------------------------------------------
+
+
+class _Now:
+    """Whose generators are the global ones: None for the process's own."""
+
+    __slots__ = ("generators",)
+
+    def __init__(self) -> None:
+        self.generators: EnvGenerators | None = None
+
+
+now = _Now()  # written around each turn, so without a call
+
+# ---- np.random ---------------------------------------------------------------------------------------------------------
+
+# Whose state np.random holds now: (generators, env); the process's own: (None, 0); of an env that was seeded since: None.
+_holder: tuple[EnvGenerators | None, int] | None = (None, 0)
+_outside: Any = None  # the state of the process's own while an env's is there
+_swapping = False
+
+
+def _forget(generators: EnvGenerators, env: int) -> None:
+    global _holder
+    if _holder == (generators, env):
+        _holder = None
+
+
+def _swap_in() -> None:
+    """Give np.random the state of the env at work, or that of the process's own."""
+    global _holder, _outside, _swapping
+    coming = now.generators
+    wanted = (None, 0) if coming is None else (coming, coming.at[0])
+    if wanted == _holder or _swapping:
+        return
+    _swapping = True  # what follows takes the lock, too
+    try:
+        if _holder is not None:
+            state, (generators, env) = np.random.get_state(legacy=False), _holder
+            if generators is None:
+                _outside = state
+            else:
+                generators.of_numpy[env] = state
+        if coming is None:
+            np.random.set_state(_outside)
+        else:
+            env = coming.at[0]
+            np.random.set_state(coming.of_numpy.pop(env, None) or coming.first_state(env))
+        _holder = wanted
+    finally:
+        _swapping = False
+
+
+class _Lock:
+    """The lock of a bit generator, which every draw takes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        _swap_in()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._lock.release()
+
+
+class MT19937(np.random.MT19937):
+    """NumPy's, by the same name, since states name the class that they are for."""
+
+    lock = _Lock()  # type: ignore[assignment]
+
+    def _legacy_seeding(self, seed: Any) -> None:
+        _swap_in()
+        super()._legacy_seeding(seed)
+
+    @property
+    def state(self) -> Any:
+        """The state of whoever is at work."""
+        _swap_in()
+        return super().state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        _swap_in()
+        np.random.MT19937.state.__set__(self, value)  # type: ignore[attr-defined]
+
+
+# ---- random ------------------------------------------------------------------------------------------------------------
+
+
+class _Shared(random.Random):
+    """The class of the one instance behind the functions of the `random` module."""
+
+    def random(self) -> float:
+        return super().random() if now.generators is None else now.generators.random().random()
+
+    def getrandbits(self, k: int, /) -> int:
+        return super().getrandbits(k) if now.generators is None else now.generators.random().getrandbits(k)
+
+    def seed(self, *args: Any, **kwargs: Any) -> None:
+        super().seed(*args, **kwargs) if now.generators is None else now.generators.random().seed(*args, **kwargs)
+
+    def getstate(self) -> Any:
+        return super().getstate() if now.generators is None else now.generators.random().getstate()
+
+    def setstate(self, state: Any) -> None:
+        super().setstate(state) if now.generators is None else now.generators.random().setstate(state)
+
+    @property
+    def gauss_next(self) -> Any:
+        """The second of two normal numbers, which are made in pairs."""
+        return vars(self if now.generators is None else now.generators.random())["gauss_next"]
+
+    @gauss_next.setter
+    def gauss_next(self, value: Any) -> None:
+        vars(self if now.generators is None else now.generators.random())["gauss_next"] = value
+
+
+def _rebind() -> None:
+    """Let the functions of the `random` module be methods of its instance as that is now."""
+    instance: Any = random._inst
+    for name, function in list(vars(random).items()):
+        if getattr(function, "__self__", None) is instance:
+            setattr(random, name, getattr(instance, name))
+
+
+# ---- for as long as there are envs -------------------------------------------------------------------------------------
+
+_blocks = 0
+_own: Any = None  # the bit generator of np.random
+
+
+def install() -> None:
+    """Put both in place; to be called once per block. Not np.random's where the user has given it another kind of generator."""
+    global _blocks, _own, _holder
+    _blocks += 1
+    if _blocks > 1:
+        return
+    found = mtrand.get_bit_generator()
+    if type(found) is np.random.MT19937:
+        _own, _holder, state = found, (None, 0), np.random.get_state(legacy=False)
+        mtrand.set_bit_generator(MT19937(0))
+        np.random.set_state(state)
+    random._inst.__class__ = _Shared
+    _rebind()
+
+
+def remove() -> None:
+    """Take both away again with the last block."""
+    global _blocks, _own
+    _blocks -= 1
+    if _blocks:
+        return
+    if _own is not None and type(mtrand.get_bit_generator()) is MT19937:
+        state = np.random.get_state(legacy=False)
+        mtrand.set_bit_generator(_own)
+        np.random.set_state(state)
+    _own = None
+    random._inst.__class__ = random.Random
+    _rebind()
