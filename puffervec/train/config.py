@@ -124,8 +124,8 @@ class LogSection:
     checkpoint_interval_s: float = 60.0  # Seconds between checkpoints; 0: after every update.
     keep_checkpoints: int = 3  # Older ones are removed.
     dashboard: Literal["auto", "rich", "plain", "off"] = "auto"  # auto: rich on a terminal, else plain lines.
-    print_interval_s: float = 5.0  # Seconds between plain lines, looks at CPU and memory, and lines for the two below.
-    tensorboard: bool = False  # Also write the metrics for TensorBoard; needs the extra tensorboard.
+    print_interval_s: float = 5.0  # Seconds between plain lines, looks at CPU and memory, and lines for wandb.
+    tensorboard: bool = False  # Also write metrics (of every update) and settings for TensorBoard; needs the extra tensorboard.
     wandb: Literal["off", "offline", "online"] = "off"
     """Also give the metrics to Weights & Biases, offline: into the run folder only; needs the extra wandb."""
     wandb_project: str = "puffervec"  # Where Weights & Biases shows the run.

@@ -66,7 +66,7 @@ class Run:
         """Return (n,) agent-steps or seconds, as `x` says (a key of COLUMNS), and (n,) values, where both are known."""
         column = COLUMNS[x]
         points = [(line[column], line[key]) for line in self.lines if known(line, column) and known(line, key)]
-        xs, ys = np.array(points, np.float64).reshape(-1, 2).T
+        xs, ys = np.array(sorted(points), np.float64).reshape(-1, 2).T
         return xs, ys
 
 

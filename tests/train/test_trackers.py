@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -70,8 +71,8 @@ def wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Fake:
     """A tracker that keeps lines and fails at will."""
 
-    def __init__(self, name: str, fails: str = "") -> None:
-        self.name, self.fails, self.steps, self.closed = name, fails, [], 0
+    def __init__(self, name: str, fails: str = "", every_line: bool = False) -> None:
+        self.name, self.fails, self.steps, self.closed, self.every_line = name, fails, [], 0, every_line
 
     def write(self, metrics: Mapping[str, float]) -> None:
         if self.fails == "write":
@@ -85,8 +86,8 @@ class Fake:
 
 
 def test_lines_come_rarely_but_the_last_one_comes() -> None:
-    fake, now = Fake("a"), [0.0]
-    group = trackers.Trackers([fake], 5.0, lambda text: None, lambda: now[0])
+    fake, eager, now = Fake("a"), Fake("b", every_line=True), [0.0]
+    group = trackers.Trackers([fake, eager], 5.0, lambda text: None, lambda: now[0])
     for step in range(12):
         now[0] = float(step)
         group.write({"step": step})
@@ -97,6 +98,7 @@ def test_lines_come_rarely_but_the_last_one_comes() -> None:
     group.close()
     group.close()
     assert fake.steps == [0, 5, 10, 11] and fake.closed == 1
+    assert eager.steps == list(range(12)) and eager.closed == 1
 
 
 def test_one_that_fails_is_dropped_with_a_note() -> None:
@@ -182,16 +184,20 @@ def accumulator() -> Callable[[Path], Any]:
     return read
 
 
-def test_tensorboard_curves_are_those_of_the_log(small: Small, accumulator: Callable[[Path], Any]) -> None:
+def test_tensorboard_has_a_point_per_update_and_the_settings(small: Small, accumulator: Callable[[Path], Any]) -> None:
     from puffervec.train.log import METRICS_FILE, read_metrics
 
-    config = small(log={"tensorboard": True, "print_interval_s": 0.0}, train={"total_timesteps": 200})
+    config = small(log={"tensorboard": True, "print_interval_s": 1000.0}, train={"total_timesteps": 200, "lr": 0.125})
     with Trainer(config) as trainer:
         trainer.train()
         folder = trainer.folder
     lines = list(read_metrics(folder / METRICS_FILE))
     found = accumulator(folder)
     assert set(found.Tags()["scalars"]) == {key for line in lines for key in line} - {"step"}
+    data = importlib.import_module("tensorboard.plugins.hparams.plugin_data_pb2").HParamsPluginData
+    told = data.FromString(found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content).session_start_info.hparams
+    assert told["train.lr"].number_value == 0.125 and told["policy.hidden"].string_value == "[8]"
+    assert told["env.num_agents"].number_value == 1 and told["policy.normalize"].number_value == 1 and "log.name" not in told
     for key in ("losses/value", "charts/agent_steps_per_s", "episode/return"):
         wanted = [(line["step"], line[key]) for line in lines if key in line]
         got = [(event.step, event.value) for event in found.Scalars(key)]
@@ -201,7 +207,7 @@ def test_tensorboard_curves_are_those_of_the_log(small: Small, accumulator: Call
 
 def test_tensorboard_hides_what_a_resumed_run_does_again(tmp_path: Path, accumulator: Callable[[Path], Any]) -> None:
     for begin, steps in ((0, (10, 20, 30)), (20, (25, 35))):
-        writer = trackers.TensorBoard(tmp_path, begin)
+        writer = trackers.TensorBoard(tmp_path, begin, {})
         for step in steps:
             writer.write({"step": step, "a": float(step)})
         writer.close()
