@@ -9,15 +9,15 @@ import torch
 
 import puffervec
 
-env, num_envs, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])  # for example: tag_grid 4096 500
+env, num_envs, steps = (*sys.argv[1:], *("tag_grid", 512, 200)[len(sys.argv) - 1 :])  # or given, as in: CartPole-v1 8 500
 torch.set_num_threads(1)  # the other cores belong to the workers
-with puffervec.make(env, num_envs=num_envs, num_buffers=2, split="envs") as vec, torch.inference_mode():
+with puffervec.make(env, num_envs=int(num_envs), num_buffers=2, split="envs") as vec, torch.inference_mode():
     views = puffervec.TorchView.halves(vec)  # tensors on the memory that the workers write into, made once
     features, choices = vec.single_observation_space.shape[0], int(vec.single_action_space.n)
     policy = torch.nn.Sequential(torch.nn.Linear(features, 64), torch.nn.Tanh(), torch.nn.Linear(64, choices))
     acted, begin = torch.zeros((), dtype=torch.int64), time.perf_counter()
     vec.async_reset(seed=0)
-    for _ in range(2 * steps):
+    for _ in range(2 * int(steps)):
         vec.recv()  # half A, half B, A, B, ...: waits until the workers are through with it
         rows = views[vec.half]
         acted += (rows.masks & ~rows.terminals & ~rows.truncations).sum()  # agents that act now

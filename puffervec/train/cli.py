@@ -20,9 +20,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import puffervec
 from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
-from puffervec.train import flags, job, verbs
+from puffervec.train import flags, job, settings_help, verbs
 from puffervec.train.config import TrainConfig
 from puffervec.train.output import printable, steady_output
 
@@ -38,6 +39,8 @@ usage: puffer-train [train] ENV [flags]         train a policy in ENV
        puffer-train sweep ENV [flags]           many runs: settings that give most score for least time
        puffer-train bench ENV [flags]           speed and time split of a short run
        puffer-train cache [--clear]             where compiled scenes are kept, and how much room they take
+       puffer-train completion SHELL            what completes these commands in bash, zsh or fish
+       puffer-train --version
 
   ENV is a C env (drive, tag_grid, cartpole, probe, or one of an installed package), a Gymnasium id, or module:factory, where
   factory is a function or class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv
@@ -46,14 +49,15 @@ usage: puffer-train [train] ENV [flags]         train a policy in ENV
   puffer-train drive --scenes FOLDER            ... on your own
   puffer-train CartPole-v1                      train in a registered Gymnasium env
   puffer-train my_envs:make --env.size 8        ... in what my_envs.make(size=8) makes; my_envs.py may lie in this folder
-  puffer-train ENV --help                       every setting with its default
-  puffer-train VERB --help                      the flags of eval, plot, export, sweep, bench, list or cache
+  puffer-train ENV --help                       the settings that people change most; --help-all: every one
+  puffer-train VERB --help                      the flags of a verb
 
   --config FILE.toml    tables [env] [vec] [train] [policy] [log] with the same keys as the flags
   --resume RUN|latest   go on from the newest checkpoint of a run folder
 """
 BAD_INPUT = (ConfigError, SceneError, CheckpointError, MissingExtraError)
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
+HELP = {"-h", "--help", "--help-all"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,7 +81,14 @@ def _run(args: list[str]) -> tuple[int, bool]:
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE)
         return 0, False
-    run = VERBS[args.pop(0)] if args[0] in VERBS else run_train
+    if args == ["--version"]:
+        print(f"puffervec {puffervec.__version__}")
+        return 0, False
+    verb = args.pop(0) if args[0] in VERBS else "train"
+    run = VERBS[verb]
+    if verb in WITH_TARGET and not args:
+        print(usages()[verb], file=sys.stderr)
+        return EXIT_BAD_INPUT, False
     if run is not run_train and int(os.environ.get("WORLD_SIZE", "1")) > 1 and job.under_torchrun():
         _say("torchrun is for training only: give this verb without torchrun")
         return EXIT_BAD_INPUT, False
@@ -87,7 +98,7 @@ def _run(args: list[str]) -> tuple[int, bool]:
 def _guarded(run: Callable[[list[str], StopSignals], int], args: list[str]) -> int:
     with StopSignals() as signals:
         try:
-            if run not in WITHOUT_TRAINER and not {"-h", "--help"} & set(args):
+            if run not in WITHOUT_TRAINER and not HELP & set(args):
                 extras.require("the trainer", *extras.TRAINER)
             return run(args, signals)
         except BAD_INPUT as error:
@@ -212,9 +223,13 @@ def _runs_folder(args: Sequence[str]) -> Path:
 
 def run_train(args: list[str], signals: StopSignals) -> int:
     """`puffer-train [train] ENV`."""
-    if "-h" in args or "--help" in args:
+    if HELP & set(args):
         target = flags.take_target(args)
-        print(USAGE if target is None else USAGE + flags.help_text(TrainConfig.of(target)))
+        if target is None:
+            print(USAGE)
+        else:
+            config = TrainConfig.of(target)
+            print(USAGE + settings_help.full_help(config) if "--help-all" in args else settings_help.short_help(config))
         return 0
     config, checkpoint = parse_train(args)
     from puffervec.train.report import print_scenes, print_summary
@@ -301,8 +316,19 @@ VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
     "sweep": verbs.run_sweep,
     "bench": verbs.run_bench,
     "cache": verbs.run_cache,
+    "completion": verbs.run_completion,
 }
-WITHOUT_TRAINER = (verbs.run_plot, verbs.run_cache)
+WITHOUT_TRAINER = (verbs.run_plot, verbs.run_cache, verbs.run_completion)
+WITH_TARGET = ("eval", "plot", "export", "sweep", "bench", "completion")  # Without arguments they show their help.
+
+
+def usages() -> dict[str, str]:
+    """Return what each verb prints for --help."""
+    return {
+        "train": USAGE,
+        "eval": EVAL_USAGE,
+        **{name: getattr(verbs, f"{name.upper()}_USAGE") for name in VERBS if name not in ("train", "eval")},
+    }
 
 
 if __name__ == "__main__":

@@ -182,30 +182,31 @@ class LiveTable:
 
 
 Rows = list[tuple[str, str]]
+LEAST_LINES = 20  # Of a terminal that all tables are shown in.
+SMALL_COLUMN = 26  # Characters of a name and a number, in fewer lines.
 
 
 def live_table(title: str, m: Mapping[str, float], progress: float, width: int, height: int) -> Any:
-    """Return the dashboard as something rich can draw in width x height characters; rows without room are counted."""
+    """Return the dashboard as something rich can draw in width x height characters; rows without room are counted.
+
+    In fewer than LEAST_LINES lines: what matters most, score and return first, without the tables.
+    """
     from rich.panel import Panel
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
-    sections = [("Speed", _speed(m)), ("Time", _shares(m)), ("Machine", _machine(m))]
-    losses = [(key.removeprefix("losses/"), _number(m[key])) for key in m if key.startswith("losses/")]
-    episodes = [(key.partition("/")[2], _number(m[key])) for key in m if key.startswith(("episode/", "env/"))]
-    sections += [("Losses", losses), ("Episodes", episodes or [("none has ended", "")])]
+    if height < LEAST_LINES:
+        return _small(title, m, progress, width, height)
+    sections = [("Episodes", _episodes(m)), ("Speed", _speed(m)), ("Time", _shares(m)), ("Losses", _losses(m))]
+    sections.append(("Machine", _machine(m)))
     per_line = 5 if width >= 150 else 3 if width >= 72 else 2
     lines = [sections[i : i + per_line] for i in range(0, len(sections), per_line)]
     name, _, rest_of_title = title.partition(": ")
     about = Text(rest_of_title, style="dim")
-    left = clock(m["charts/seconds_left"])
     budget = Table.grid(padding=(0, 1), expand=True)
     budget.add_column(ratio=1)
-    budget.add_row(
-        ProgressBar(total=1.0, completed=progress),
-        f"{math.floor(100 * progress)}%  {clock(m['elapsed_s'])} done, {left} left",
-    )
+    budget.add_row(ProgressBar(total=1.0, completed=progress), _budget(m, progress))
     # Without the frame, the bar, the head and the blank line of each line of tables, and what stands on top.
     room = height - 4 - 2 * len(lines) - math.ceil(len(about) / max(1, width - 4))
     body = Table.grid(expand=True)
@@ -221,6 +222,29 @@ def live_table(title: str, m: Mapping[str, float], progress: float, width: int, 
     return Panel(body, title=name, title_align="left", width=width)
 
 
+def _budget(m: Mapping[str, float], progress: float) -> str:
+    left = clock(m["charts/seconds_left"])
+    return f"{math.floor(100 * progress)}%  {clock(m['elapsed_s'])} done, {left} left"
+
+
+def _small(title: str, m: Mapping[str, float], progress: float, width: int, height: int) -> Any:
+    """For a few lines: how far the run is, and below that rows in as many columns as there is room for."""
+    from rich.panel import Panel
+    from rich.table import Table
+
+    columns = max(1, (width - 4) // SMALL_COLUMN)
+    room = max(1, height - 4)  # Frame, budget, and the line that the cursor is in.
+    episodes = _episodes(m)
+    rows = [*episodes[:3], *_speed(m)[:1], *episodes[3:], *_speed(m)[1:], *_losses(m), *_machine(m)]
+    rows = _fitting(rows, room * columns)
+    each = -(-len(rows) // columns)
+    parts = [("", rows[first : first + each]) for first in range(0, len(rows), each)]
+    body = Table.grid(expand=True)
+    body.add_row(_budget(m, progress))
+    body.add_row(_side_by_side(parts))
+    return Panel(body, title=title.partition(": ")[0], title_align="left", width=width)
+
+
 def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
     from rich.table import Table
 
@@ -229,7 +253,13 @@ def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
     for head, rows in sections:
         outer.add_column(ratio=1)
         table = Table(
-            box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False, expand=True, title=head, title_justify="left"
+            box=None,
+            show_header=False,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+            expand=True,
+            title=head or None,
+            title_justify="left",
         )
         table.title_style = "bold cyan"
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
@@ -246,11 +276,23 @@ def _fitting(rows: Rows, most: int) -> Rows:
     return rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
 
 
+def _episodes(m: Mapping[str, float]) -> Rows:
+    """Score and return first: what the run is for."""
+    first = ("env/score", "episode/return", "episode/length")
+    keys = [key for key in m if key.startswith(("episode/", "env/"))]
+    keys.sort(key=lambda key: first.index(key) if key in first else len(first))
+    return [(key.partition("/")[2], _number(m[key])) for key in keys] or [("no episode has ended", "")]
+
+
+def _losses(m: Mapping[str, float]) -> Rows:
+    return [(key.removeprefix("losses/"), _number(m[key])) for key in m if key.startswith("losses/")]
+
+
 def _speed(m: Mapping[str, float]) -> Rows:
     rows = [
         ("agent-steps/s", f"{m['charts/agent_steps_per_s']:,.0f}"),
         ("env-steps/s", f"{m['charts/env_steps_per_s']:,.0f}"),
-        ("agent-steps", f"{m['step']:,.0f}"),
+        ("agent-steps", f"{m['step']:,.0f}" if m["step"] < 1e6 else f"{m['step'] / 1e6:,.2f} M"),
         ("updates", f"{m['update']:,.0f}"),
     ]
     return rows + ([("overlap", f"{m['charts/overlap']:.2f}")] if "charts/overlap" in m else [])

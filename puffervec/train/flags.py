@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import SECTIONS, TrainConfig, describe
+from puffervec.train.config import SECTIONS, TrainConfig
 
 MOST_CONFIG_BYTES = 1 << 20
 # Short names for the settings that are used most.
@@ -134,12 +134,12 @@ def known_flags(config: TrainConfig) -> list[str]:
     """Every long flag that sets a value of this config."""
     return [
         f"--{section}.{field.name.replace('_', '-')}"
-        for section in _typed_sections(config)
+        for section in typed_sections(config)
         for field in dataclasses.fields(getattr(config, section))
     ]
 
 
-def _typed_sections(config: TrainConfig) -> list[str]:
+def typed_sections(config: TrainConfig) -> list[str]:
     """Sections with fields known beforehand: all but the env of a Python env."""
     return [section for section in SECTIONS if dataclasses.is_dataclass(getattr(config, section))]
 
@@ -206,7 +206,7 @@ def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
     """Put `true` behind each flag of a setting that is true or false and has no value: `--log.tensorboard` alone."""
     switches = {
         f"--{section}.{field.name}"
-        for section in _typed_sections(config)
+        for section in typed_sections(config)
         for field in dataclasses.fields(getattr(config, section))
         if isinstance(getattr(getattr(config, section), field.name), bool)
     }
@@ -235,7 +235,7 @@ def _normal(token: str, known: list[str]) -> str:
 def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     import tyro
 
-    sections = _typed_sections(config)
+    sections = typed_sections(config)
     fields = [
         (section, type(getattr(config, section)), dataclasses.field(default=getattr(config, section))) for section in sections
     ]
@@ -260,38 +260,3 @@ def _one_line(box: str) -> str:
     lines = list(itertools.takewhile(lambda text: not re.fullmatch(r"[─-]{4,}", text), lines))
     text = " ".join(filter(None, lines)).split(" Got errors:")[0]
     return text or "cannot read the flags"
-
-
-def help_text(config: TrainConfig) -> str:
-    """Return every flag with its kind, default and sentence, section by section."""
-    import typing
-
-    out = []
-    if config.python:
-        out.append("\nenv: Keyword arguments of what makes the env.\n  --env.NAME VALUE")
-        out.append("      A number, true, false or text; any number of these flags.")
-    for section in _typed_sections(config):
-        instance = getattr(config, section)
-        sentences = field_sentences(type(instance))
-        summary = (type(instance).__doc__ or "").strip().splitlines()[0]
-        out.append(f"\n{section}: {summary}")
-        hints = typing.get_type_hints(type(instance))
-        for field in dataclasses.fields(instance):
-            flag = f"--{section}.{field.name.replace('_', '-')}"
-            short = "".join(f", {alias}" for alias, long in ALIASES.items() if long == flag)
-            out.append(f"  {flag}{short}")
-            value = getattr(instance, field.name)
-            out.append(f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace("  [", " ["))
-    return "\n".join(out)
-
-
-def field_sentences(kind: type) -> dict[str, str]:
-    """Return the sentence that stands behind or under each field in the source of a dataclass."""
-    import inspect
-
-    try:
-        source = inspect.getsource(kind)
-    except (OSError, TypeError):  # No source at hand, as in a zipped package.
-        return {}
-    pattern = re.compile(r'^    (\w+): [^\n#]*?(?:  # ([^\n]+)$|\n    """(.*?)""")', re.MULTILINE | re.DOTALL)
-    return {m[1]: " ".join((m[2] or m[3]).split()) for m in pattern.finditer(source)}

@@ -14,6 +14,7 @@ import puffervec.envs
 from puffervec import extras
 from puffervec.errors import ConfigError
 from puffervec.train import evaluate as ev
+from puffervec.train.commands import print_command
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import clock, time_split
 from puffervec.train.device import choose_device
@@ -58,30 +59,30 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
         print(f"  time split of the last update: {time_split(metrics)}")
     if metrics and final_eval and ev.evaluation_hook(config.target) is not None:
         run_evaluation(EvalRequest(str(folder), None, None, None, None, 0, "cpu", True, _code(config)), per_scene=False)
-    scenes = " --png scene.png" if hasattr(config.env, "scenes") else ""
+    scenes = ["--png", "scene.png"] if hasattr(config.env, "scenes") else []
     print("\nTry next:")
-    own = own_code(config)
-    print(f"  puffer-train eval {folder}{own}{scenes}")
-    print(f"  puffer-train {config.target} --resume {folder} {_longer(config, metrics)}")
+    print_command("puffer-train", "eval", folder, *own_code(config), *scenes)
+    print_command("puffer-train", config.target, "--resume", folder, *_longer(config, metrics))
     if hasattr(config.env, "scenes"):
-        print(f"  puffer-train {config.target} --scenes FOLDER")
+        print_command("puffer-train", config.target, "--scenes", "FOLDER")
 
 
 def _code(config: TrainConfig) -> tuple[str, ...]:
     return config.target, config.policy.kind
 
 
-def own_code(config: TrainConfig) -> str:
+def own_code(config: TrainConfig) -> list[str]:
     """Return the flags with which eval and export may import what a run of this config uses."""
-    return "".join(f" {flag} {name}" for flag, name in zip(("--env", "--policy"), _code(config), strict=True) if ":" in name)
+    named = zip(("--env", "--policy"), _code(config), strict=True)
+    return [word for flag, name in named if ":" in name for word in (flag, name)]
 
 
-def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> str:
+def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> list[str]:
     """Flags for a run twice as long, by the budget that ended this one."""
     section = config.train
     if section.time_limit_s > 0 and metrics.get("step", 0) < section.total_timesteps:
-        return f"--time-limit-s {2 * section.time_limit_s:g}"
-    return f"--total-timesteps {2 * section.total_timesteps}"
+        return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]
+    return ["--total-timesteps", str(2 * section.total_timesteps)]
 
 
 def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from puffervec.errors import ConfigError
 from puffervec.train import flags
+from puffervec.train.commands import print_command
 from puffervec.train.config import LogSection, TrainConfig
 
 if TYPE_CHECKING:
@@ -83,6 +84,17 @@ usage: puffer-train cache [--clear]
   Shows where compiled scenes are kept between runs, and how much room they take. PUFFERVEC_CACHE names another folder.
 
   --clear               remove them; the next run makes those that it needs again
+"""
+
+
+COMPLETION_USAGE = """\
+usage: puffer-train completion bash|zsh|fish
+
+  Prints a script that completes verbs, envs, runs, flags and their values. To have it in every new shell:
+
+  bash    echo 'eval "$(puffer-train completion bash)"' >> ~/.bashrc
+  zsh     echo 'eval "$(puffer-train completion zsh)"' >> ~/.zshrc       (behind compinit)
+  fish    puffer-train completion fish > ~/.config/fish/completions/puffer-train.fish
 """
 
 
@@ -182,9 +194,10 @@ def run_sweep(args: list[str], signals: StopSignals) -> int:
     print(f"\n{len(summary['trials'])} trials, {len(summary['failed'])} of them failed; best {summary['best']},", end=" ")
     print(f"Pareto front {summary['pareto']}: see {sweep.folder}")
     if summary["best"] is not None:
-        print(f"\nTry next:\n  puffer-train eval {sweep.folder}/trials/{summary['best']:04d}{own_code(sweep.config)}")
-    where = "" if folder == LogSection().folder else f" --log.folder {folder}"
-    print(f"  puffer-train sweep --name {sweep.name}{where} --trials {2 * trials}")
+        print("\nTry next:")
+        print_command("puffer-train", "eval", f"{sweep.folder}/trials/{summary['best']:04d}", *own_code(sweep.config))
+    where = [] if folder == LogSection().folder else ["--log.folder", folder]
+    print_command("puffer-train", "sweep", "--name", sweep.name, *where, "--trials", 2 * trials)
     return 128 + signals.received if signals.received else 0
 
 
@@ -205,6 +218,26 @@ def run_bench(args: list[str], signals: StopSignals) -> int:
     if found is not None:
         print(found.as_json() if as_json else found.text())
     return 128 + signals.received if signals.received else 0
+
+
+def run_completion(args: list[str], signals: StopSignals) -> int:
+    """`puffer-train completion SHELL`; with `-- WORD...`, what the printed scripts ask at each TAB."""
+    from puffervec.train.completion import SCRIPTS, candidates
+
+    if args[:1] == ["--"]:
+        from puffervec.train import cli
+
+        print(*candidates(args[1:], cli.usages()), sep="\n")
+        return 0
+    if not args or _asks_help(args):
+        print(COMPLETION_USAGE)
+        return 0
+    shell = flags.take_target(args)
+    flags.refuse_left(args, "completion")
+    if shell not in SCRIPTS:
+        raise ConfigError(f"completion: {shell!r} is not known: use {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+    return 0
 
 
 def run_cache(args: list[str], signals: StopSignals) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torch.distributed.run import get_args_parser
 
-from puffervec.train import TrainConfig, cli, flags
+from puffervec.train import TrainConfig, cli, flags, settings_help
 from puffervec.train import verbs as other_verbs
 from puffervec.train.search import PREFIX, build_space, take_ranges
 from tests.docs import pages
@@ -52,7 +52,7 @@ def test_flags_of_the_commands_exist() -> None:
 
 
 def test_other_flags_that_the_text_names() -> None:
-    usage = cli.USAGE + cli.EVAL_USAGE + other_verbs.SWEEP_USAGE + flags.help_text(TrainConfig.of("probe"))
+    usage = "".join(cli.usages().values()) + settings_help.full_help(TrainConfig.of("probe"))
     named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
     assert len(named) > 5 and {
         flag for flag in named if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"

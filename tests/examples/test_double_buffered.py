@@ -24,8 +24,9 @@ def test_it_has_25_lines() -> None:
     assert max(map(len, lines)) <= 128
 
 
-def test_it_runs_and_prints_a_rate() -> None:
-    done = subprocess.run([sys.executable, str(SCRIPT), "CartPole-v1", "8", "20"], capture_output=True, text=True, timeout=100)
+@pytest.mark.parametrize("given", [["CartPole-v1", "8", "20"], []])
+def test_it_runs_and_prints_a_rate(given: list[str]) -> None:
+    done = subprocess.run([sys.executable, str(SCRIPT), *given], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
     found = re.fullmatch(r"([\d,]+) agent-steps/s\n", done.stdout)
     assert found is not None and int(found[1].replace(",", "")) > 0

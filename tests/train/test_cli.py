@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import puffervec
 from puffervec.train import checkpoint as ckpt
 from puffervec.train import cli
 
@@ -26,11 +27,28 @@ def run(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize(
-    "args", [[], ["--help"], ["-h"], ["train", "--help"], ["eval", "--help"], ["eval"], ["probe", "--help"]]
+    "args",
+    [[], ["--help"], ["-h"], ["train", "--help"], ["eval", "--help"], ["probe", "--help"], ["probe", "--help-all"]],
 )
 def test_help(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(args, capsys)
     assert code == 0 and out.startswith("usage: puffer-train") and not err
+
+
+@pytest.mark.parametrize("verb", cli.WITH_TARGET)
+def test_a_verb_without_arguments_shows_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run([verb], capsys)
+    assert (code, out) == (2, "") and err.startswith(f"usage: puffer-train {verb}")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"], capsys) == (0, f"puffervec {puffervec.__version__}\n", "")
+
+
+def test_the_settings_that_people_change_and_all(capsys: pytest.CaptureFixture[str]) -> None:
+    short, full = (run(["tag_grid", flag], capsys)[1] for flag in ("--help", "--help-all"))
+    assert "--lr" in short and "--train.adam-eps" not in short and "--train.adam-eps" in full
+    assert len(short.splitlines()) < 45 < 100 < len(full.splitlines())
 
 
 def test_help_does_not_load_torch() -> None:

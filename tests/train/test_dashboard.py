@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from typing import Any
 
 import pytest
@@ -134,6 +135,30 @@ def test_the_table_fits_the_terminal(width: int, height: int) -> None:
     assert ("more" in "".join(lines)) == (height < 60)
     if width >= 80:
         assert "…" not in "".join(lines)
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 12), (80, 12), (80, 24), (30, 10)])
+def test_score_and_return_are_shown_on_any_terminal(width: int, height: int) -> None:
+    """Above all else, whole, in no more lines than there are; with the time that is left."""
+    from rich.console import Console
+
+    metrics = METRICS | {f"env/a{i}": 0.5 for i in range(9)} | {"env/score": 0.875, "step": 123_456_789.0}
+    console = Console(width=width, height=height, file=io.StringIO(), record=True)
+    console.print(db.live_table("a title: that is rather long, so that it takes more than a line", metrics, 0.5, width, height))
+    text = console.export_text()
+    assert len(text.splitlines()) < height + (height > 20) and "2:05 left" in text and "…" not in text
+    for row in (r"score +0\.8750", r"return +1\.250", r"agent-steps/s +40,000"):
+        assert re.search(row, text), text
+    assert text.index("score") < text.index("return") < text.index("goal")
+
+
+def test_no_episode_has_ended() -> None:
+    from rich.console import Console
+
+    console = Console(width=40, height=12, file=io.StringIO(), record=True)
+    bare = {key: value for key, value in METRICS.items() if not key.startswith(("env/", "episode/"))}
+    console.print(db.live_table("t", bare, 0.5, 40, 12))
+    assert "no episode has ended" in console.export_text()
 
 
 def test_numbers_of_all_sizes() -> None:

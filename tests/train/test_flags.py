@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from puffervec.errors import ConfigError
 from puffervec.train import flags
-from puffervec.train.config import SECTIONS, TrainConfig
+from puffervec.train.config import TrainConfig
 
 PROBE = TrainConfig.of("probe")
 
@@ -100,21 +99,6 @@ def test_bad_config_files_are_named(tmp_path: Path, text: str) -> None:
         flags.apply_config_file(PROBE, tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("target", ["probe", "tag_grid", "drive"])
-def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
-    config = TrainConfig.of(target)
-    text = flags.help_text(config)
-    for flag in flags.known_flags(config):
-        assert f"  {flag}" in text
-    for alias, flag in flags.ALIASES.items():
-        assert (f"{flag}, {alias}" in text) == (flag in flags.known_flags(config))
-    for section in SECTIONS:
-        instance = getattr(config, section)
-        sentences = flags.field_sentences(type(instance))
-        for field in dataclasses.fields(instance):
-            assert sentences.get(field.name), f"{section}.{field.name}"
-
-
 def test_env_flags_of_a_python_env_are_keyword_arguments() -> None:
     config = TrainConfig.of("CartPole-v1", env={"old": 1, "kept": 2})
     text = "--env.old 3 --env.max-steps=-4 --lr 0.5 --env.rate 1e-2 --env.on true --env.map north --env.word '7'"
@@ -146,9 +130,3 @@ def test_bad_env_flags_of_a_python_env(text: str, words: str) -> None:
 def test_plain_values(text: str, value: object) -> None:
     found = flags.plain_value(text)
     assert found == value and type(found) is type(value)
-
-
-def test_help_of_a_python_env_lists_every_other_setting() -> None:
-    config = TrainConfig.of("CartPole-v1")
-    text = flags.help_text(config)
-    assert "--env.NAME VALUE" in text and all(f"  {flag}" in text for flag in flags.known_flags(config))
