@@ -36,6 +36,7 @@ HEADERS = [
     "channel.h",
     "action.h",
     "worker.h",
+    "watch.h",
     "guard.h",
     "crash.h",
     "advantage.h",

@@ -9,16 +9,12 @@
 #include "autoreset.h"
 #include "float_mode.h"
 #include "guard.h"
+#include "watch.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PV_EXIT_ORPHAN 70
 #define PV_MAX_WATCHES 4096 // as many workers as settings.py allows
 
 // ---- starting and ending -----------------------------------------------------------------------------------------------------
@@ -105,23 +101,6 @@ void pv_worker_close(pv_worker* worker) {
     worker->seen = NULL;
     worker->scratch = NULL;
     worker->ready = 0;
-}
-
-static void* watch_parent(void* argument) {
-    struct pollfd watched = {(int)(intptr_t)argument, POLLIN, 0};
-    while (poll(&watched, 1, -1) < 0 && errno == EINTR) {
-    }
-    _exit(PV_EXIT_ORPHAN); // no clean-up: the learner is gone, and the kernel frees the rest
-}
-
-int pv_watch_parent(int fd) {
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); // signals belong to the main thread
-    int error = pthread_create(&thread, NULL, watch_parent, (void*)(intptr_t)fd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error ? error : pthread_detach(thread);
 }
 
 // ---- saving and loading envs -------------------------------------------------------------------------------------------------
@@ -314,11 +293,13 @@ void pv_worker_run(pv_worker* worker) {
         watches[count++].line = pv_command_line(worker->slab, worker->index, half);
     }
     pv_bell* bell = worker_bell(worker->slab, worker->index);
+    const uint32_t forks = pv_fork_count();
     for (int resume = 0;;) {
         for (int i = 0; i < count; i++) watches[i].seen = worker->seen[halves[i]];
         int changed = pv_wait(watches, count, bell, &worker->waiter, PV_SLICE_NS, resume);
         resume = changed < 0;
         if (changed >= 0 && serve(worker, halves[changed])) return;
+        if (PV_UNLIKELY(pv_fork_count() != forks)) pv_end_copy(); // an env forked, and this is the child
     }
 }
 

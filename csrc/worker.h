@@ -40,9 +40,6 @@ void pv_worker_refuse(pv_worker* worker);
 uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker);
 // Frees the env blocks. Safe after a failed open and when called twice.
 void pv_worker_close(pv_worker* worker);
-// Starts a thread that ends this process at once (exit status 70) when `fd` becomes readable or is hung up, which is what the
-// read end of a pipe does when the process that holds its write end is gone. Needs no GIL. Returns 0, or an errno.
-int pv_watch_parent(int fd);
 
 // Learner side. Sends a command to every worker of `half`.
 void pv_turn_send(pv_slab* slab, uint32_t half, uint8_t semaphore, uint8_t seeded, uint32_t count, pv_waiter* waiter);

@@ -11,7 +11,6 @@ of each env do not.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from puffervec import actions as action_border
 from puffervec._ffi import lib
 from puffervec.errors import ActionError, CallOrderError
 from puffervec.infos import NO_INFOS
+from puffervec.patience import Patience
 from puffervec.states import HELD, PENDING, READY
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def _wait_ready(vec: VectorEnv, timeout_s: float | None) -> tuple[list[int], int
 
 def _wait_any(vec: VectorEnv, pending: bytes, first: int, timeout_s: float | None) -> int:
     """Return a half whose turn is done."""
-    begun, resume = time.monotonic(), 0
+    patience, resume = Patience(), 0
     while True:
         half = lib.pv_turn_recv_any(vec._slab, pending, first, vec._waiter, lib.PV_SLICE_NS, resume)
         if half >= 0:
             return int(half)
         resume = 1
         waiting = [worker for h in range(vec.num_buffers) if pending[h] for worker in vec._workers[h]]
-        vec._look_around(waiting, waiting[0], begun, timeout_s)
+        vec._look_around(waiting, waiting[0], patience, timeout_s)
 
 
 def send(vec: VectorEnv, actions: Any) -> None:

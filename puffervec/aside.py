@@ -7,7 +7,6 @@ of resets. Learner side.
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,6 +19,7 @@ from puffervec._ffi import lib
 from puffervec.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.native import NativeEnv
+from puffervec.patience import Patience
 from puffervec.settings import env_seeds, first_seeds, whole
 from puffervec.states import CLOSED, IDLE, INTERRUPTED, PENDING, READY
 
@@ -72,7 +72,12 @@ class Aside:
         raise NotImplementedError
 
     def _look_around(
-        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, start_s: float | None = None
+        self,
+        workers: Sequence[int],
+        waiting_for: int,
+        patience: Patience,
+        soft_s: float | None = None,
+        start_s: float | None = None,
     ) -> None:
         raise NotImplementedError
 
@@ -325,12 +330,12 @@ class Aside:
 
     def _await_flags(self, worker: int, half: int, start_s: float | None = None) -> int:
         """Wait for the turn of one worker and return its flags."""
-        begun = time.monotonic()
+        patience = Patience()
         result, resume = -1, 0
         while result < 0:
             result = lib.pv_turn_recv_one(self._slab, worker, half, self._waiter, lib.PV_SLICE_NS, resume)
             if result < 0:
-                self._look_around([worker], worker, begun, start_s=start_s)
+                self._look_around([worker], worker, patience, start_s=start_s)
             resume = 1
         return int(result)
 

@@ -9,7 +9,6 @@ import inspect
 import os
 import sys
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +21,13 @@ from puffervec.creators import Creator, creators
 from puffervec.errors import ConfigError, UnclosedWarning, WorkerTimeout
 from puffervec.memory import refuse_more
 from puffervec.native import NativeEnv, env_type
+from puffervec.patience import Patience
 from puffervec.processes import AUTO, WorkerProcesses
 from puffervec.settings import VectorSettings, check_settings
+from puffervec.shared_memory import PrivateMemory
 from puffervec.traces import TraceFile
 from puffervec.vector import VectorEnv
-from puffervec.worker_main import SharedFile, WorkerTask
+from puffervec.worker_main import Learner, SharedFile, WorkerTask
 
 START_TIMEOUT_S = 120.0
 LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
@@ -37,6 +38,7 @@ PYTHON_CLOSE_TIMEOUT_S = 1.8  # envs may have videos to finish; with the second 
 class _InProcess(VectorEnv):
     """Shared by Serial and Threading: the workers live in this process."""
 
+    memory_kind = PrivateMemory
     _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
     _unwatch: Callable[[], Any]
 
@@ -151,8 +153,9 @@ class Multiprocessing(VectorEnv):
         data = SharedFile(self._data_fd) if self._data_fd >= 0 else None
         self._traces = [TraceFile() for _ in self.settings.cores]
         self._oom_kills = oom.kills()
+        learner = Learner()
         tasks = [
-            WorkerTask(self._memory, index, self.env.name, data, core, self._traces[index], **self._of_worker(index))
+            WorkerTask(self._memory, index, self.env.name, data, core, self._traces[index], learner, **self._of_worker(index))
             for index, core in enumerate(self.settings.cores)
         ]
         homes = [lib.pv_worker_home(self._slab, index) for index in range(self.num_workers)]
@@ -247,9 +250,10 @@ def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, An
     for worker, thread in enumerate(threads):
         if thread.is_alive():
             _send_close(slab, worker, keep[2])
-    deadline = time.monotonic() + CLOSE_TIMEOUT_S
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    patience = Patience()
+    while any(thread.is_alive() for thread in threads) and patience.waited_s() < CLOSE_TIMEOUT_S:
+        for thread in threads:
+            thread.join(0.001)
     return not any(thread.is_alive() for thread in threads)
 
 

@@ -106,14 +106,14 @@ def failed(slab: Any, worker: int) -> WorkerError | None:
     return WorkerError(f"{where}: {text}", **at.of(worker))
 
 
-def died(slab: Any, worker: int, exit_code: int, trace: str, killed: str) -> WorkerDied:
+def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str) -> WorkerDied:
     """Return the error of a worker whose process has ended.
 
-    Args: exit_code: as multiprocessing has it; trace: what it left; killed: what SIGKILL may mean.
+    Args: exit_code: as multiprocessing has it, None if nobody knows; trace: what it left; killed: what SIGKILL may mean.
     """
     at = work(slab, worker)
     error = WorkerDied(f"worker {worker} {describe_exit(exit_code, killed)} {at}{blamed(trace)}", **at.of(worker))
-    if exit_code < 0:
+    if exit_code is not None and exit_code < 0:
         error.signal = signal_name(exit_code)
     else:
         error.exit_code = exit_code
@@ -154,8 +154,10 @@ def signal_name(exit_code: int) -> str:
         return f"signal {-exit_code}"
 
 
-def describe_exit(exit_code: int, killed: str = "") -> str:
+def describe_exit(exit_code: int | None, killed: str = "") -> str:
     """Return what an exit code of multiprocessing means, in words. killed: what SIGKILL may mean."""
+    if exit_code is None:
+        return "has ended, how is not known, since the fork server that started it was ended too"
     if exit_code >= 0:
         return f"ended with exit status {exit_code}"
     name = signal_name(exit_code)

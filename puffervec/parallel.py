@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from puffervec.cores import usable_cores
 from puffervec.errors import PuffervecError
 from puffervec.processes import hidden_main, one_math_thread, stop_signals_held
-from puffervec.worker_main import HELD_AT_START, watch_parent
+from puffervec.worker_main import HELD_AT_START, Learner, watch_learner
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
         return [function(item) for item in items]
     chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls
-    with ProcessPoolExecutor(processes, context, _begin) as pool:
+    with ProcessPoolExecutor(processes, context, _begin, (Learner(),)) as pool:
         try:
             with hidden_main(), one_math_thread(), stop_signals_held():  # processes start when the first chunks are handed in
                 results = pool.map(functools.partial(_each, function), chunks)
@@ -58,11 +58,11 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
             raise
 
 
-def _begin() -> None:
+def _begin(learner: Learner) -> None:
     """First thing in a process of the pool."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
-    watch_parent()
+    watch_learner(learner)
 
 
 def _each(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

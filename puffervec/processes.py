@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import types
 from collections.abc import Iterator, Sequence
 from multiprocessing import connection, forkserver, resource_tracker
@@ -25,10 +24,13 @@ from types import FrameType
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.worker_main import HELD_AT_START, MATH_THREADS, WorkerTask, main
+from puffervec.patience import Patience
+from puffervec.worker_main import HELD_AT_START, MATH_THREADS, WorkerTask, main, open_pidfd
 
 START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
+SERVER_GONE = 255  # what multiprocessing takes for the exit code of a process whose fork server does not tell
+SLICE_S = 0.02
 _main_lock = threading.Lock()
 
 
@@ -147,56 +149,106 @@ class WorkerProcesses:
         if start_method != "fork":
             resource_tracker.ensure_running()  # Here, because it lets go of the signals that are held below.
         self.processes: list[BaseProcess] = []
+        self._pidfds: list[int] = []  # -1: none
         try:
             for task in tasks:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
                 with hidden_main(), one_math_thread(), _may_have_children(), stop_signals_held():
                     process.start()
                     self.processes.append(process)
+                    self._pidfds.append(open_pidfd(process.pid))
         except BaseException:
             self.kill()
             raise
 
-    def dead(self, where: Sequence[int]) -> tuple[int, int] | None:
-        """Return (worker, exit code) of one in `where` that has ended, None if all live. Looks at sentinels, never at pids."""
-        sentinels: dict[Any, int] = {self.processes[index].sentinel: index for index in where}
-        for ended in connection.wait(list(sentinels), timeout=0):
-            process = self.processes[sentinels[ended]]
-            process.join(timeout=0.2)  # its status comes a moment after the sentinel
-            if process.exitcode is not None:
-                return sentinels[ended], process.exitcode
+    def dead(self, where: Sequence[int]) -> tuple[int, int | None] | None:
+        """Return (worker, exit code) of one in `where` that has ended, None if all live; the code is None where it is lost.
+
+        What the worker has left of its process group is ended.
+        """
+        for index in self._ended(where):
+            process = self.processes[index]
+            process.join(timeout=0.2)  # its status comes a moment later
+            if process.exitcode is None:
+                continue
+            _end_group(process.pid)
+            lost = process.exitcode == SERVER_GONE and not _fork_server_lives()
+            return index, None if lost else process.exitcode
         return None
+
+    def _ended(self, where: Sequence[int], timeout_s: float = 0.0) -> list[int]:
+        """Return which of `where` have ended. Looks at pidfds, or at sentinels, but never at pids."""
+        files: dict[Any, int] = {}
+        for index in where:
+            files[self._pidfds[index] if self._pidfds[index] >= 0 else self.processes[index].sentinel] = index
+        return [files[ended] for ended in connection.wait(list(files), timeout=timeout_s)]
 
     def disown(self) -> None:
         """In a forked child: forget the workers, which are the parent's, so that nothing here ends them."""
         for process in self.processes:
             # multiprocessing ends what it takes for the children of this process when the process exits.
             multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
-        self.processes = []
+        self._forget()
 
     def end(self, timeout_s: float) -> None:
         """Wait for all to end by themselves; then SIGTERM, a second, SIGKILL."""
-        deadline = time.monotonic() + timeout_s
-        for process in self.processes:
-            process.join(timeout=max(0.0, deadline - time.monotonic()))
-        self._stop([process for process in self.processes if process.is_alive()], grace_s=1.0)
+        left = self._wait(range(len(self.processes)), timeout_s)
+        for index in left:
+            self._signal(index, signal.SIGTERM)
+        self._wait(left, 1.0)
+        self.kill()
 
     def kill(self) -> None:
-        """End all at once."""
-        self._stop([process for process in self.processes if process.is_alive()], grace_s=0.0)
-
-    def _stop(self, alive: Sequence[BaseProcess], grace_s: float) -> None:
-        if grace_s:
-            for process in alive:
-                process.terminate()
-            deadline = time.monotonic() + grace_s
-            for process in alive:
-                process.join(timeout=max(0.0, deadline - time.monotonic()))
-        for process in alive:
-            if process.is_alive():
-                process.kill()
-            process.join()
+        """End all at once, with what their envs have started."""
+        for index in self._wait(range(len(self.processes)), 0.0):
+            self._signal(index, signal.SIGKILL)
         for process in self.processes:
             process.join()
+            _end_group(process.pid)
             process.close()
-        self.processes = []
+        self._forget()
+
+    def _wait(self, where: Sequence[int], timeout_s: float) -> list[int]:
+        """Wait for workers to end; return those that have not."""
+        patience, left = Patience(), list(where)
+        while left:
+            ended = self._ended(left, min(timeout_s, SLICE_S))
+            left = [index for index in left if index not in ended]
+            if patience.waited_s() >= timeout_s:
+                break
+        return left
+
+    def _signal(self, index: int, number: signal.Signals) -> None:
+        if self._pidfds[index] < 0:
+            self.processes[index].terminate() if number == signal.SIGTERM else self.processes[index].kill()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfds[index], number)
+
+    def _forget(self) -> None:
+        for fd in self._pidfds:
+            if fd >= 0:
+                os.close(fd)
+        self.processes, self._pidfds = [], []
+
+
+def _end_group(group: int | None) -> None:
+    """End what a worker that is dead and gone has left in its process group.
+
+    Its number cannot be another process's as long as the group has members. If it is, the group is another, too.
+    """
+    assert group is not None
+    with contextlib.suppress(PermissionError):
+        try:
+            os.kill(group, 0)
+        except ProcessLookupError:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
+
+def _fork_server_lives() -> bool:
+    server: Any = forkserver._forkserver
+    try:
+        return os.waitid(os.P_PID, server._forkserver_pid or 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except (AttributeError, OSError):
+        return False

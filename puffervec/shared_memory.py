@@ -75,6 +75,24 @@ class SharedMemory:
             self._fd = -1
 
 
+class PrivateMemory:
+    """As SharedMemory, for workers that live in this process: a forked child has a copy, and nobody else sees it.
+
+    Raises:
+        ConfigError: there is no room.
+    """
+
+    def __init__(self, size: int) -> None:
+        with limits.named(f"{size:,} bytes of memory"):
+            self._mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes, starting on a page. Holding the view keeps the mapping alive."""
+        return memoryview(self._mapping)
+
+
 def _shm_free() -> int:
     """Return the free bytes of /dev/shm, 0 where there is none. RawArray uses it only if it is writable."""
     if not os.access(SHM_FOLDER, os.W_OK | os.X_OK):

@@ -16,7 +16,6 @@ INTERRUPTED: every call raises until all envs are reset, and that reset waits fo
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -34,9 +33,10 @@ from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerErr
 from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
 from puffervec.infos import NO_INFOS, Infos
 from puffervec.mailbox import Mailbox
+from puffervec.patience import Patience
 from puffervec.puffer_names import PufferNames
 from puffervec.settings import VectorSettings
-from puffervec.shared_memory import SharedMemory
+from puffervec.shared_memory import PrivateMemory, SharedMemory
 from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.spec import row_dtype
 from puffervec.states import CLOSED, FORKED, HELD, IDLE, INTERRUPTED, PENDING, READY
@@ -72,6 +72,7 @@ class VectorEnv(Aside, PufferNames):
     """
 
     has_workers = True  # of which there may be several; a class that has none sets it to False
+    memory_kind: type[SharedMemory] | type[PrivateMemory] = SharedMemory
 
     def __init__(self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings) -> None:
         self.env, self.config, self.settings = env, config, settings
@@ -106,7 +107,7 @@ class VectorEnv(Aside, PufferNames):
         self._data = SharedFile(self._data_fd).map() if self._data_fd >= 0 else None
         c_spec, self.spec = self.env.describe(config, params, self._data, self.autoreset_mode)
         head = layout(c_spec, self._request(len(config), len(params)))
-        self._memory = SharedMemory(head.bytes)
+        self._memory = self.memory_kind(head.bytes)
         self._buffer = self._memory.buffer
         self._buffer[: ffi.sizeof("pv_slab")] = bytes(ffi.buffer(head))
         self._buffer[head.config_offset : head.config_offset + len(config)] = config
@@ -464,22 +465,27 @@ class VectorEnv(Aside, PufferNames):
 
     def _wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
         """Go on waiting for the workers of a half, with a look around after each slice."""
-        begun = time.monotonic()
+        patience = Patience()
         while result < 0:
             first = -1 - result
-            self._look_around(self._workers[half], first, begun, timeout_s)
+            self._look_around(self._workers[half], first, patience, timeout_s)
             slice_ns = SLICE_NS if timeout_s is None else _slice_ns(timeout_s)
             result = lib.pv_turn_recv(self._slab, half, first, self._waiter, slice_ns, 1)
         return int(result)
 
     def _look_around(
-        self, workers: Sequence[int], waiting_for: int, begun: float, soft_s: float | None = None, start_s: float | None = None
+        self,
+        workers: Sequence[int],
+        waiting_for: int,
+        patience: Patience,
+        soft_s: float | None = None,
+        start_s: float | None = None,
     ) -> None:
         """Between two slices of a wait: raise if a worker has died or time is up.
 
         Args: soft_s: give up this wait only. start_s: the limit while workers start.
         """
-        waited = time.monotonic() - begun
+        waited = patience.waited_s()
         try:
             self._check_workers(workers)
             if start_s is not None and waited > start_s:

@@ -40,6 +40,35 @@ class SharedFile:
         return mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)
 
 
+class Learner:
+    """This process as its workers watch it: by a pidfd, which means this process whatever becomes of its number, where the
+    system has them. fd: it, or -1.
+    """
+
+    def __init__(self) -> None:
+        self.pid, self.fd = os.getpid(), open_pidfd(os.getpid())
+
+    def __getstate__(self) -> Any:
+        return self.pid, reduction.DupFd(self.fd) if self.fd >= 0 else None
+
+    def __setstate__(self, state: Any) -> None:
+        self.pid, duplicate = state
+        self.fd = duplicate.detach() if duplicate is not None else -1
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def open_pidfd(pid: int) -> int:
+    """Return a descriptor that becomes readable when the process ends, or -1 where the system has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
 def _core_check() -> int:
     """Return the checksum of the sources that the C core of this process was built from."""
     from puffervec._ffi import lib
@@ -53,8 +82,8 @@ class WorkerTask:
 
     memory: the slab (puffervec.shared_memory.SharedMemory). shared_library: where a C env type of another package is. core: the
     core to run on, or None. trace: where to leave traces of crashes (puffervec.traces.TraceFile). core_check: which build of
-    the C core the learner has. Of Python envs: python, the pickled PythonSource; mailbox (puffervec.mailbox.Mailbox); environ
-    and folder, the learner's environment variables and current folder.
+    the C core the learner has. learner: whom to end with. Of Python envs: python, the pickled PythonSource; mailbox
+    (puffervec.mailbox.Mailbox); environ and folder, the learner's environment variables and current folder.
     """
 
     memory: Any
@@ -63,6 +92,7 @@ class WorkerTask:
     data: SharedFile | None
     core: int | None
     trace: Any
+    learner: Learner
     shared_library: str | None = None
     python: bytes | None = None
     mailbox: Any = None
@@ -71,28 +101,41 @@ class WorkerTask:
     core_check: int = field(default_factory=_core_check)
 
 
-def _protect(task: WorkerTask) -> None:
-    """Leave Ctrl-C and SIGTERM to the learner, go before it where memory runs out, and keep traces of crashes."""
+def _protect(task: WorkerTask) -> int:
+    """Leave Ctrl-C and SIGTERM to the learner, go before it where memory runs out, and keep traces of crashes.
+
+    Returns the process group that this process was in.
+    """
     from puffervec import oom
 
+    group = os.getpgrp()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked worker has the learner's handler, and would not end by it
     with contextlib.suppress(OSError):
         # A group of its own: a Ctrl-C or SIGTERM for the learner's whole group must not take the workers from under it while it
-        # saves. They end with the learner in any case.
+        # saves. They end with the learner in any case. And what an env starts is in the group, and can be ended with it.
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
     task.trace.enable()
     oom.volunteer()
+    return group
 
 
-def watch_parent() -> None:
+def _end_group(group: int) -> None:
+    """End what the envs have started and left. group: to go to, since a group cannot be ended without its leader."""
+    with contextlib.suppress(OSError):  # nobody is left; or the learner is gone, and the watch ends all
+        if os.getpgrp() == os.getpid() != group:
+            os.setpgid(0, group)
+            os.killpg(os.getpid(), signal.SIGKILL)
+
+
+def watch_learner(learner: Learner) -> None:
     """Start the thread that ends this process with the learner; without it a worker might outlive its learner."""
     from puffervec._ffi import lib
 
     parent = multiprocessing.parent_process()
-    code = lib.pv_watch_parent(parent.sentinel) if parent is not None else 0
+    code = lib.pv_watch_learner(parent.sentinel, learner.fd, learner.pid) if parent is not None else 0
     if code:
         error = OSError(code, os.strerror(code))
         raise ConfigError(f"the worker cannot start a thread: {limits.in_words(error) or error}")
@@ -138,9 +181,16 @@ def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
 
 def main(task: WorkerTask) -> None:
     """Open the envs, serve commands until told to close. Runs without the GIL and without Python per step."""
+    group = _protect(task)
+    try:
+        _serve(task)
+    finally:
+        _end_group(group)
+
+
+def _serve(task: WorkerTask) -> None:
     from puffervec._ffi import ffi, lib
 
-    _protect(task)
     _require_same_core(task)
     if task.core is not None:
         with contextlib.suppress(OSError):  # the core may have been taken away since
@@ -150,7 +200,8 @@ def main(task: WorkerTask) -> None:
     data = ffi.from_buffer("uint8_t[]", mapped) if mapped is not None else ffi.NULL
     worker = ffi.new("pv_worker*")
     try:
-        watch_parent()
+        watch_learner(task.learner)
+        lib.pv_keep_from_forks(slab, task.memory.size)
         env_type = _env_type(task, ffi.cast("pv_slab*", slab))
     except Exception as error:
         _refuse(task, ffi.cast("pv_slab*", slab), error)

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ import puffervec
 from puffervec import processes
 from puffervec.errors import ConfigError
 from puffervec.processes import WorkerProcesses
-from tests.helpers import action_table, run
+from tests.helpers import action_table, eventually, run
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -32,9 +32,13 @@ def sleep(task: Any) -> None:
 def sleep_deaf(task: Any) -> None:
     """A worker that does not even end when told."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    task.set()
     while True:
         signal.pause()
+
+
+def is_deaf(pid: int | None) -> bool:
+    ignored = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn"))
+    return bool(int(ignored.split()[1], 16) & 1 << (signal.SIGTERM - 1))
 
 
 class Numbered:
@@ -60,17 +64,13 @@ def test_a_dead_worker_is_found_by_its_sentinel(monkeypatch: pytest.MonkeyPatch)
     workers.end(0.0)
 
 
-def test_end_asks_then_insists() -> None:
+def test_end_asks_then_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that ignores SIGTERM is killed after the grace time."""
-    context = multiprocessing.get_context("spawn")
-    ready = context.Event()
-    workers = WorkerProcesses.__new__(WorkerProcesses)
-    with processes.hidden_main():
-        process = context.Process(target=sleep_deaf, args=(ready,), daemon=True)
-        process.start()
-    workers.processes = [process]
-    assert ready.wait(60)
-    workers._stop([process], grace_s=0.05)
+    monkeypatch.setattr(processes, "main", sleep_deaf)
+    workers = WorkerProcesses([Numbered(0)], "spawn")  # type: ignore[list-item]
+    process = workers.processes[0]
+    eventually(lambda: is_deaf(process.pid), "it to ignore SIGTERM")
+    workers.end(0.05)
     assert workers.processes == []
     with pytest.raises(ValueError, match="closed"):
         process.is_alive()

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -226,24 +224,6 @@ def test_step_and_send_in_one_call_equal_the_two_calls() -> None:
             shown.append((vec.recv()[0].tolist(), vec.counters()))
     assert shown[0] == shown[1]
     assert shown[0][1]["invalid_actions"] == 1
-
-
-def test_the_parent_watch_ends_the_process_when_the_pipe_closes() -> None:
-    """In a process of its own, blocked in C with the GIL held: the watching thread needs no GIL."""
-    script = (
-        "import ctypes, sys\n"
-        "from puffervec._ffi import lib\n"
-        "assert lib.pv_watch_parent(0) == 0\n"
-        "print('watching', flush=True)\n"
-        "ctypes.PyDLL(None).pause()\n"  # PyDLL keeps the GIL
-    )
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None and process.stdout is not None
-    assert process.stdout.readline() == b"watching\n"
-    assert process.poll() is None
-    process.stdin.close()
-    assert process.wait(60) == 70
-    process.stdout.close()
 
 
 def test_bench_steps_equals_the_vec_env() -> None:

@@ -1,0 +1,27 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How long this process has waited, without the time in which it was stopped (SIGSTOP, a batch system). Learner side."""
+
+from __future__ import annotations
+
+import time
+
+MOST_S = 0.1  # that one look counts: several of the channel's slices, so that a busy machine still counts in full
+
+
+class Patience:
+    """A stop-watch that must be looked at often: of the time since the look before it counts at most `MOST_S`.
+
+    A job that is stopped as a whole is continued process by process: the one that waits must not give up before the others
+    have had their time.
+    """
+
+    def __init__(self) -> None:
+        self._waited_s, self._looked_s = 0.0, time.monotonic()
+
+    def waited_s(self) -> float:
+        """Return the seconds waited since this was made."""
+        now = time.monotonic()
+        self._waited_s += min(now - self._looked_s, MOST_S)
+        self._looked_s = now
+        return self._waited_s
