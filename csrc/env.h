@@ -36,6 +36,8 @@
 #define PV_SAME_STEP 1 // the last step resets; last observations go to final_observations
 #define PV_DISABLED 2  // the learner resets
 
+#define PV_ANY_TASK 0x7fffffffffffffffull // pv_spec.task_count of a type that takes any number
+
 #define PV_OWN_AUTORESET 1 // pv_env_type.flags: step does same-step and disabled itself
 
 // One named part of an observation row or of the readable state. Several fields of one dtype that fill the row without gaps are
@@ -79,6 +81,7 @@ typedef struct pv_spec {
     pv_field state_fields[PV_MAX_FIELDS];
     uint32_t save_bytes;          // bytes of one saved env (its rows are saved beside it by the worker)
     uint32_t records_per_turn;    // most episode records that one env can leave in one turn
+    uint64_t task_count;          // tasks are 0 to task_count - 1, as scenes or start layouts; 0 is taken for 1
 } pv_spec;
 
 // One named array of the params blob (start positions, action tables); offset counts from the start of the blob.

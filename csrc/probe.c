@@ -142,6 +142,7 @@ static int probe_describe(const pv_context* context, pv_spec* spec, char* text) 
     pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "step", "", PV_U32, 0, 0, 0.0f, 1e9f, 1.0f);
     spec->save_bytes = (uint32_t)env_bytes(config);
     spec->records_per_turn = 1;
+    spec->task_count = PV_ANY_TASK; // a probe shows its task; an env with scenes or layouts says how many it has
     return PV_OK;
 }
 

@@ -90,20 +90,31 @@ class Aside:
     def set_tasks(self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int) -> None:
         """Say which task (scene index, start layout) each env runs from its next reset on; -1: the env draws its own.
 
-        A reset in a turn that is under way may still take the task before.
+        Tasks are 0 to `spec.tasks` - 1. A reset in a turn that is under way may still take the task before.
 
         Raises:
-            ConfigError: an env or a task that is not there.
+            ConfigError: an env or a task that is not there, or Python envs, which have none.
         """
         self._require_open()
+        self._put_tasks(env_ids, tasks)
+
+    def _put_tasks(self, env_ids: Any, tasks: Any) -> None:
         ids, wanted = _whole_numbers("env ids", env_ids), _whole_numbers("tasks", tasks)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_envs):
             raise ConfigError(f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to {self.num_envs - 1}")
         if wanted.ndim and wanted.shape != ids.shape:
             raise ConfigError(f"set_tasks: {wanted.size} tasks for {ids.size} envs: give one per env, or one number")
-        if wanted.size and wanted.min() < -1:
-            raise ConfigError(f"set_tasks: task {wanted.min()}: tasks are 0 and up, or -1 for the env's own choice")
+        self._require_tasks("set_tasks", wanted)
         self._tasks[ids] = wanted
+
+    def _require_tasks(self, verb: str, wanted: np.ndarray) -> None:
+        missing = wanted[(wanted < -1) | (wanted >= self.spec.tasks)]
+        if not missing.size:
+            return
+        if not self.spec.tasks:
+            raise ConfigError(f"{verb}: {self.env.name} is a Python env and has no tasks: use reset(options=...)")
+        there = "its only task is 0" if self.spec.tasks == 1 else f"its tasks are 0 to {self.spec.tasks - 1}"
+        raise ConfigError(f"{verb}: {self.env.name} has no task {missing[0]}: {there}, and -1 is the env's own choice")
 
     def counters(self) -> dict[str, int]:
         """Return the running sums that the env keeps, over all envs, and `invalid_actions`. Exact between `recv` and `send`."""
@@ -154,6 +165,7 @@ class Aside:
         if wrong:
             found = wrong.pop()
             raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
+        self._require_tasks("load", np.array([np.frombuffer(state, np.int64, 1)[0] for state in states]))
         transfers = self._transfers("load")
         try:
             for worker, half, first, count in transfers:
@@ -258,7 +270,7 @@ class Aside:
         if set(options) - {"task"}:
             raise ConfigError(f"options are {options!r}: {self.env.name} knows only 'task'")
         elif options:
-            self.set_tasks(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask), options["task"])
+            self._put_tasks(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask), options["task"])
 
     def _forget_reports(self, half: int) -> None:
         """Drop the records and infos of the last turn of a half, which must not be under way."""

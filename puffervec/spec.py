@@ -149,7 +149,7 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """All that a C env says about itself for one config."""
+    """All that a C env says about itself for one config. tasks: how many there are (`set_tasks`); 0 for Python envs."""
 
     groups: tuple[GroupSpec, ...]
     record_names: tuple[str, ...]
@@ -158,6 +158,7 @@ class EnvSpec:
     state_bytes: int
     save_bytes: int
     records_per_turn: int
+    tasks: int = 0
 
     @property
     def agents(self) -> int:
@@ -243,4 +244,5 @@ def read_spec(spec: Any) -> EnvSpec:
         state_bytes=spec.state_bytes,
         save_bytes=spec.save_bytes,
         records_per_turn=spec.records_per_turn,
+        tasks=max(1, spec.task_count),
     )

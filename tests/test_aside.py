@@ -116,6 +116,25 @@ def test_tasks_and_counters_of_all_halves() -> None:
         assert vec.counters() == {"steps": 4, "invalid_actions": 4}
 
 
+def test_python_envs_have_no_tasks() -> None:
+    with puffervec.make(Counting, backend="serial") as vec, pytest.raises(ConfigError, match="Python env and has no tasks"):
+        vec.set_tasks([0], [0])
+
+
+def test_a_saved_task_that_is_not_there_is_refused_and_nothing_is_loaded() -> None:
+    layouts = {"num_taggers": 1, "starting_location_x": [[0, 1], [2, 3]], "starting_location_y": [[0, 1], [2, 3]]}
+    with serial("tag_grid", layouts, num_envs=2) as vec:
+        vec.set_tasks([0, 1], [0, 1])
+        vec.reset(seed=0)
+        states = vec.save()
+        vec.step([1, 1, 1, 1])
+        before = vec.peek(0)
+        states[1] = (2).to_bytes(8, "little") + states[1][8:]
+        with pytest.raises(ConfigError, match="load: tag_grid has no task 2"):
+            vec.load(states)
+        assert all((vec.peek(0)[name] == value).all() for name, value in before.items())
+
+
 def test_options_of_a_c_env_are_its_task() -> None:
     with serial("probe", {}, num_envs=3) as vec:
         assert vec.reset(0, options={"task": 5})[0][:, 6].tolist() == [5, 5, 5]

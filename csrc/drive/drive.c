@@ -140,6 +140,7 @@ static int drive_describe(const pv_context* context, pv_spec* spec, char* text) 
     describe_state(&layout, spec);
     spec->save_bytes = (uint32_t)layout.env_bytes;
     spec->records_per_turn = layout.slots;
+    spec->task_count = drive_set(context->data)->scene_count;
     return PV_OK;
 }
 

@@ -167,6 +167,9 @@ static int tag_describe(const pv_context* context, pv_spec* spec, char* text) {
     add_state(spec, "time", PV_I32, 1, (float)config->episode_length);
     spec->save_bytes = 40 + 8 * agents_of(config);
     spec->records_per_turn = 2;
+    uint64_t count = 0;
+    pv_params_find(context->params, "start_x", PV_I32, &count);
+    spec->task_count = config->random_starts ? 1 : count / agents_of(config);
     return PV_OK;
 }
 

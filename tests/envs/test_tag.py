@@ -266,12 +266,19 @@ def test_random_starts_use_every_cell_and_change_each_episode() -> None:
         assert sum(bool((a == b).all()) for (a, _), b in zip(first, second, strict=True)) < 5
 
 
-def test_a_task_beyond_the_layouts_wraps_round() -> None:
-    """It must not read beyond the start arrays."""
+@pytest.mark.parametrize("task", [3, 3 * 2**40 + 1, -2])
+def test_a_task_beyond_the_layouts_is_refused(task: int) -> None:
     with serial("tag_grid", {**UNIT_TEST, **LAYOUTS}) as vec:
-        vec.set_tasks([0], [3 * 2**40 + 1])
+        assert vec.spec.tasks == 3
+        vec.set_tasks([0], [1])
+        with pytest.raises(ConfigError, match=f"tag_grid has no task {task}: its tasks are 0 to 2"):
+            vec.set_tasks([0], [task])
+        with pytest.raises(ConfigError, match=f"no task {task}"):
+            vec.reset(seed=0, options={"task": task})
         vec.reset(seed=0)
         assert vec.peek(0)["x"].tolist() == LAYOUTS["starting_location_x"][1]
+    with serial("tag_grid", {**UNIT_TEST, "random_starts": True}) as vec, pytest.raises(ConfigError, match="only task is 0"):
+        vec.set_tasks([0], 1)
 
 
 @pytest.mark.parametrize(
