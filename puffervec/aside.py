@@ -38,6 +38,7 @@ class Aside:
 
     num_envs: int
     num_buffers: int
+    half: int
     num_workers: int
     spec: EnvSpec
     env: Any
@@ -129,6 +130,13 @@ class Aside:
             line = lib.pv_status_line(self._slab, worker, half)
             times[i] = line.begin_ns, line.end_ns
         return times
+
+    def exact_rewards(self) -> np.ndarray:
+        """Return (envs,) float64, a copy: the rewards of the half last received as its Gymnasium envs returned them.
+
+        `recv` returns them as float32.
+        """
+        return np.concatenate([reader.area.rewards for _, reader in self._info_readers[self.half]])
 
     def peek(self, env: int) -> dict[str, np.ndarray]:
         """Return a copy of the readable state of one env, by field name. Its half must not be under way."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the learner's side reads them.
 
-    head: anything, keys, others, native | 64 names with kinds | present (64, E) uint8 | values (64, E), 8 bytes each
+    head: anything, keys, others, native | 64 names with kinds | present (64, E) uint8 | values (64, E) | rewards (E,)
 
 One area per (worker, half). A name is given to a column when its key is first seen and stays; a turn without infos touches
 nothing. What is no number, has a key that is no text, or finds the table full goes the slow way (mailbox.py). `native` tells
@@ -29,15 +29,22 @@ _PRESENT_AT = -(-(_NAMES_AT + COLUMNS * _NAME.itemsize) // 64) * 64
 
 def info_bytes(envs: int) -> int:
     """Return the size of one area for a worker with at most `envs` envs per half."""
-    return _values_at(envs) + COLUMNS * envs * 8
+    return _rewards_at(envs) + envs * 8
 
 
 def _values_at(envs: int) -> int:
     return _PRESENT_AT + -(-COLUMNS * envs // 64) * 64
 
 
+def _rewards_at(envs: int) -> int:
+    return _values_at(envs) + COLUMNS * envs * 8
+
+
 class InfoArea:
-    """Views on one area; `envs` is the number of its columns' entries."""
+    """Views on one area; `envs` is the number of its columns' entries.
+
+    rewards: (E,) float64, of envs with one row: as they were returned, where rows have them as float32.
+    """
 
     def __init__(self, memory: Any, offset: int, envs: int) -> None:
         """Args: memory: the slab; offset: where the area begins; envs: of this worker and half."""
@@ -47,6 +54,7 @@ class InfoArea:
         self.present = np.frombuffer(memory, np.uint8, COLUMNS * envs, offset + _PRESENT_AT).reshape(COLUMNS, envs)
         values = np.frombuffer(memory, np.int64, COLUMNS * envs, offset + _values_at(envs)).reshape(COLUMNS, envs)
         self.integers, self.floats = values, values.view(np.float64)
+        self.rewards = np.frombuffer(memory, np.float64, envs, offset + _rewards_at(envs))
 
 
 class _Column(NamedTuple):

@@ -9,6 +9,7 @@ step, and after that only in shape.
 
 from __future__ import annotations
 
+import struct
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,6 +105,7 @@ class GymnasiumCells(Cells):
         self._ended: list[int] = []
         self._reset_checked, self._step_checked = [False] * count, False
         self._rewards = [0.0] * count
+        self._pack_exact = struct.Struct(f"={count}d").pack_into
         self._readers = None if self.action.is_plain else self.action.readers(self.rows.actions)
         # A plain observation is assigned to its row right in the loop, which spares the call of a writer.
         self._flat = FlatRows(self.rows.observations, self.observation) if self.observation.is_flat else None
@@ -163,6 +165,7 @@ class GymnasiumCells(Cells):
         if check is not None:
             self._step_checked, self._steps = True, [env.step for env in self.envs]
         self._write_rewards()
+        self._keep_exact()
 
     def _actions(self) -> list[Any]:
         """Return the actions that stand in the rows; envs may keep them."""
@@ -200,6 +203,13 @@ class GymnasiumCells(Cells):
             for env, reward in enumerate(self._rewards):
                 self.at[0] = self.first + env
                 self.write_rewards.one(env, reward)
+
+    def _keep_exact(self) -> None:
+        """Keep the rewards in the precision in which they were returned, which rows do not have."""
+        try:
+            self._pack_exact(self.infos.area.rewards.data, 0, *self._rewards)  # half the time that NumPy takes for a list
+        except struct.error:  # arrays of one number, which some envs return
+            self.infos.area.rewards[:] = [np.asarray(reward).reshape(-1)[0] for reward in self._rewards]
 
 
 class ParallelCells(Cells):

@@ -35,8 +35,7 @@ Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dic
 class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """A Gymnasium vector env whose envs are Python envs that a puffervec backend steps.
 
-    Rewards cross shared memory as float32 and are returned as float64, as Gymnasium does; numbers in infos arrive as int64,
-    float64 or bool, whatever NumPy type the env used.
+    Numbers in infos arrive as int64, float64 or bool, whatever NumPy type the env used.
 
     Attributes:
         num_envs, single_observation_space, single_action_space, observation_space, action_space, metadata, render_mode, spec,
@@ -97,13 +96,13 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         send(self.core, self._actions.rows(actions))
 
     def _recv_step(self, timeout_s: float | None) -> Step:
-        rows, rewards, terminals, truncations, infos, _, _ = self.core.recv(timeout_s)
+        rows, _, terminals, truncations, infos, _, _ = self.core.recv(timeout_s)
         batch = batch_infos(self._observations.take(infos), self.num_envs)
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             self._add_final(batch, np.flatnonzero(terminals | truncations))
         return (
             self._observations.read(rows),
-            rewards.astype(np.float64),
+            self.core.exact_rewards(),
             terminals.copy(),
             truncations.copy(),
             batch,

@@ -39,8 +39,17 @@ class ObservationReader:
         return infos
 
     def final(self, rows: NDArray[Any], index: int) -> Any:
-        """Return the single observation that stands in row `index`; nothing of it is shared memory."""
-        return self._plan.nativize(rows[index].copy())
+        """Return the single observation that stands in row `index`, of Discrete as int; nothing of it is shared memory."""
+        return _with_ints(self._plan.nativize(rows[index].copy()))
+
+
+def _with_ints(value: Any) -> Any:
+    """Return nested dicts and tuples with NumPy's integers as int, which is what envs return for a Discrete."""
+    if isinstance(value, dict):
+        return {key: _with_ints(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_with_ints(part) for part in value)
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def copied(batch: Any) -> Any:

@@ -4,17 +4,23 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
-from tests.gym.kinds import CLASSES, DISABLED, MODES, OURS, Kind, kind_fixture
+from tests.gym.kinds import CLASSES, DISABLED, MODES, OURS, SAME, Kind, kind_fixture
 from tests.gym.test_wrappers import without_times
 
 ours = kind_fixture(OURS, "ours")
+
+# The families of Gymnasium's envs, with the module that each needs.
+FAMILIES = {"classic_control": "numpy", "toy_text": "numpy", "box2d": "Box2D", "mujoco": "mujoco"}
 
 
 def identical(a: Any, b: Any) -> bool:
@@ -27,7 +33,18 @@ def identical(a: Any, b: Any) -> bool:
         if a.dtype != b.dtype or a.shape != b.shape:
             return False
         return all(map(identical, a, b)) if a.dtype == object else bool(np.array_equal(a, b))
-    return bool(a == b)
+    return type(a) is type(b) and bool(a == b)
+
+
+def newest(family: str) -> list[str]:
+    """Return the ids of all envs of a family, each in its newest version, without those that need JAX."""
+    specs: dict[str, EnvSpec] = {}
+    for spec in gymnasium.registry.values():
+        if str(spec.entry_point).startswith(f"gymnasium.envs.{family}.") and spec.namespace is None:
+            known = specs.get(spec.name)
+            if known is None or (spec.version or 0) > (known.version or 0):
+                specs[spec.name] = spec
+    return sorted(spec.id for spec in specs.values())
 
 
 def cartpole() -> gymnasium.Env[Any, Any]:
@@ -66,3 +83,51 @@ def test_trajectories_are_equal(ours: Kind, mode: AutoresetMode, make: Any) -> N
             assert identical(expected, found)
     assert ends > 10
     theirs.close()
+
+
+class FloatInfos(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Whole numbers in infos as floats: FrozenLake's "prob" is an int at a reset, and Gymnasium then cuts the others' to ints."""
+
+    def reset(self, **settings: Any) -> Any:
+        observation, info = self.env.reset(**settings)
+        return observation, {key: float(value) if type(value) is int else value for key, value in info.items()}
+
+
+def short(env_id: str) -> gymnasium.Env[Any, Any]:
+    """An env with short episodes."""
+    env = gymnasium.make(env_id, max_episode_steps=17)
+    return FloatInfos(env) if env_id.startswith("FrozenLake") else env
+
+
+def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
+    """Step ours and Gymnasium's with the actions that the action space samples, and with floats of twice the precision."""
+    make = functools.partial(short, env_id)
+    theirs = CLASSES["gymnasium-sync"]([make] * 3, autoreset_mode=SAME)
+    envs = ours([make] * 3, autoreset_mode=SAME, **settings)
+    theirs.action_space.seed(5)
+    rng = np.random.default_rng(6)
+    try:
+        assert identical(theirs.reset(seed=11), envs.reset(seed=11))
+        for step in range(steps):
+            actions = theirs.action_space.sample()
+            if isinstance(theirs.single_action_space, gymnasium.spaces.Box) and step % 2:
+                actions = actions + rng.uniform(-0.2, 0.2, actions.shape)  # float64, and out of range now and then
+            expected, found = theirs.step(actions), envs.step(actions)
+            assert identical(without_times(expected), without_times(found)), (step, expected, found)
+    finally:
+        theirs.close()
+
+
+@pytest.mark.parametrize("env_id", [*newest("classic_control"), *newest("toy_text")])
+def test_same_seeds_and_actions_same_trajectories(ours: Kind, env_id: str) -> None:
+    check_env(ours, env_id, steps=40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["box2d", "mujoco"])
+def test_same_trajectories_of_the_physics_engines(ours: Kind, family: str) -> None:
+    if importlib.util.find_spec(FAMILIES[family]) is None:
+        pytest.skip(f"{FAMILIES[family]} is not installed: pip install 'gymnasium[{family}]'")
+    for env_id in newest(family):
+        check_env(ours, env_id, steps=200)
+        ours.close()
