@@ -36,6 +36,14 @@ def identical(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
+def widened(infos: Any) -> Any:
+    """Infos with numbers as ours have them: int64, float64 or bool, where Gymnasium keeps the env's own width."""
+    if isinstance(infos, dict):
+        return {key: widened(value) for key, value in infos.items()}
+    wide = {"f": np.float64, "i": np.int64}.get(getattr(infos, "dtype", np.dtype(object)).kind)
+    return infos if wide is None or infos.ndim != 1 else infos.astype(wide)
+
+
 def newest(family: str) -> list[str]:
     """Return the ids of all envs of a family, each in its newest version, without those that need JAX."""
     specs: dict[str, EnvSpec] = {}
@@ -107,13 +115,15 @@ def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
     theirs.action_space.seed(5)
     rng = np.random.default_rng(6)
     try:
-        assert identical(theirs.reset(seed=11), envs.reset(seed=11))
+        expected, found = theirs.reset(seed=11), envs.reset(seed=11)
+        assert identical(expected[0], found[0]) and identical(widened(expected[1]), found[1])
         for step in range(steps):
             actions = theirs.action_space.sample()
             if isinstance(theirs.single_action_space, gymnasium.spaces.Box) and step % 2:
                 actions = actions + rng.uniform(-0.2, 0.2, actions.shape)  # float64, and out of range now and then
             expected, found = theirs.step(actions), envs.step(actions)
-            assert identical(without_times(expected), without_times(found)), (step, expected, found)
+            assert identical(expected[:4], found[:4]), (step, expected, found)
+            assert identical(widened(expected[4]), found[4]), (step, expected[4], found[4])
     finally:
         theirs.close()
 
@@ -124,10 +134,11 @@ def test_same_seeds_and_actions_same_trajectories(ours: Kind, env_id: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Box2D's module warns in C while it is imported, and crashes where that is an error
 @pytest.mark.parametrize("family", ["box2d", "mujoco"])
 def test_same_trajectories_of_the_physics_engines(ours: Kind, family: str) -> None:
     if importlib.util.find_spec(FAMILIES[family]) is None:
         pytest.skip(f"{FAMILIES[family]} is not installed: pip install 'gymnasium[{family}]'")
     for env_id in newest(family):
-        check_env(ours, env_id, steps=200)
+        check_env(ours, env_id, steps=30 if env_id.startswith("CarRacing") else 200)  # pictures take long
         ours.close()
