@@ -21,7 +21,7 @@ from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.native import NativeEnv
 from puffervec.patience import Patience
 from puffervec.settings import env_seeds, first_seeds, whole
-from puffervec.states import CLOSED, IDLE, INTERRUPTED, PENDING, READY
+from puffervec.states import CLOSED, HELD, IDLE, INTERRUPTED, PENDING, READY
 
 if TYPE_CHECKING:
     from puffervec.info_area import InfoReader
@@ -130,6 +130,22 @@ class Aside:
             line = lib.pv_status_line(self._slab, worker, half)
             times[i] = line.begin_ns, line.end_ns
         return times
+
+    def begin(self) -> None:
+        """Take Python envs as they were made, without a reset: `send` comes next. Their observations are zero until then.
+
+        Raises:
+            CallOrderError: they were reset before, or their turns were interrupted. ClosedError. ConfigError: C envs.
+        """
+        self._require_open()
+        if not self._mailboxes:
+            raise ConfigError(f"begin: {self.env.name} is a C env, whose episodes begin with a reset: call reset")
+        if any(state is not IDLE for state in self._state):
+            raise CallOrderError("begin: these envs were reset already: call recv, send or reset")
+        for half in self.halves:
+            for rows in half.groups.values():
+                rows.masks[:] = True
+        self._state = [HELD] * self.num_buffers
 
     def exact_rewards(self) -> np.ndarray:
         """Return (envs,) float64, a copy: the rewards of the half last received as its Gymnasium envs returned them.
@@ -477,6 +493,11 @@ class Aside:
         if error is not None and self._mailboxes:
             error.__cause__ = self._mailboxes[worker].exception(failures.work(self._slab, worker).half)
         return error
+
+    def failed(self) -> list[WorkerError]:
+        """Return what envs have raised in the turn that failed last, one error per worker; [] where none has failed."""
+        found = (failures.failed(self._slab, worker) for worker in range(self.num_workers))
+        return [error for error in found if error is not None]
 
     def _raise_failure(self, half: int) -> None:
         """Raise the error of the first worker of the half that has one."""

@@ -21,11 +21,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 
 from puffervec import backends, extras
 from puffervec import envs as registry
-from puffervec.errors import ConfigError, WorkerError
+from puffervec.actions import Native
+from puffervec.errors import CallOrderError, ConfigError, WorkerError
+from puffervec.gym import arguments
+from puffervec.gym.actions import ActionWriter
 from puffervec.native import NativeEnv
+from puffervec.processes import AUTO, START_METHODS
 from puffervec.sb3_seat import EnvMaker, SeatMaker, class_name
 from puffervec.sb3_seat import Monitor as SeatMonitor
 from puffervec.vector import VectorEnv
@@ -50,11 +55,12 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         env_kwargs: settings of a C env.
         backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C envs.
         num_workers: processes or threads; each steps several envs. "auto": as many as usable cores.
-        start_method: of processes, as in `puffervec.make`. Scripts need no main guard with any of them.
+        start_method: of processes, as in `puffervec.make`; None is "auto". Scripts need no main guard with any of them.
         timeout_s: longest wait for a worker.
 
     Attributes:
-        num_envs: rows. vec: the vector env beneath. reset_infos: of the last reset of each row's env, autoresets included.
+        num_envs: rows. vec: the vector env beneath. envs: the Python envs, with backend="serial" only. reset_infos: of the last
+            reset of each row's env, autoresets included.
 
     Autoreset: in the step that ends an episode. The observation returned is the next episode's; the last one is
         `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` says whether the end was only a time limit.
@@ -76,13 +82,15 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         env_kwargs: Mapping[str, Any] | None = None,
         backend: str | type[VectorEnv] = "multiprocessing",
         num_workers: int | str = "auto",
-        start_method: str = "auto",
+        start_method: str | None = "auto",
         timeout_s: float = 60.0,
     ) -> None:
+        if start_method not in (None, AUTO, *START_METHODS):
+            raise ConfigError(f"cannot find context for {start_method!r}: use one of {', '.join((AUTO, *START_METHODS))}")
         creators, copies = _creators(env_fns, num_envs, env_kwargs)
         self.vec = backends.make(
             creators, None, env_kwargs, backend=backend, num_envs=copies, seed=None, num_workers=num_workers,
-            autoreset_mode="same_step", start_method=start_method, timeout_s=timeout_s,
+            autoreset_mode="same_step", start_method=start_method or AUTO, timeout_s=timeout_s,
         )  # fmt: skip
         problem = _problem(self.vec)
         if problem:
@@ -95,11 +103,14 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         self._of_c = self._group.observation_plan is None
         self._monitored = self._of_c  # the rows of a C env have their episodes counted here
         self._began_s = time.monotonic()
+        self._was_reset = False
         self._returns, self._lengths = np.zeros(self._rows.rows), np.zeros(self._rows.rows, np.int64)
         self._there = np.zeros(self._rows.rows, np.bool_)  # rows that held an agent in the last result
         super().__init__(self._rows.rows, *self._spaces())
         if not self._of_c:
             self.metadata = dict(self.vec.driver_env.metadata)
+            batched = batch_space(self.action_space, self.num_envs)
+            self._actions = ActionWriter(self._group.action_plan, self.action_space, batched, self.num_envs)
 
     def _native(self, rows: Any) -> Any:
         """Return views on rows of observations in the nesting that SB3 wants."""
@@ -133,6 +144,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         Raises:
             WorkerError, WorkerDied, WorkerTimeout. ClosedError.
         """
+        self._was_reset = True
         seeds, options = self._seeds[:: self._agents], self._options[:: self._agents]
         given = None if all(seed is None for seed in seeds) else seeds
         self.reset_infos = self._reset_native(given, options) if self._of_c else self._reset_python(given, options)
@@ -157,15 +169,24 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         """Let all envs take a step; `step_wait` returns what comes of it.
 
         Args:
-            actions: (num_envs, ...), one per row, in the action space.
+            actions: (num_envs, ...), one per row, in the action space; for Dict and Tuple spaces a list with one per row.
         Raises:
             ActionError: wrong count, shape or kind; nothing was sent. CallOrderError, ClosedError.
         """
-        plan = self._group.action_plan
-        array = np.asarray(actions)
-        if plan is not None and array.shape[:1] == (self.num_envs,):
-            array = array.reshape(self.num_envs, *plan.row_shape)
-        self.vec.send(array)
+        rows = np.asarray(actions) if self._of_c else self._rows_of(actions)
+        try:
+            self.vec.send(rows)
+        except CallOrderError:
+            if self._was_reset or _needs_reset(self.vec.driver_env):
+                raise
+            self._was_reset = True
+            self.vec.begin()
+            self.vec.send(rows)
+
+    def _rows_of(self, actions: Any) -> Any:
+        if isinstance(self.action_space, (spaces.Dict, spaces.Tuple)):
+            return Native(list(actions))
+        return self._actions.rows(actions)
 
     def step_wait(self) -> Step:
         """Wait for the step and return (observations, rewards, dones, infos).
@@ -217,6 +238,17 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     def close(self) -> None:
         """Close all envs and end the workers. May be called any number of times."""
         self.vec.close()
+
+    @property
+    def envs(self) -> list[gymnasium.Env[Any, Any]]:
+        """The Python envs, as their functions made them, where they live in this process.
+
+        Raises:
+            AttributeError: they live in worker processes, or are C envs.
+        """
+        if self._of_c or not isinstance(self.vec, backends.Serial):
+            raise AttributeError("no envs here: they live in worker processes (backend='serial' keeps them here), or in C")
+        return [seat.env for seat in self.vec.envs]
 
     # ---- beside the loop ----------------------------------------------------------------------------------------------
 
@@ -300,7 +332,7 @@ def make_vec_env(
     monitor_dir: str | None = None,
     wrapper_class: Callable[..., gymnasium.Env[Any, Any]] | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
-    vec_env_cls: type[VecEnv] | None = None,
+    vec_env_cls: type[stable_baselines3.common.vec_env.VecEnv] | None = None,
     vec_env_kwargs: Mapping[str, Any] | None = None,
     monitor_kwargs: Mapping[str, Any] | None = None,
     wrapper_kwargs: Mapping[str, Any] | None = None,
@@ -314,17 +346,16 @@ def make_vec_env(
         monitor_dir: folder for monitor files ("0.monitor.csv", ...), or None.
         wrapper_class: wraps each env, outside of the monitor.
         env_kwargs: for the env. wrapper_kwargs: for wrapper_class.
-        vec_env_cls: VecEnv, a subclass, or None. vec_env_kwargs: for VecEnv: backend, num_workers, start_method, timeout_s.
+        vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv stands for None, its DummyVecEnv for backend="serial".
+        vec_env_kwargs: for VecEnv: backend, num_workers, start_method, timeout_s.
         monitor_kwargs: for the monitor: allow_early_resets, reset_keywords, info_keywords, override_existing.
     Returns:
         a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one file for all rows.
     Raises:
         ConfigError: see VecEnv; or wrapper_class or monitor_kwargs for a C env.
     """
-    kind = vec_env_cls or VecEnv
-    if not issubclass(kind, VecEnv):
-        raise ConfigError(f"vec_env_cls is {kind!r}: use puffervec.sb3.VecEnv or None; SB3's own come from SB3's make_vec_env")
     settings = dict(vec_env_kwargs or {})
+    kind = _kind_of(vec_env_cls, settings)
     env: Any = env_id
     venv: stable_baselines3.common.vec_env.VecEnv
     if _is_c_env(env):
@@ -340,6 +371,29 @@ def make_vec_env(
         venv = kind(makers, **settings)
     venv.seed(seed)
     return venv
+
+
+def _kind_of(given: Any, settings: dict[str, Any]) -> Any:
+    """Return the class that `vec_env_cls` stands for, and complete its settings."""
+    if given is stable_baselines3.common.vec_env.DummyVecEnv:
+        settings.setdefault("backend", "serial")
+    if given in (None, stable_baselines3.common.vec_env.DummyVecEnv, stable_baselines3.common.vec_env.SubprocVecEnv):
+        return VecEnv
+    if not (isinstance(given, type) and issubclass(given, VecEnv)):
+        raise ConfigError(
+            f"vec_env_cls is {given!r}: use puffervec.sb3.VecEnv, a class made of it, or SB3's SubprocVecEnv or DummyVecEnv"
+        )
+    return given
+
+
+def _needs_reset(env: Any) -> bool:
+    """True unless an env lets itself be stepped before its first reset, as far as its wrappers tell."""
+    wrapper = env
+    while isinstance(wrapper, gymnasium.Wrapper):
+        if isinstance(wrapper, _MONITORS):
+            return True
+        wrapper = wrapper.env
+    return arguments.needs_reset(env)
 
 
 def _with_file(venv: VecEnv, path: Path) -> stable_baselines3.common.vec_env.VecMonitor:

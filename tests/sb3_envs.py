@@ -87,3 +87,22 @@ class Deep(Counter):
     """A Dict inside a Dict."""
 
     observation_space = spaces.Dict({"a": spaces.Dict({"b": spaces.Box(0, 1, (1,))})})  # type: ignore[assignment]
+
+
+class Choosing(gymnasium.Env[Any, Any]):
+    """Observes the sum of its last action, a Dict or a Tuple."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = spaces.Dict(gear=spaces.Discrete(5), lights=spaces.MultiBinary(2), wheel=spaces.Box(-1, 1, (2,), np.float32))
+
+    def __init__(self, action_space: Any) -> None:
+        self.action_space = action_space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(1), {}
+
+    def step(self, action: Any) -> Any:
+        assert action in self.action_space
+        parts = action.values() if isinstance(action, dict) else action
+        return np.full(1, sum(float(np.sum(part)) for part in parts)), 0.0, False, False, {}

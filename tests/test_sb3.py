@@ -14,11 +14,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import puffervec
 from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, MissingExtraError, WorkerError
 from tests.drive_env.conftest import make_tree
-from tests.sb3_envs import Counter, Deep, Rich
+from tests.sb3_envs import Choosing, Counter, Deep, Rich
 
 adapter = pytest.importorskip("puffervec.sb3", exc_type=ImportError)
 sb3 = pytest.importorskip("stable_baselines3")
@@ -403,6 +404,56 @@ def test_an_env_that_fails_is_named(make: Callable[..., Any], settings: dict[str
     venv.close()
 
 
+@pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
+@pytest.mark.parametrize(
+    "space", [Choosing.action_space, spaces.Tuple(Choosing.action_space.spaces.values())], ids=["dict", "tuple"]
+)
+def test_lists_of_nested_actions(settings: dict[str, Any], space: Any) -> None:
+    ours, theirs = (
+        kind([lambda: Choosing(space)] * 3, **own) for kind, own in ((adapter.VecEnv, settings), (vec_env.DummyVecEnv, {}))
+    )
+    ours.reset()
+    theirs.reset()
+    space.seed(0)
+    for _ in range(3):
+        actions = [space.sample() for _ in range(3)]
+        assert ours.step(actions)[0].tolist() == theirs.step(actions)[0].tolist()
+    with pytest.raises(ActionError, match="2 entries for 3 rows"):
+        ours.step(actions[:2])
+    ours.close()
+
+
+def test_actions_keep_their_precision(make: Callable[..., Any]) -> None:
+    ours, theirs = make("Pendulum-v1", n_envs=2, seed=1), env_util.make_vec_env("Pendulum-v1", n_envs=2, seed=1)
+    assert np.array_equal(ours.reset(), theirs.reset())
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        actions = rng.uniform(-2, 2, (2, 1))
+        assert np.array_equal(ours.step(actions)[0], theirs.step(actions)[0])
+
+
+def test_sb3s_own_classes_stand_for_ours(make: Callable[..., Any]) -> None:
+    here = make(Counter, n_envs=2, vec_env_cls=vec_env.DummyVecEnv, settings={})
+    assert type(here) is adapter.VecEnv and type(here.vec).__name__ == "Serial"
+    assert [env.unwrapped.length for env in here.envs] == [3, 3]
+    here.set_attr("dummy", 12)
+    assert here.envs[1].dummy == 12
+    there = make(Counter, n_envs=2, vec_env_cls=vec_env.SubprocVecEnv, settings={"num_workers": 1, "start_method": None})
+    assert type(there) is adapter.VecEnv and type(there.vec).__name__ == "Multiprocessing"
+    with pytest.raises(AttributeError, match="worker processes"):
+        there.envs  # noqa: B018
+
+
+@pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
+def test_a_step_before_the_first_reset(make: Callable[..., Any], settings: dict[str, Any]) -> None:
+    """Bare envs allow it, as in SB3; a monitor does not."""
+    venv = adapter.VecEnv([lambda: Choosing(Choosing.action_space)] * 2, **settings)
+    assert venv.step([Choosing.action_space.sample()] * 2)[2].tolist() == [False, False]
+    venv.close()
+    with pytest.raises(CallOrderError, match="reset"):
+        make("CartPole-v1", n_envs=2, settings=settings).step(np.zeros(2, np.int64))
+
+
 def test_bad_settings(make: Callable[..., Any]) -> None:
     for call, words in (
         (lambda: adapter.VecEnv([]), "env_fns"),
@@ -412,7 +463,8 @@ def test_bad_settings(make: Callable[..., Any]) -> None:
         (lambda: adapter.VecEnv([Deep], backend="serial"), "SB3 takes no nested"),
         (lambda: adapter.VecEnv("probe", env_kwargs={"mode": 1}, backend="serial"), "several kinds"),
         (lambda: make("tag_grid", wrapper_class=gymnasium.wrappers.ClipReward), "C env"),
-        (lambda: make("CartPole-v1", vec_env_cls=vec_env.DummyVecEnv), "vec_env_cls"),
+        (lambda: make("CartPole-v1", vec_env_cls=vec_env.VecNormalize), "vec_env_cls"),
+        (lambda: adapter.VecEnv([Rich], start_method="illegal"), "cannot find context for 'illegal': use one of auto, spawn"),
     ):
         with pytest.raises(ConfigError, match=words):
             call()

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import Env, Space
+from gymnasium import Env, Space, Wrapper
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
+from gymnasium.wrappers import OrderEnforcing
 from numpy.typing import NDArray
 
 from puffervec.errors import CallOrderError, ConfigError
@@ -30,6 +31,17 @@ AUTORESET = {
 
 class DoneEnvError(CallOrderError, AssertionError):
     """A step of an env that is done, with autoreset disabled. An AssertionError too, which is what Gymnasium raises there."""
+
+
+def needs_reset(env: Any) -> bool:
+    """True unless `env` is a Python env that lets itself be stepped before its first reset, as far as its wrappers tell."""
+    if not isinstance(env, Env):
+        return True
+    while isinstance(env, Wrapper):
+        if isinstance(env, OrderEnforcing):
+            return True
+        env = env.env
+    return False
 
 
 def autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:

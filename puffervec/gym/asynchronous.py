@@ -9,6 +9,7 @@ and nothing travels through pipes in `step`.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from gymnasium.vector import AutoresetMode
 
 from puffervec.backends import Multiprocessing, make
 from puffervec.cores import usable_cores
+from puffervec.emulation.layout import LEAF_SPACES
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, raise_original
@@ -57,8 +59,8 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
 
         Args:
             env_fns: functions that make one env each, with equal action spaces. They travel by cloudpickle.
-            shared_memory: observations go through shared memory in any case; False lets those without a fixed size (Graph,
-                Sequence, OneOf, own kinds of spaces) be pickled instead.
+            shared_memory: observations go through shared memory where they can; False lets those of Graph, Sequence and own
+                kinds of spaces be pickled instead, which are refused else. Text and OneOf are pickled in any case.
             copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
             context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
             daemon: True and False mean the same: workers end with this process, and envs may use multiprocessing.
@@ -70,13 +72,14 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
             num_workers: number of worker processes; "auto": one per usable core, at most one per env.
             timeout_s: longest wait for a worker in any call, after which WorkerTimeout is raised and only `close` is left.
         Raises:
-            RuntimeError: spaces that do not fit together. ValueError: an argument that cannot be used. What an env's
-            constructor raises is raised here, with a note.
+            RuntimeError: spaces that do not fit together. ValueError: an argument that cannot be used. TypeError: a Graph or
+            Sequence as observation, with shared_memory. What an env's constructor raises is raised here, with a note.
         """
         super().__init__(env_fns, copy, observation_mode, autoreset_mode)
         self.shared_memory, self.context, self.daemon, self.worker = shared_memory, context, daemon, worker
         self.max_concurrency = _checked_concurrency(max_concurrency)
         if worker is not None:
+            _check_worker(worker)
             raise ConfigError(
                 "worker= is a function that talks over pipes, and there are none here: put what it does into a "
                 "gymnasium.Wrapper around each env, or use gymnasium.vector.AsyncVectorEnv"
@@ -101,11 +104,8 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
         finally:
             for env in envs:
                 env.close()
-        if self._beside.observations and self.shared_memory and not isinstance(self.single_observation_space, spaces.Text):
-            raise ValueError(
-                f"observations of {self.single_observation_space} have no fixed size, so shared memory cannot hold them: give "
-                "shared_memory=False, which pickles them and is slower"
-            )
+        if self.shared_memory:
+            _check_shared(self.single_observation_space)
 
     def _make_core(self, start_method: str, num_workers: int, timeout_s: float) -> Any:
         env_fns = self.env_fns
@@ -137,6 +137,35 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
                 f"{type(self).__name__} has no {name}: workers share memory with this process instead of pipes"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _check_worker(worker: Callable[..., None]) -> None:
+    """Raise ValueError unless the function takes the 8 arguments that Gymnasium gives to its workers."""
+    try:
+        inspect.signature(worker).bind(*(None,) * 8)
+    except TypeError as error:
+        raise ValueError(f"A custom `worker` must accept 8 arguments, this one takes {inspect.signature(worker)}") from error
+
+
+def _check_shared(space: spaces.Space[Any]) -> None:
+    """Raise for observations that Gymnasium's shared memory cannot hold; ours then stand beside it.
+
+    Raises:
+        TypeError: a Graph or a Sequence at any depth. ValueError: a user's own kind of space.
+    """
+    if isinstance(space, (spaces.Dict, spaces.Tuple, spaces.OneOf)):
+        for part in space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces:
+            _check_shared(part)
+    elif isinstance(space, (spaces.Graph, spaces.Sequence)):
+        raise TypeError(
+            f"{space} has a dynamic shape so its not possible to make a static shared memory. Give shared_memory=False, which "
+            "pickles the observations and is slower"
+        )
+    elif not isinstance(space, (*LEAF_SPACES, spaces.Text)):
+        raise ValueError(
+            f"observations of {space} have no fixed size, so shared memory cannot hold them: give shared_memory=False, which "
+            "pickles them and is slower"
+        )
 
 
 def _checked_concurrency(value: Any) -> int | None:

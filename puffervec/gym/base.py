@@ -9,11 +9,13 @@ Runs in the learner.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
+from gymnasium import logger
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -44,6 +46,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """
 
     core: CoreVectorEnv
+    _fresh = True  # nothing was reset yet
 
     def __init__(
         self, env_fns: Sequence[EnvFn], copy: bool, observation_mode: Any, autoreset_mode: str | AutoresetMode
@@ -84,6 +87,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     # ---- reset and step, in two parts each ----------------------------------------------------------------------------
 
     def _send_reset(self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None) -> None:
+        self._fresh = False
         some = mask is not None and not mask.all()  # a mask of all may come first, one of some may not
         self.core.async_reset(seeds, mask=mask if some else None, options=options)
 
@@ -93,7 +97,11 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self._observations.read(rows), batch_infos(infos, self.num_envs)
 
     def _send_step(self, actions: Any) -> None:
-        send(self.core, self._actions.rows(actions))
+        rows = self._actions.rows(actions)
+        if self._fresh and not arguments.needs_reset(self.core.driver_env):
+            self._fresh = False
+            self.core.begin()
+        send(self.core, rows)
 
     def _recv_step(self, timeout_s: float | None) -> Step:
         rows, _, terminals, truncations, infos, _, _ = self.core.recv(timeout_s)
@@ -167,6 +175,19 @@ def send(core: CoreVectorEnv, rows: Any) -> None:
         if core.autoreset_mode == "disabled" and (ended.terminals | ended.truncations).any():
             raise arguments.DoneEnvError(str(error)) from None
         raise ResetNeeded("step before the first reset: call reset() first") from None
+
+
+def log_errors(errors: Sequence[WorkerError]) -> None:
+    """Report what envs have raised in their workers, as Gymnasium's AsyncVectorEnv does: by warnings, two for each.
+
+    Args: errors: one per worker.
+    """
+    with contextlib.suppress(Warning):  # where warnings are errors, the exception of the env is the one that counts
+        for error in errors:
+            text = str(error)
+            logger.error("Received the following error from Worker-%s - Shutting it down", error.env)
+            logger.error("%s", text[max(text.find("Traceback (most recent call last)"), 0) :])
+        logger.error("Raising the last exception back to the main process.")
 
 
 def raise_original(error: WorkerError) -> NoReturn:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from puffervec.errors import WorkerError, WorkerTimeout
 from puffervec.gym import arguments
 from puffervec.gym.background import Background
-from puffervec.gym.base import Seed, Step, raise_original
+from puffervec.gym.base import Seed, Step, log_errors, raise_original
 from puffervec.vector import VectorEnv as CoreVectorEnv
 
 # What `close` grants a call that is still running, where it is given no timeout.
@@ -82,6 +82,8 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._late = verb
             raise multiprocessing.TimeoutError(f"The call to `{verb}_wait` has timed out after {timeout} second(s).") from None
         except WorkerError as error:
+            if verb != "call" and error.__cause__ is not None:
+                log_errors(self.core.failed())
             raise_original(error)
 
     # ---- reset --------------------------------------------------------------------------------------------------------

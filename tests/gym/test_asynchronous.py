@@ -7,7 +7,9 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
+import re
 import signal
+import warnings
 from typing import Any
 
 import gymnasium
@@ -192,6 +194,25 @@ def test_the_envs_own_exception_is_raised(ours: Kind, where: str, error: type[Ex
         envs.step([0, 0])
     note = "\n".join(caught.value.__notes__)
     assert "env 1" in note and "worker" in note and f'self._fail("{where}")' in note
+    envs.close()
+
+
+def test_what_envs_raise_is_logged(kind: Kind) -> None:
+    """As Gymnasium does: two warnings per worker, and one at the end."""
+    envs = kind([functools.partial(Failing, "step")] * 2)
+    envs.reset()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(ValueError, match="told to fail in step"):
+            envs.step([0, 0])
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == 5 and "Raising the last exception back to the main process." in texts[4]
+    found = [re.search(r"Received the following error from Worker-(\d) - Shutting it down", texts[i]) for i in (0, 2)]
+    assert sorted(match[1] for match in found if match) == ["0", "1"]
+    for text in (texts[1], texts[3]):
+        assert re.search(
+            r"ERROR: Traceback \(most recent call last\):(?s:.)*in step(?s:.)*ValueError: told to fail in step\n", text
+        )
     envs.close()
 
 

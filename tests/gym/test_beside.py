@@ -48,6 +48,10 @@ class Echo(gymnasium.Env[Any, Any]):
     def observe(self, text: str) -> Any:
         return {"text": text, "grows": tuple(range(self.steps)), "n": np.full(2, self.steps, np.float32)}
 
+    def look(self, name: str) -> Any:
+        """Return an attribute of the env itself."""
+        return getattr(self, name)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
         self.steps = 0
@@ -116,6 +120,46 @@ def test_shared_memory_holds_none_of_them(name: str) -> None:
     made = Kind(name)
     with pytest.raises(ValueError, match="shared_memory=False"):
         made([functools.partial(Spaced, Words(), spaces.Discrete(2))])
+
+
+GRAPH = spaces.Graph(spaces.Box(0, 1, (2,)), None)
+
+
+@pytest.mark.parametrize("name", ["gymnasium-async", "async"])
+@pytest.mark.parametrize(
+    "space", [GRAPH, spaces.Sequence(spaces.Discrete(2)), spaces.Dict(a=spaces.Tuple([GRAPH])), spaces.OneOf([GRAPH])], ids=str
+)
+def test_shared_memory_holds_no_dynamic_shapes(name: str, space: Any) -> None:
+    made = Kind(name)
+    with pytest.raises(TypeError, match="has a dynamic shape so its not possible to make a static shared memory"):
+        made([functools.partial(Spaced, space, spaces.Discrete(2))])
+
+
+@pytest.mark.parametrize("name", ["gymnasium-async", "async"])
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Text(4),
+        spaces.OneOf([spaces.Discrete(3), spaces.Box(0, 1, (2,))]),
+        spaces.Dict(word=spaces.Text(4), either=spaces.Tuple([spaces.OneOf([spaces.Text(3), spaces.MultiBinary(2)])])),
+    ],
+    ids=str,
+)
+def test_text_and_choices_of_spaces_need_no_setting(name: str, space: Any) -> None:
+    made = Kind(name)
+    envs = made([functools.partial(Spaced, space, space)] * 2)
+    observations, _ = envs.reset(seed=0)
+    for _ in range(2):
+        assert observations in envs.observation_space
+        observations, *_ = envs.step(envs.action_space.sample())
+    made.close()
+
+
+def test_attributes_are_set_on_the_env(kind: Kind) -> None:
+    """As if the wrapper that carries its observations were not there."""
+    envs = kind([Echo] * 2, **settings(kind))
+    envs.set_attr("never_seen_before", [1, 2])
+    assert envs.call("look", "never_seen_before") == (1, 2)
 
 
 def test_too_few_actions_are_refused() -> None:

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
 import pytest
 from gymnasium.error import ResetNeeded
 
@@ -17,6 +18,7 @@ from puffervec.gym import SyncVectorEnv
 from tests.gym.envs import Count, Failing, count, counts
 from tests.gym.kinds import DISABLED, OURS, Kind, kind_fixture
 
+kind = kind_fixture()
 ours = kind_fixture(OURS, "ours")
 
 
@@ -106,8 +108,19 @@ def test_it_can_be_pickled_and_copied(copied: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["NextStep", "Disabled"])
 def test_a_step_before_the_first_reset_is_refused(ours: Kind, mode: str) -> None:
+    """Where `gymnasium.make` has made the envs, with its wrapper that enforces it."""
     with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
-        ours(counts(), autoreset_mode=mode).step([0, 0, 0])
+        ours([lambda: gymnasium.make("CartPole-v1")] * 3, autoreset_mode=mode).step([0, 0, 0])
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_envs_may_allow_a_step_before_the_first_reset(kind: Kind, mode: str) -> None:
+    envs = kind(counts((2, 3, 3)), autoreset_mode=mode)
+    assert envs.step([1, 2, 3])[0][:, 0].tolist() == [1, 1, 1]
+    observations, rewards, terminations, *_ = envs.step([1, 2, 3])
+    assert observations[:, 0].tolist() == [0 if mode == "SameStep" else 2, 2, 2]
+    assert (rewards.tolist(), terminations.tolist()) == ([1, 2, 3], [True, False, False])
+    assert envs.reset(seed=0)[0][:, 0].tolist() == [0, 0, 0]
 
 
 def test_a_done_env_is_named(ours: Kind) -> None:

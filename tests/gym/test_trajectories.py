@@ -94,7 +94,7 @@ def test_trajectories_are_equal(ours: Kind, mode: AutoresetMode, make: Any) -> N
 
 
 class FloatInfos(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Whole numbers in infos as floats: FrozenLake's "prob" is an int at a reset, and Gymnasium then cuts the others' to ints."""
+    """Numbers in infos as floats: FrozenLake has an int "prob" at a reset, and Gymnasium then cuts that of others to int."""
 
     def reset(self, **settings: Any) -> Any:
         observation, info = self.env.reset(**settings)
