@@ -29,6 +29,7 @@ monitor = pytest.importorskip("stable_baselines3.common.monitor")
 
 SERIAL: dict[str, Any] = {"backend": "serial"}
 TWO_WORKERS: dict[str, Any] = {"num_workers": 2}
+NESTED = Choosing.action_space
 TAG: dict[str, Any] = {"num_taggers": 3, "grid_length": 4, "episode_length": 10}
 
 
@@ -405,13 +406,10 @@ def test_an_env_that_fails_is_named(make: Callable[..., Any], settings: dict[str
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
-@pytest.mark.parametrize(
-    "space", [Choosing.action_space, spaces.Tuple(Choosing.action_space.spaces.values())], ids=["dict", "tuple"]
-)
+@pytest.mark.parametrize("space", [NESTED, spaces.Tuple(tuple(NESTED.spaces.values()))], ids=["dict", "tuple"])
 def test_lists_of_nested_actions(settings: dict[str, Any], space: Any) -> None:
-    ours, theirs = (
-        kind([lambda: Choosing(space)] * 3, **own) for kind, own in ((adapter.VecEnv, settings), (vec_env.DummyVecEnv, {}))
-    )
+    env_fns = [lambda: Choosing(space)] * 3
+    ours, theirs = adapter.VecEnv(env_fns, **settings), vec_env.DummyVecEnv(env_fns)
     ours.reset()
     theirs.reset()
     space.seed(0)
