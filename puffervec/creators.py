@@ -21,7 +21,8 @@ class Creator:
     """Makes one env: `function(*args, **kwargs)`, with `buf` and `seed` where the function names them (PufferLib's
     convention).
 
-    always: pass both, None too, where the function takes any keywords (**kwargs), as PufferLib does.
+    always: pass both, None too, where the function takes any keywords (**kwargs), as PufferLib does. Its vector env also shows
+        agents that are not there as terminal.
     """
 
     function: Callable[..., Any]

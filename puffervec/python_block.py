@@ -99,6 +99,8 @@ class Block:
         infos = InfoWriter(self.home.area)
         place = Place(self._at, self.first_env)
         self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset, place)
+        if self.source.kind == PARALLEL:
+            self.cells.absent_terminal = self.source.absent_terminal  # type: ignore[attr-defined]
         self.infos = infos
         self._head = self.home.area.head[0]
         self._reset_turn, self._options = -1, None

@@ -213,7 +213,12 @@ class GymnasiumCells(Cells):
 
 
 class ParallelCells(Cells):
-    """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows and mask 0."""
+    """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows and mask 0.
+
+    absent_terminal: the terminal flag of their rows.
+    """
+
+    absent_terminal = False
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -274,7 +279,7 @@ class ParallelCells(Cells):
                 rows.observations[row] = 0
             rows.masks[row] = there
             self.write_rewards.one(row, rewards.get(agent, 0.0))
-            rows.terminals[row] = bool(terminals.get(agent, False))
+            rows.terminals[row] = bool(terminals.get(agent, self.absent_terminal and not there))
             rows.truncations[row] = bool(truncations.get(agent, False))
             if self.same_step and (rows.terminals[row] or rows.truncations[row]):
                 rows.final_observations[row] = rows.observations[row]  # type: ignore[index]

@@ -38,6 +38,7 @@ class PythonSource:
         creators: one per env. agents: rows per env. possible_agents: of a parallel env.
         observation_space, action_space: of one row, as the env gives them. seed: for creators that take one; env i gets seed +
             i. entropy: for the global generators of envs without a seed (global_random.py).
+        absent_terminal: agents that are not there are terminal, as in PufferLib.
     """
 
     token: int
@@ -50,6 +51,7 @@ class PythonSource:
     autoreset: str
     seed: int | None
     entropy: int
+    absent_terminal: bool
 
 
 def dump_source(env: PythonEnv) -> bytes:
@@ -149,7 +151,7 @@ class PythonEnv:
             kind, agents, possible = _look(self.driver, autoreset)
             self.source = PythonSource(
                 token, kind, creators, agents, possible, *spaces_of(unwrapped(self.driver), kind), autoreset,
-                None if first is None else int(first), entropy,
+                None if first is None else int(first), entropy, creators[0].always or type(self.driver) is PettingZooPufferEnv,
             )  # fmt: skip
             self.observation_plan = ObservationPlan.of(self.source.observation_space)
             self.action_plan = ActionPlan.of(self.source.action_space)

@@ -148,7 +148,7 @@ class PettingZooPufferEnv(EmulatedRows):
             else:
                 self.observations[i, ...] = 0
             self.rewards[i] = rewards.get(agent, 0) if live else 0
-            self.terminals[i] = live and terminations.get(agent, False)
+            self.terminals[i] = terminations.get(agent, False) if live else True
             self.truncations[i] = live and truncations.get(agent, False)
             self.masks[i] = self.mask[agent] = live
 

@@ -41,7 +41,7 @@ def compare(wrapped: PettingZooPufferEnv, seen: dict[str, Any], rewards: dict[st
             assert wrapped.rewards[i] == rewards.get(agent, 0)
             assert flags == (ended.get(agent, False), cut.get(agent, False), True, True)
         else:
-            assert not row.any() and wrapped.rewards[i] == 0 and flags == (False, False, False, False)
+            assert not row.any() and wrapped.rewards[i] == 0 and flags == (True, False, False, False)
         assert same_bits(wrapped.dict_obs[agent], row)
 
 
@@ -170,7 +170,7 @@ def test_an_agent_that_ends_without_an_observation_keeps_its_reward_and_flag() -
     assert wrapped.rewards.tolist() == [1, 2] and wrapped.terminals.tolist() == [False, True]
     assert wrapped.masks.all() and wrapped.observations.ravel().tolist() == [0.5, 0]
     wrapped.step([0, 0])
-    assert wrapped.rewards.tolist() == [1, 0] and wrapped.terminals.tolist() == [True, False]
+    assert wrapped.rewards.tolist() == [1, 0] and wrapped.terminals.tolist() == [True, True]
     assert wrapped.masks.tolist() == [True, False] and wrapped.done
 
 

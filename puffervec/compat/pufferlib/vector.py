@@ -177,7 +177,7 @@ def _told_all(given: Any) -> Any:
     """Return creators that get `buf` and `seed` where they take any keywords, too: PufferLib always passes both."""
     if isinstance(given, (list, tuple)):
         return [_told_all(one) for one in given]
-    return Creator(given, always=True) if callable(given) else given
+    return Creator(given, always=True) if callable(given) or ":" in str(given) else given  # "module:factory"
 
 
 def _backend(backend: Any) -> Any:

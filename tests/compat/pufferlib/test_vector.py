@@ -401,6 +401,29 @@ def make_two_agents(wrapper: str, buf: Any = None, seed: int | None = None) -> P
     return PettingZooPufferEnv(env_creator=lambda: kind(TwoAgents()), buf=buf, seed=seed)
 
 
+def make_two_agents_plain(buf: Any = None, seed: int | None = None) -> PettingZooPufferEnv:
+    return PettingZooPufferEnv(env=TwoAgents(), buf=buf, seed=seed)
+
+
+def make_two_bare_agents() -> Any:
+    return TwoAgents()
+
+
+HERE = f"{__name__}:make_two_bare_agents"
+
+
+@pytest.mark.parametrize("creator", [make_two_agents_plain, make_two_bare_agents, HERE], ids=["wrapped", "bare", "by name"])
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_agents_that_are_not_there_are_terminal_and_masked(creator: Any, backend: str) -> None:
+    with vector.make(creator, backend=backend) as vec:
+        vec.async_reset(0)
+        vec.recv()
+        for _ in range(3):
+            vec.send(np.zeros(2, np.int32))
+            _, _, terminals, truncations, _, _, masks = vec.recv()
+        assert (terminals.tolist(), truncations.tolist(), masks.tolist()) == ([False, True], [True, False], [True, False])
+
+
 def test_pettingzoo_agents_come_and_go_and_report_their_episodes() -> None:
     """ "b" leaves at step 2, "a" is cut off at step 3; then the row of the reset, with both."""
     kwargs = {"wrapper": "MultiagentEpisodeStats"}
