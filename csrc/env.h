@@ -41,7 +41,9 @@
 #define PV_OWN_AUTORESET 1 // pv_env_type.flags: step does same-step and disabled itself
 
 // One named part of an observation row or of the readable state. Several fields of one dtype that fill the row without gaps are
-// shown by Python as one (rows, floats) array; mixed rows are shown as a dict.
+// shown by Python as one (rows, floats) array; rows of mixed dtypes are shown as a dict by field. Arrays of three axes and
+// pictures (bytes from 0 to 255 of two axes, each of at least 8) keep their shape: alone in a row as (rows, *shape), beside
+// other fields as an entry of a dict.
 typedef struct pv_field {
     char name[PV_NAME_BYTES];
     char unit[PV_UNIT_BYTES];   // of the value times scale, "" for a pure number
@@ -197,9 +199,15 @@ int pv_block_error(pv_block* block, uint32_t env, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 // Writes a message (printf format) of at most PV_ERROR_TEXT bytes and returns `code`.
 int pv_describe_error(char* text, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
-// Adds a field at the current end of the row (`*row_bytes`, aligned to the dtype) and returns its byte offset.
+// Adds a field of `ndim` axes at the current end of the row (`*row_bytes`, aligned to the dtype) and returns its byte offset.
+uint32_t pv_add_array(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit, uint32_t dtype,
+                      uint32_t ndim, const uint32_t* shape, float low, float high, float scale);
+// The same with up to two axes: a number (rows and columns 0), `rows` numbers (columns 0), or a table of objects.
 uint32_t pv_add_field(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit, uint32_t dtype,
                       uint32_t rows, uint32_t columns, float low, float high, float scale);
+// The same for a picture: bytes of 0 to 255, (height, width, channels) in memory order; channels 0: (height, width).
+uint32_t pv_add_picture(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, uint32_t height,
+                        uint32_t width, uint32_t channels);
 uint32_t pv_dtype_bytes(uint32_t dtype);
 
 // Notes in the slab which env is being worked on, so that the learner can name it if this process dies or hangs there. One store;

@@ -50,21 +50,36 @@ PV_HELPER int pv_describe_error(char* text, int code, const char* format, ...) {
     return code;
 }
 
-PV_HELPER uint32_t pv_add_field(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit,
-                                uint32_t dtype, uint32_t rows, uint32_t columns, float low, float high, float scale) {
-    PV_ASSERT(*count < PV_MAX_FIELDS);
+PV_HELPER uint32_t pv_add_array(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit,
+                                uint32_t dtype, uint32_t ndim, const uint32_t* shape, float low, float high, float scale) {
+    PV_ASSERT(*count < PV_MAX_FIELDS && ndim <= PV_MAX_NDIM);
     pv_field* field = &fields[(*count)++];
     strncpy(field->name, name, PV_NAME_BYTES - 1);
     strncpy(field->unit, unit, PV_UNIT_BYTES - 1);
     field->dtype = dtype;
+    field->ndim = ndim;
     uint32_t elements = 1;
-    if (rows) field->shape[field->ndim++] = rows;
-    if (columns) field->shape[field->ndim++] = columns;
-    for (uint32_t i = 0; i < field->ndim; i++) elements *= field->shape[i];
+    for (uint32_t i = 0; i < ndim; i++) {
+        field->shape[i] = shape[i];
+        elements *= shape[i];
+    }
     field->low = low;
     field->high = high;
     field->scale = scale;
     field->offset = (uint32_t)pv_align_up(*row_bytes, pv_dtype_bytes(dtype));
     *row_bytes = field->offset + elements * pv_dtype_bytes(dtype);
     return field->offset;
+}
+
+PV_HELPER uint32_t pv_add_field(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit,
+                                uint32_t dtype, uint32_t rows, uint32_t columns, float low, float high, float scale) {
+    const uint32_t shape[2] = {rows ? rows : columns, columns};
+    const uint32_t ndim = (rows ? 1u : 0u) + (columns ? 1u : 0u);
+    return pv_add_array(fields, count, row_bytes, name, unit, dtype, ndim, shape, low, high, scale);
+}
+
+PV_HELPER uint32_t pv_add_picture(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, uint32_t height,
+                                  uint32_t width, uint32_t channels) {
+    const uint32_t shape[3] = {height, width, channels};
+    return pv_add_array(fields, count, row_bytes, name, "", PV_U8, channels ? 3 : 2, shape, 0.0f, 255.0f, 1.0f);
 }

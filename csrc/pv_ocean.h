@@ -17,7 +17,7 @@
 //     #define OCEAN_SETTINGS(INT, FLOAT) INT(size) FLOAT(speed)          // int and float members that are settings
 //     #define OCEAN_LOG(X) X(score) X(episode_return) X(episode_length)  // members of Log, without n
 //     #define OCEAN_OBSERVATION_DTYPE PV_F32             // what env->observations points to
-//     #define OCEAN_OBSERVATION_COUNT (2 * config->size) // numbers per agent
+//     #define OCEAN_OBSERVATION_COUNT (2 * config->size) // numbers per agent, or their shape: 84, 84, 3 (height, width, channels)
 //     #define OCEAN_OBSERVATION_LOW 0.0f                 // bounds of each
 //     #define OCEAN_OBSERVATION_HIGH 1.0f
 //     #define OCEAN_ACTION_SIZES 5                       // choices; 3, 4 for two dims
@@ -211,7 +211,15 @@ static int ocean_describe(const pv_context* context, pv_spec* spec, char* text) 
         return pv_describe_error(text, PV_ERROR_CONFIG,
                                  "an Ocean env resets itself within its last step, so that the last observation is lost: use "
                                  "autoreset_mode=\"next_step\"");
-    const int64_t agents = (int64_t)(OCEAN_AGENTS), count = (int64_t)(OCEAN_OBSERVATION_COUNT);
+    const int64_t agents = (int64_t)(OCEAN_AGENTS), sizes[] = {OCEAN_OBSERVATION_COUNT};
+    enum { AXES = sizeof sizes / sizeof sizes[0] };
+    _Static_assert(AXES <= PV_MAX_NDIM, "OCEAN_OBSERVATION_COUNT has more than three axes");
+    uint32_t shape[AXES];
+    int64_t count = 1;
+    for (int axis = 0; axis < AXES && count >= 1 && count <= 100000000; axis++) {
+        shape[axis] = (uint32_t)sizes[axis];
+        count = sizes[axis] < 1 || sizes[axis] > 100000000 ? sizes[axis] : count * sizes[axis];
+    }
     if (agents < 1 || agents > 1000000 || count < 1 || count > 100000000)
         return pv_describe_error(text, PV_ERROR_CONFIG, "the settings make %lld agents with %lld numbers each: use at least 1",
                                  (long long)agents, (long long)count);
@@ -219,8 +227,8 @@ static int ocean_describe(const pv_context* context, pv_spec* spec, char* text) 
     pv_group_spec* group = &spec->groups[spec->group_count++];
     strcpy(group->name, "agents");
     group->agents = (uint32_t)agents;
-    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "observation", "", OCEAN_OBSERVATION_DTYPE,
-                 (uint32_t)count, 0, OCEAN_OBSERVATION_LOW, OCEAN_OBSERVATION_HIGH, 1.0f);
+    pv_add_array(group->fields, &group->field_count, &group->observation_bytes, "observation", "", OCEAN_OBSERVATION_DTYPE,
+                 AXES, shape, OCEAN_OBSERVATION_LOW, OCEAN_OBSERVATION_HIGH, 1.0f);
     ocean_describe_actions(group);
     for (size_t i = 0; i < OCEAN_LOG_COUNT; i++)
         strncpy(spec->record_names[spec->record_count++], ocean_log_members[i].name, PV_NAME_BYTES - 1);

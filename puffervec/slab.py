@@ -113,7 +113,7 @@ class GroupRows:
     """One group's rows of one half: NumPy views on the slab, in env order.
 
     Attributes:
-        observations: (rows, F) of the flat dtype, or a dict of (rows, *shape) arrays where data types are mixed.
+        observations: (rows, F) of the flat dtype, (rows, *shape) of a picture, or a dict of (rows, *shape) arrays by field.
         rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
         action_masks: (rows, choices) bool, or None. actions: (rows,) int32, or (rows, D) int32 or float32; Python envs: as the
             action plan says.
@@ -164,7 +164,7 @@ def _observations(memory: memoryview, offset: int, rows: int, group: GroupSpec) 
     if group.observation_plan is not None:
         return raw.view(group.observation_plan.row_dtype).reshape(rows, *group.observation_plan.row_shape)
     if group.flat_dtype is not None:
-        return raw.view(group.flat_dtype).reshape(rows, -1)
+        return raw.view(group.flat_dtype).reshape(rows, *group.flat_shape)
     table = raw.view(group.row_dtype)
     return {field.name: table[field.name] for field in group.fields}
 

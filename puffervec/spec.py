@@ -30,6 +30,9 @@ if [lib.PV_NEXT_STEP, lib.PV_SAME_STEP, lib.PV_DISABLED] != list(range(len(AUTOR
     raise ImportError("puffervec/spec.py and csrc/env.h disagree about autoreset modes: rebuild the C core")
 
 
+FEWEST_PIXELS = 8  # A side of a picture; smaller tables of bytes are no pictures.
+
+
 @dataclass(frozen=True)
 class Field:
     """One named part of an observation row or of the readable state.
@@ -50,6 +53,12 @@ class Field:
     def size(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def keeps_shape(self) -> bool:
+        """True where the array is shown in its own shape, and not as a part of a flat vector: three axes, or a picture."""
+        bytes_only = self.dtype == np.uint8 and (self.low, self.high) == (0, 255)
+        return len(self.shape) > 2 or (len(self.shape) == 2 and bytes_only and min(self.shape) >= FEWEST_PIXELS)
 
     @property
     def space(self) -> gymnasium.Space[Any]:
@@ -105,13 +114,23 @@ class GroupSpec:
 
     @property
     def flat_dtype(self) -> np.dtype[Any] | None:
-        """The one dtype of all fields if they fill the row without gaps, so that a row is a plain vector; else None."""
+        """The one dtype of all fields if they fill the row without gaps, so that a row is one array; else None.
+
+        Also None where a field that keeps its shape stands beside others.
+        """
         dtypes = {field.dtype for field in self.fields}
-        if len(dtypes) != 1:
+        if len(dtypes) != 1 or (len(self.fields) > 1 and any(field.keeps_shape for field in self.fields)):
             return None
         dtype = next(iter(dtypes))
         filled = sum(field.size for field in self.fields) * dtype.itemsize
         return dtype if filled == self.observation_bytes else None
+
+    @property
+    def flat_shape(self) -> tuple[int, ...]:
+        """Shape of a row that has a `flat_dtype`: (F,), or that of its one field where that keeps its shape."""
+        if len(self.fields) == 1 and self.fields[0].keeps_shape:
+            return self.fields[0].shape
+        return (sum(field.size for field in self.fields),)
 
     @property
     def row_dtype(self) -> np.dtype[Any]:
@@ -120,7 +139,7 @@ class GroupSpec:
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
-        """Space of one row: a flat Box, or a Dict of Boxes where data types are mixed; of a Python env: as emulated."""
+        """Space of one row: a Box of `flat_shape`, else a Dict of Boxes by field; of a Python env: as emulated."""
         from gymnasium import spaces
 
         if self.observation_plan is not None:
@@ -130,7 +149,8 @@ class GroupSpec:
             return spaces.Dict(boxes)
         low = np.concatenate([box.low.reshape(-1) for box in boxes.values()])
         high = np.concatenate([box.high.reshape(-1) for box in boxes.values()])
-        return spaces.Box(low, high, low.shape, self.flat_dtype.type)
+        low, high = low.reshape(self.flat_shape), high.reshape(self.flat_shape)
+        return spaces.Box(low, high, self.flat_shape, self.flat_dtype.type)
 
     @property
     def action_space(self) -> gymnasium.Space[Any]:

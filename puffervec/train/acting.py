@@ -96,7 +96,7 @@ class RowActor:
             return flat_rows(self.group.observation_plan, obs[picked]).to(self.device)
         if isinstance(obs, dict):
             return {name: self._on_device(part[picked]) for name, part in obs.items()}
-        return self._on_device(obs[picked])
+        return self._on_device(obs[picked].reshape(len(picked), -1))  # A picture is a flat row to a policy.
 
     def _on_device(self, array: np.ndarray) -> torch.Tensor:
         # A copy: the rows change under a view as soon as the actions are sent.

@@ -25,8 +25,7 @@ from puffervec.train.distributions import draw_noise, sample
 from puffervec.train.graphs import WARM_UPS, alone, recording
 from puffervec.train.memory import State
 from puffervec.train.pinned import pin
-from puffervec.train.policy import Observation
-from puffervec.train.rows import as_signed
+from puffervec.train.rows import Observation, as_signed
 from puffervec.train.storage import Rows, Slot, pairs, pick
 
 # How the actions are waited for, as the slab's own waits do: a look costs about a microsecond and most turns are over after

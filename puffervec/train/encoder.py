@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From rows of a Python env to the numbers that a network takes, about 1 in size each. First stage of MLPPolicy.
+"""From observation rows to the numbers that a network takes, about 1 in size each. First stage of MLPPolicy.
 
     leaf                                     features
     Box uint8 with bounds 0 and 255          x / 255
@@ -9,15 +9,16 @@
     Discrete, MultiDiscrete                  one-hot where a leaf has at most 1,024 choices in all, else -1 (first) to 1 (last)
     MultiBinary, Box of bool                 0 or 1
 
-`policy.normalize` off leaves the numbers of Boxes as they are (but for uint8 images). The statistics are buffers of the
-policy, so its checkpoints hold them. They change after an update (`observe`), so that a roll-out and its update see the same;
-with two exceptions: before the first update, since nothing was known in its roll-out, and with `train.asynchronous`, whose
-roll-outs see what was known one update before.
+A field of a C env is a Box. `policy.normalize` off leaves the numbers of Boxes as they are (but for uint8 images). The
+statistics are buffers of the policy, so its checkpoints hold them. They change after an update (`observe`), so that a roll-out
+and its update see the same; with two exceptions: before the first update, since nothing was known in its roll-out, and with
+`train.asynchronous`, whose roll-outs see what was known one update before.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +26,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from puffervec.emulation import ObservationPlan
 from puffervec.emulation.layout import Leaf
-from puffervec.train.rows import leaf_views
+from puffervec.train.rows import EntryView, Observation, View
 
 if TYPE_CHECKING:
     from puffervec.train.ranks import Ranks
@@ -59,7 +59,7 @@ class _Sample:
 
 
 class RowEncoder(nn.Module):
-    """Rows (..., width) of one observation plan to features (..., features) float32."""
+    """Leaves of observation rows, side by side, to features (..., features) float32."""
 
     scale: Tensor
     offset: Tensor
@@ -68,10 +68,10 @@ class RowEncoder(nn.Module):
     mean: Tensor
     square: Tensor
 
-    def __init__(self, plan: ObservationPlan, normalize: bool) -> None:
-        """Args: plan: of the env's rows; normalize: scale the numbers of Boxes."""
+    def __init__(self, views: Sequence[View], normalize: bool) -> None:
+        """Args: views: the leaves; normalize: scale the numbers of Boxes."""
         super().__init__()
-        self.parts = [(view, _choices(view.leaf)) for view in leaf_views(plan)]
+        self.parts = [(view, _choices(view.leaf)) for view in views]
         scales = [_scales(view.leaf, choices, normalize) for view, choices in self.parts]
         self.features = sum(len(scale) for scale, _, _ in scales)
         for name, index in (("scale", 0), ("offset", 1), ("running", 2)):
@@ -83,8 +83,8 @@ class RowEncoder(nn.Module):
         self.register_buffer("mean", torch.zeros(self.features, dtype=torch.float64))
         self.register_buffer("square", torch.ones(self.features, dtype=torch.float64))
 
-    def forward(self, rows: Tensor) -> Tensor:
-        """Encode (..., width) of `rows.stored_dtype`."""
+    def forward(self, rows: Observation) -> Tensor:
+        """Encode rows as the storage holds them: (..., width), or a dict of (..., *shape)."""
         numbers = self._numbers(rows)
         if self.scaled:
             numbers = numbers * self.scale + self.offset
@@ -94,7 +94,11 @@ class RowEncoder(nn.Module):
             numbers = torch.where(self.running, normal.clamp(-FARTHEST, FARTHEST), numbers)
         return numbers
 
-    def _numbers(self, rows: Tensor) -> Tensor:
+    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on. entries: by the leaf's path."""
+        self.parts = [(entries[view.leaf.path], choices) for view, choices in self.parts]
+
+    def _numbers(self, rows: Observation) -> Tensor:
         """The leaves side by side, choices one-hot, nothing scaled yet."""
         parts = []
         for view, choices in self.parts:
@@ -103,21 +107,29 @@ class RowEncoder(nn.Module):
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     @torch.no_grad()
-    def observe(self, rows: Tensor, ranks: Ranks | None = None) -> None:
-        """Take rows (n, width) that a roll-out has seen into the statistics, in pieces that fit into little memory.
+    def observe(self, rows: Observation, seen: Tensor, ranks: Ranks | None = None) -> None:
+        """Take rows of a roll-out into the statistics, in pieces that fit into little memory.
 
         Rows with a number that is not finite are left out: one of them would spoil the statistics for good.
-        Args: ranks: of whose roll-outs it is one; all get the same statistics.
+        Args: rows: (T, R, width), or a dict of (T, R, *shape); seen: (T, R) bool, those that count; ranks: of whose roll-outs
+            it is one; all get the same statistics.
         """
         if not self.adapts:
             return
-        found = (_finite(self._numbers(piece)) for piece in torch.split(rows, max(1, PIECE_NUMBERS // self.features)))
+        found = (_finite(self._numbers(piece)[kept]) for piece, kept in self._pieces(rows, seen))
         pieces = [_Sample.of(numbers.double()) for numbers in found if len(numbers)]
         if ranks is not None and ranks.size > 1:
             told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
             pieces = [_Sample.told(self.mean, *piece) for part in ranks.collect(told) for piece in part]
         for piece in pieces:
             self._merge(piece)
+
+    def _pieces(self, rows: Observation, seen: Tensor) -> Iterator[tuple[Observation, Tensor]]:
+        """Cut rows along their first axis so that a piece has about PIECE_NUMBERS features."""
+        steps = max(1, PIECE_NUMBERS // (self.features * max(1, seen[:1].numel())))
+        for begin in range(0, len(seen), steps):
+            piece = slice(begin, begin + steps)
+            yield {k: v[piece] for k, v in rows.items()} if isinstance(rows, dict) else rows[piece], seen[piece]
 
     def _merge(self, sample: _Sample) -> None:
         """Merge the statistics of two samples (Chan, Golub and LeVeque 1979)."""

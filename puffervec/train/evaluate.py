@@ -30,7 +30,7 @@ from puffervec.train.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.policy import build_policy
 from puffervec.train.returns import EpisodeTracker, as_records
 from puffervec.train.rundir import config_from_tables
-from puffervec.train.state import actor_weights
+from puffervec.train.state import actor_weights, as_trained
 from puffervec.train.stats import mean_interval
 from puffervec.train.target import env_spec, native_env
 
@@ -66,6 +66,7 @@ def load_policies(
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
     groups = {group.name: group for group in env_spec(config).groups}
+    config = as_trained(config, groups.values(), manifest, found.tensors)
     policies = {}
     for name in names:
         group = groups.get(manifest["policies"][name]["group"])

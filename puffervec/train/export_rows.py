@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Observations as an exported policy takes them, and random ones to check it with. Used by export.py; no env runs.
 
-    C env with rows of one dtype     obs (rows, F)
+    C env with rows of one dtype     obs (rows, F), of a picture (rows, *shape)
     other C envs                     obs.<field> (rows, *shape) each
     Python env                       obs (rows, *shape) of a plain Box, else obs.<key> (rows, *shape) per leaf of the space
 
@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
 from puffervec.spec import Field, GroupSpec
-from puffervec.train.encoder import RowEncoder
-from puffervec.train.policy import Observation
-from puffervec.train.rows import TORCH_DTYPES, LeafView, flat_rows, stored_dtype
+from puffervec.train.convolution import ConvolutionPolicy, MixedPolicy
+from puffervec.train.policy import MLPPolicy
+from puffervec.train.rows import TORCH_DTYPES, EntryView, Observation, flat_rows, stored_dtype
 
 WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
 
@@ -54,7 +54,7 @@ class Observations:
             names = ["obs"] if single else _distinct([_joined(leaf.path) for leaf in self._leaves])
             self.inputs = [Input(n, tuple(leaf.shape), leaf.dtype) for n, leaf in zip(names, self._leaves, strict=True)]
         elif group.flat_dtype is not None:
-            self.inputs = [Input("obs", (sum(field.size for field in group.fields),), group.flat_dtype)]
+            self.inputs = [Input("obs", group.flat_shape, group.flat_dtype)]
         else:
             self.inputs = [Input(f"obs.{field.name}", tuple(field.shape), field.dtype) for field in group.fields]
 
@@ -68,33 +68,29 @@ class Observations:
         """Return what the policy of `adapted` takes, in operations that a graph can hold. given: tensors by input name."""
         if self._plan is None:
             if self._group.flat_dtype is not None:
-                return given["obs"]
+                return given["obs"].flatten(1) if len(self._group.flat_shape) > 1 else given["obs"]
             return {name.removeprefix("obs."): given[name] for name in (i.name for i in self.inputs)}
+        if not self.one_dtype:
+            return {i.name: given[i.name] for i in self.inputs}
         parts = [given[i.name].flatten(1) if i.shape else given[i.name].unsqueeze(1) for i in self.inputs]
-        if not self.one_dtype:  # Exact for all but whole numbers above 2^53.
-            return torch.cat([part.double() for part in parts], dim=1)
         rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return rows.to(stored_dtype(self._plan))
 
     def adapted(self, policy: nn.Module) -> nn.Module:
-        """Return a copy of the policy that takes what `assemble` gives: leaves side by side, where the trainer has bytes.
+        """Return a copy of the policy that takes what `assemble` gives: leaves by name, where the trainer has bytes.
 
         Raises: ConfigError for a policy of the user's own that reads bytes.
         """
         policy = copy.deepcopy(policy)
         if self._plan is None or self.one_dtype:
             return policy
-        encoder = getattr(policy, "encoder", None)
-        if not isinstance(encoder, RowEncoder):
+        if not isinstance(policy, (MLPPolicy, ConvolutionPolicy, MixedPolicy)):
             raise ConfigError(
-                f"cannot export a {type(policy).__name__} over observations of several dtypes: only policy.kind mlp reads them "
-                "in a form that graphs can hold"
+                f"cannot export a {type(policy).__name__} over observations of several dtypes: only policy.kind mlp and cnn "
+                "read them in a form that graphs can hold"
             )
-        first, parts = 0, []
-        for view, choices in encoder.parts:
-            parts.append((LeafView(view.leaf, first, view.leaf.size, None), choices))
-            first += view.leaf.size
-        encoder.parts = parts
+        entries = {leaf.path: EntryView(leaf, i.name) for leaf, i in zip(self._leaves, self.inputs, strict=True)}
+        policy.look_through(entries)
         return policy
 
     def random(self, rows: int, generator: np.random.Generator) -> Arrays:
@@ -104,7 +100,8 @@ class Observations:
             return {i.name: part.astype(i.dtype) for i, part in zip(self.inputs, drawn, strict=True)}
         fields = {field.name: _random_field(field, rows, generator) for field in self._group.fields}
         if self._group.flat_dtype is not None:
-            return {"obs": np.concatenate([part.reshape(rows, -1) for part in fields.values()], axis=1)}
+            row = np.concatenate([part.reshape(rows, -1) for part in fields.values()], axis=1)
+            return {"obs": row.reshape(rows, *self._group.flat_shape)}
         return {f"obs.{name}": part for name, part in fields.items()}
 
     def original(self, given: Arrays) -> Observation:
@@ -112,7 +109,7 @@ class Observations:
         plan = self._plan
         if plan is None:
             tensors = {name.removeprefix("obs."): torch.from_numpy(part) for name, part in given.items()}
-            return tensors["obs"] if self._group.flat_dtype is not None else tensors
+            return tensors["obs"].flatten(1) if self._group.flat_dtype is not None else tensors
         count = len(next(iter(given.values())))
         raw = np.zeros((count, plan.row_bytes), np.uint8)
         for leaf, i in zip(self._leaves, self.inputs, strict=True):

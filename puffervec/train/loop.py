@@ -132,9 +132,9 @@ class Trainer:
         checkpoint, folder = (
             path and Path(path) for path in ranks.share([path and str(path) for path in (checkpoint, folder)])
         )
-        restored = None if checkpoint is None else self._read_checkpoint(checkpoint)
+        restored = None if checkpoint is None else self._read_checkpoint(checkpoint, spec)
         manifest = None if restored is None else restored.manifest
-        self.chosen = startup.choose(config, spec, self.device, make_vec, policies, manifest, measure=ranks.size == 1)
+        self.chosen = startup.choose(self.config, spec, self.device, make_vec, policies, manifest, measure=ranks.size == 1)
         self.config = config = self.chosen.config
         self.bf16 = config.train.precision == "bf16"
         self.modes = contextlib.ExitStack()  # Of torch, until the run is closed.
@@ -247,13 +247,15 @@ class Trainer:
         if section.asynchronous:
             learned = {name: updater.storage for name, updater in self.updaters.items()}
             self.ahead = Ahead(self.rollout, self.policies, learned)
-        self.return_scale: ReturnScale | None = None
+        self.return_scales: dict[str, ReturnScale] = {}  # By policy: what one kind of agents earns says nothing of another's.
+        if section.scale_rewards:
+            self.return_scales = {
+                name: ReturnScale(updater.storage.rows, section.gamma) for name, updater in self.updaters.items()
+            }
         self.info_means: InfoMeans | None = None
         if config.python:
             self.episodes = EpisodeWindow(())
             self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ()))
-            if section.scale_rewards:
-                self.return_scale = ReturnScale(vec.num_agents, section.gamma)
         else:
             self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
         self._constants = frozenset(state.not_finite(self))  # A policy's own infinities, as in a mask of attention.
@@ -283,8 +285,8 @@ class Trainer:
     def begin(self, seed: int) -> None:
         """Start new episodes in all envs; the next `collect` begins with them."""
         self.rollout.begin(seed)
-        if self.return_scale is not None:
-            self.return_scale.forget()
+        for scale in self.return_scales.values():
+            scale.forget()
 
     def collect(self) -> bool:
         """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way, on any rank."""
@@ -294,8 +296,8 @@ class Trainer:
         if whole or self.ahead is None:  # Else they belong to the roll-out that is kept for a checkpoint.
             self._count_episodes()
         self._turns += self.config.train.horizon if whole else 0
-        if self.return_scale is not None and whole:
-            self._scale_rewards(self.return_scale)
+        if whole:
+            self._scale_rewards()
         return whole
 
     def _count_episodes(self) -> None:
@@ -307,22 +309,22 @@ class Trainer:
                 self.info_means.add_sums(json.loads(data))
             self.rollout.numeric.clear()
 
-    def _scale_rewards(self, scale: ReturnScale) -> None:
-        """Scale the rewards of the roll-out collected last, in the storage; nothing else reads them after the records."""
-        (updater,) = self.updaters.values()
-        storage = updater.storage
-        rewards = storage.rewards[1:]
-        scale.observe(rewards.cpu().numpy(), storage.valid().cpu().numpy(), self.ranks)
-        rewards.mul_(scale.factor)
+    def _scale_rewards(self) -> None:
+        """Scale the rewards of the roll-out collected last, in the storages; nothing else reads them after the records."""
+        for name, scale in self.return_scales.items():
+            storage = self.updaters[name].storage
+            rewards = storage.rewards[1:]
+            scale.observe(rewards.cpu().numpy(), storage.valid().cpu().numpy(), self.ranks)
+            rewards.mul_(scale.factor)
 
     def _observe(self) -> None:
         """Let policies that adapt to what they see take in the roll-out collected last."""
         for name, policy in self.policies.items():
             encoder = getattr(policy, "encoder", None)
             if isinstance(encoder, RowEncoder):
-                storage = self.updaters[name].storage
-                assert isinstance(storage.obs, torch.Tensor)
-                encoder.observe(storage.obs[1:][storage.masks[1:] != 0], self.ranks)
+                storage, obs = self.updaters[name].storage, self.updaters[name].storage.obs
+                later = {key: part[1:] for key, part in obs.items()} if isinstance(obs, dict) else obs[1:]
+                encoder.observe(later, storage.masks[1:] != 0, self.ranks)
 
     def update(self) -> dict[str, float]:
         """Improve the policies with the roll-out collected last; return losses, named `losses/<name>` (several policies:
@@ -525,12 +527,14 @@ class Trainer:
                 raise ckpt.SaveError(f"cannot save: the run folder {self.folder} is gone: {said(error)}") from error
             self._note(f"the run folder {self.folder} was deleted: it was made again, without what was in it")
 
-    def _read_checkpoint(self, path: Path) -> ckpt.Checkpoint:
+    def _read_checkpoint(self, path: Path, spec: EnvSpec) -> ckpt.Checkpoint:
+        """Return a checkpoint of this env, and let the config describe its policies."""
         found = ckpt.read(path, state.stems_for(self.ranks.rank, ckpt.read_manifest(path)))
         if found.manifest["env"] != self.config.target:
             raise CheckpointError(f"{path} is of env {found.manifest['env']!r}, not {self.config.target!r}")
         if found.manifest["spec_hash"] != self.spec_hash:
             raise CheckpointError(f"{path} was made with other observations or actions than these env settings give")
+        self.config = state.as_trained(self.config, spec.groups, found.manifest, found.tensors)
         return found
 
     def _restore(self, found: ckpt.Checkpoint) -> None:

@@ -7,8 +7,8 @@ The protocol, for rows of one group (B,) and for sequences of them (T, B):
     state = policy.initial_state(rows)
     heads, value, state = policy(obs, state, reset, action_mask)
 
-obs is a tensor (..., F) or a dict of tensors by field name (of a Python env always a tensor: rows as they stand, whose leaves
-rows.leaf_views finds); state a tuple of tensors (empty without memory); reset (...) bool is True where a row starts anew;
+obs is a tensor (..., F) or a dict of tensors by field name (of a Python env always a tensor: rows as they stand), whose leaves
+rows.group_views finds; state a tuple of tensors (empty without memory); reset (...) bool is True where a row starts anew;
 action_mask (..., sum of choices per part) or None. heads are as in distributions.py, float32, for the action of
 `ActionSpec.of(group, section.joint)`; value (...) float32. A policy reads the layout of observations from the group's spec:
 there is no second list of fields.
@@ -17,10 +17,9 @@ there is no second list of fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
@@ -31,10 +30,10 @@ from puffervec.train.config import PolicySection
 from puffervec.train.distributions import ActionSpec, Heads, masked
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.memory import Memory, State, build_memory
+from puffervec.train.rows import EntryView, group_views
+from puffervec.train.rows import Observation as Observation
 
 LOG_STD_RANGE = (-5.0, 2.0)
-
-Observation = Tensor | dict[str, Tensor]
 
 
 @runtime_checkable
@@ -81,22 +80,21 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
 
 def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
     """Return the policies of this package by `policy.kind`."""
-    from puffervec.train.convolution import ConvolutionPolicy
+    from puffervec.train.convolution import picture_policy
     from puffervec.train.object_set import ObjectSetPolicy
 
-    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": ConvolutionPolicy}
+    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": picture_policy}
 
 
 def fitting_kind(group: GroupSpec) -> str:
     """Return the kind of policy that fits the group's rows."""
-    from puffervec.train.convolution import picture_shape
+    from puffervec.train.convolution import has_pictures
     from puffervec.train.object_set import has_object_sets
 
-    plan = group.observation_plan
-    if plan is None and has_object_sets(group):  # A Python env's table may be a matrix or a picture.
-        return "object_set"
-    bytes_only = plan.row_dtype == np.uint8 if plan is not None else group.flat_dtype == np.uint8
-    return "cnn" if bytes_only and picture_shape(group) is not None else "mlp"
+    if has_pictures(group):
+        return "cnn"
+    # A Python env's table may be a matrix.
+    return "object_set" if group.observation_plan is None and has_object_sets(group) else "mlp"
 
 
 def _own_policy(name: str, group: GroupSpec, section: PolicySection) -> nn.Module:
@@ -160,8 +158,8 @@ class MLPPolicy(NetworkPolicy):
         self.fields = tuple((field.name, field.shape or (1,)) for field in group.fields)
         features = sum(math.prod(field.shape) for field in group.fields)
         self.encoder: RowEncoder | None = None
-        if group.observation_plan is not None:
-            self.encoder = RowEncoder(group.observation_plan, section.normalize)
+        if group.observation_plan is not None or section.normalize:
+            self.encoder = RowEncoder(group_views(group), section.normalize)
             features = self.encoder.features
         self.trunk = mlp((features, *section.hidden))
         self.finish(section.hidden[-1], group, section)
@@ -169,13 +167,17 @@ class MLPPolicy(NetworkPolicy):
     def features(self, obs: Observation) -> Tensor:
         """The trunk's output."""
         if self.encoder is not None:
-            assert isinstance(obs, Tensor)
             obs = self.encoder(obs)
         if isinstance(obs, dict):
             parts = [obs[name].float().flatten(obs[name].dim() - len(shape)) for name, shape in self.fields]
             obs = torch.cat(parts, dim=-1)
         out: Tensor = self.trunk(obs.to(torch.get_default_dtype()))
         return out
+
+    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on. entries: by the leaf's path."""
+        if self.encoder is not None:
+            self.encoder.look_through(entries)
 
 
 class ActorCritic(nn.Module):

@@ -74,7 +74,7 @@ class ReturnScale:
     def __init__(self, rows: int, gamma: float) -> None:
         """Args: rows: over all envs; gamma: discount per step."""
         self.gamma, self.mean_square, self.rollouts = gamma, 0.0, 0
-        self._returns = np.zeros(rows)
+        self.returns = np.zeros(rows)  # Of the episodes under way, discounted.
 
     def observe(self, rewards: np.ndarray, valid: np.ndarray, ranks: Ranks | None = None) -> None:
         """Take a roll-out: rewards (T, R) of its transitions, and which of them are valid, (T, R) bool.
@@ -83,8 +83,8 @@ class ReturnScale:
         """
         total, count = 0.0, 0.0
         for reward, live in zip(rewards, valid, strict=True):
-            self._returns = np.where(live, self.gamma * self._returns + reward, 0.0)
-            total, count = total + float(np.square(self._returns).sum()), count + int(live.sum())
+            self.returns = np.where(live, self.gamma * self.returns + reward, 0.0)
+            total, count = total + float(np.square(self.returns).sum()), count + int(live.sum())
         if ranks is not None:
             total, count = ranks.sums([total, count])
         if count and math.isfinite(total):
@@ -94,7 +94,7 @@ class ReturnScale:
 
     def forget(self) -> None:
         """Drop the returns under way: new episodes begin."""
-        self._returns[:] = 0.0
+        self.returns[:] = 0.0
 
     @property
     def factor(self) -> float:

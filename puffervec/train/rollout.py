@@ -25,8 +25,8 @@ from puffervec.train.device import ThreadTeam
 from puffervec.train.device_turn import DeviceTurn
 from puffervec.train.distributions import draw_noise, sample
 from puffervec.train.memory import State
-from puffervec.train.policy import Observation
 from puffervec.train.returns import EpisodeTracker, NumericInfos, as_records
+from puffervec.train.rows import Observation
 from puffervec.train.storage import Rows, Slot, Storage, pairs, pick, rows_of
 
 # Rows that a thread takes at once: enough that a small policy's kernels are not all overhead (tag_grid on two cores: 0.8 M

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rows of Python envs in torch: each observation is one flat row, and its leaves are views on it. Runs in the learner.
+"""Observation rows in torch, and their leaves: the parts with a space of their own. Runs in the learner.
 
     slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --roll-out storage-->  policy: encoder.py reads the leaves
 
-So a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers of one dtype where all leaves agree, else the
-bytes of an aligned record (puffervec/emulation/layout.py).
+A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers
+of one dtype where all leaves agree, else the bytes of an aligned record (puffervec/emulation/layout.py). A C env's observation
+is one flat row too, or a dict of arrays by field.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from puffervec.emulation import ObservationPlan
 from puffervec.emulation.layout import Leaf
+from puffervec.spec import Field, GroupSpec
+
+Observation = Tensor | dict[str, Tensor]
 
 TORCH_DTYPES = {
     np.dtype(name): getattr(torch, name)
@@ -65,14 +69,47 @@ class LeafView:
     count: int
     dtype: torch.dtype | None
 
-    def __call__(self, rows: Tensor) -> Tensor:
+    def __call__(self, rows: Observation) -> Tensor:
         """Return the leaf of all rows, (..., leaf.size).
 
         Args: rows: of `stored_dtype`; rows of bytes begin where the leaf's dtype may begin, as in the storage and the slab.
         Aliasing: a view on `rows`.
         """
+        assert isinstance(rows, Tensor)
         part = rows.narrow(-1, self.first, self.count)
         return part if self.dtype is None else part.view(self.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class EntryView:
+    """A leaf that is an entry of a dict of tensors, (..., *leaf.shape)."""
+
+    leaf: Leaf
+    name: str
+
+    def __call__(self, rows: Observation) -> Tensor:
+        """Return the leaf of all rows, (..., leaf.size). Aliasing: a view on the entry."""
+        assert isinstance(rows, dict)
+        part, ndim = rows[self.name], len(self.leaf.shape)
+        return part.flatten(part.dim() - ndim) if ndim else part.unsqueeze(-1)
+
+
+View = LeafView | EntryView
+
+
+def group_views(group: GroupSpec) -> list[View]:
+    """Return a view per leaf of a group's rows, in order; a C env's flat vector is one leaf."""
+    plan, dtype = group.observation_plan, group.flat_dtype
+    if plan is not None:
+        return list(leaf_views(plan))
+    if dtype is None:
+        return [EntryView(_field_leaf(field), field.name) for field in group.fields]
+    leaf = Leaf((), group.observation_space, dtype, group.flat_shape, 0)
+    return [LeafView(leaf, 0, leaf.size, None)]
+
+
+def _field_leaf(field: Field) -> Leaf:
+    return Leaf((field.name,), field.space, field.dtype, field.shape, field.offset)
 
 
 def leaf_views(plan: ObservationPlan) -> list[LeafView]:

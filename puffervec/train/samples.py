@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.memory import State
-from puffervec.train.policy import Observation
-from puffervec.train.rows import as_signed
+from puffervec.train.rows import Observation, as_signed
 from puffervec.train.storage import Storage
 
 BF16_ROWS = 128  # see padded_rows

@@ -27,9 +27,12 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import CheckpointError, ConfigError
+from puffervec.spec import GroupSpec
 from puffervec.train.checkpoint import Checkpoint
 from puffervec.train.compiled import CompiledLoss
+from puffervec.train.config import TrainConfig
 from puffervec.train.optimizers import Optimizers
+from puffervec.train.policy import fitting_kind
 
 if TYPE_CHECKING:
     from puffervec.train.loop import Trainer
@@ -47,9 +50,11 @@ def tensors_of(trainer: Trainer) -> dict[str, Tensors]:
     With several ranks all must call it, and the first one's answer has the envs and generators of all.
     """
     files = _learned(trainer)
-    if trainer.return_scale is not None:
-        scale = trainer.return_scale
-        files["returns"] = {"scale": torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)}
+    if trainer.return_scales:
+        files["returns"] = {
+            _scale_name(name): torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)
+            for name, scale in trainer.return_scales.items()
+        }
     files["episodes"] = _episodes_of(trainer)
     own = _own(trainer)
     if trainer.ranks.size == 1:
@@ -85,6 +90,10 @@ def _learned(trainer: Trainer) -> dict[str, Tensors]:
         for key, value in values.items()
     }
     return files
+
+
+def _scale_name(policy: str) -> str:
+    return "scale" if policy == "default" else f"scale/{policy}"
 
 
 def not_finite(trainer: Trainer) -> list[str]:
@@ -172,7 +181,7 @@ def _envs_of(trainer: Trainer) -> Tensors:
             tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(half.states[name])}
             before = slot.storage.last_states.get(index, ())
             tensors |= {f"before/{name}/{index}/{i}": part for i, part in enumerate(before)}
-    return tensors
+    return tensors | {f"returns/{name}": torch.from_numpy(scale.returns.copy()) for name, scale in trainer.return_scales.items()}
 
 
 def restore(trainer: Trainer, found: Checkpoint) -> list[str]:
@@ -188,9 +197,9 @@ def restore(trainer: Trainer, found: Checkpoint) -> list[str]:
         rank = trainer.ranks.rank
         if rank == 0 or stem_of("random", rank) in found.tensors:  # Else it was saved by fewer ranks.
             notes = _restore_random(trainer, found.tensors[stem_of("random", rank)])
-        if trainer.return_scale is not None:
-            mean_square, rollouts = found.tensors["returns"]["scale"].tolist()
-            trainer.return_scale.mean_square, trainer.return_scale.rollouts = mean_square, int(rollouts)
+        for name, scale in trainer.return_scales.items():
+            mean_square, rollouts = found.tensors["returns"][_scale_name(name)].tolist()
+            scale.mean_square, scale.rollouts = mean_square, int(rollouts)
         if "episodes" in found.tensors:  # Not in older checkpoints: the means begin anew then.
             _restore_episodes(trainer, found.tensors["episodes"])
         if (envs := stem_of("envs", rank)) in found.tensors:
@@ -256,7 +265,27 @@ def _restore_envs(trainer: Trainer, tensors: Tensors) -> None:
             )
             for kept, found in zip(now, state, strict=True):
                 kept.copy_(found)  # in place: a CUDA graph may know where it stands
+    for name, scale in trainer.return_scales.items():
+        scale.returns = _fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()
     trainer.rollout.full = True
+
+
+def as_trained(
+    config: TrainConfig, groups: Iterable[GroupSpec], manifest: Mapping[str, Any], tensors: Mapping[str, Any]
+) -> TrainConfig:
+    """Return the config of a checkpoint so that it describes the checkpoint's own policies, though defaults have changed.
+
+    Numbers of C envs were not scaled at first, and all leaves of a Python env beside a picture went to the mlp.
+    Args: groups: of the env; manifest, tensors: of the checkpoint.
+    """
+    changed: dict[str, Any] = {}
+    made = {name: entry["class"] for name, entry in manifest["policies"].items() if name in tensors}
+    if not config.python and "MLPPolicy" in made.values() and not any("encoder.count" in tensors[name] for name in made):
+        changed["normalize"] = False
+    fitting = {fitting_kind(group) for group in groups}
+    if config.policy.kind == "auto" and fitting == {"cnn"} and set(made.values()) == {"MLPPolicy"}:
+        changed["kind"] = "mlp"
+    return config.merged({"policy": changed})
 
 
 def actor_weights(found: Checkpoint, name: str) -> dict[str, Any]:

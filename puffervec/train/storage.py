@@ -20,8 +20,7 @@ from puffervec.memory import refuse_more
 from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.distributions import ActionMap, ActionSpec
 from puffervec.train.memory import State
-from puffervec.train.policy import Observation
-from puffervec.train.rows import TORCH_DTYPES, stored_dtype, width
+from puffervec.train.rows import TORCH_DTYPES, Observation, stored_dtype, width
 
 
 class Storage:

@@ -197,5 +197,6 @@ class Squashed(MLPPolicy):
     """For the probe, whose observations are counters up to 4,096: sees their logarithms."""
 
     def features(self, obs: Observation) -> Tensor:
-        parts = obs if isinstance(obs, dict) else {name: obs for name, _ in self.fields}
-        return super().features({name: part.float().clamp_min(0).log1p() for name, part in parts.items()})
+        if isinstance(obs, dict):
+            return super().features({name: part.float().clamp_min(0).log1p() for name, part in obs.items()})
+        return super().features(obs.float().clamp_min(0).log1p())

@@ -39,7 +39,7 @@ def spec_of(space: spaces.Space) -> object:  # type: ignore[type-arg]
 )
 def test_pictures_are_known_by_their_shape(shape: tuple[int, ...], seen: tuple[int, ...] | None) -> None:
     found = spec_of(spaces.Box(0, 255, shape, np.uint8))
-    assert picture_shape(found) == seen  # type: ignore[arg-type]
+    assert picture_shape(shape) == seen
     policy = build_policy(found, PolicySection(hidden=(16,), channels=(4, 4)))  # type: ignore[arg-type]
     assert isinstance(policy, ConvolutionPolicy if seen else MLPPolicy)
     for lead in ((5,), (2, 5)):
@@ -64,7 +64,7 @@ def test_a_c_env_with_a_raster() -> None:
     policy = build_policy(raster, PolicySection(hidden=(8,), channels=(4,)))
     assert isinstance(policy, ConvolutionPolicy)
     assert policy(torch.zeros(2, 216, dtype=torch.uint8), (), None, None)[1].shape == (2,)
-    with pytest.raises(ConfigError, match="policy.kind is cnn, but rows of .* are no pictures"):
+    with pytest.raises(ConfigError, match="policy.kind is cnn, but rows of .* have no picture"):
         build_policy(group(("x", (3,))), PolicySection(kind="cnn"))
 
 

@@ -11,17 +11,21 @@ from gymnasium import spaces
 
 from puffervec.emulation import ObservationPlan
 from puffervec.train.encoder import RowEncoder
-from puffervec.train.rows import flat_rows
+from puffervec.train.rows import flat_rows, leaf_views
 
 
 def encode(space: Any, value: Any, normalize: bool = True) -> list[float]:
     plan = ObservationPlan.of(space)
     rows = np.zeros((1, *plan.row_shape), plan.row_dtype)
     plan.writers(rows)[0](value)
-    encoder = RowEncoder(plan, normalize)
+    encoder = RowEncoder(leaf_views(plan), normalize)
     features = encoder(flat_rows(plan, rows))[0]
     assert features.dtype == torch.float32 and features.shape == (encoder.features,)
     return [round(x, 5) for x in features.tolist()]
+
+
+def observe(encoder: RowEncoder, rows: torch.Tensor) -> None:
+    encoder.observe(rows, torch.ones(len(rows), dtype=torch.bool))
 
 
 @pytest.mark.parametrize(
@@ -53,29 +57,29 @@ def test_without_scaling_numbers_stay() -> None:
 
 def test_a_number_that_is_no_choice_gives_zeros() -> None:
     plan = ObservationPlan.of(spaces.Discrete(3, start=4))
-    assert RowEncoder(plan, True)(torch.zeros(1, 1, dtype=torch.int64)).tolist() == [[0, 0, 0]]
+    assert RowEncoder(leaf_views(plan), True)(torch.zeros(1, 1, dtype=torch.int64)).tolist() == [[0, 0, 0]]
 
 
 def test_running_statistics_are_those_of_all_rows() -> None:
     """In pieces of any size; the bounded leaf is left alone."""
     plan = ObservationPlan.of(spaces.Dict(a=spaces.Box(-np.inf, np.inf, (2,)), b=spaces.Box(-1, 1, (1,))))
-    encoder = RowEncoder(plan, True)
+    encoder = RowEncoder(leaf_views(plan), True)
     rows = torch.from_numpy(np.random.default_rng(0).normal([50, -3, 0.2], [9, 0.1, 0.3], (1000, 3)).astype(np.float32))
     for piece in rows.split([1, 600, 0, 399]):
-        encoder.observe(piece)
+        observe(encoder, piece)
     features = encoder(rows)
     torch.testing.assert_close(features[:, :2].mean(0), torch.zeros(2), atol=1e-3, rtol=0)
     torch.testing.assert_close(features[:, :2].std(0), torch.ones(2), atol=1e-2, rtol=0)
     torch.testing.assert_close(features[:, 2], rows[:, 2])
     assert encoder(torch.tensor([[1e9, -3, 0]]))[0, 0] == 10
-    fresh = RowEncoder(plan, True)
+    fresh = RowEncoder(leaf_views(plan), True)
     fresh.load_state_dict(encoder.state_dict())
     torch.testing.assert_close(fresh(rows), features, rtol=0, atol=0)
 
 
 def test_numbers_that_never_change_or_are_not_finite_do_no_harm() -> None:
-    encoder = RowEncoder(ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,))), True)
-    encoder.observe(torch.tensor([[3.0, np.nan], [3.0, 1.0]]))
+    encoder = RowEncoder(leaf_views(ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,)))), True)
+    observe(encoder, torch.tensor([[3.0, np.nan], [3.0, 1.0]]))
     assert torch.isfinite(encoder(torch.tensor([[3.0, 1.0], [4.0, 1.0]]))).all()
 
 
@@ -83,10 +87,10 @@ def test_numbers_that_never_change_or_are_not_finite_do_no_harm() -> None:
 def test_rows_that_are_not_finite_leave_the_statistics_alone(bad: float) -> None:
     plan = ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,)))
     rows = torch.tensor([[3.0, 1.0], [5.0, 9.0], [4.0, bad], [6.0, 2.0]])
-    seen, clean = RowEncoder(plan, True), RowEncoder(plan, True)
+    seen, clean = RowEncoder(leaf_views(plan), True), RowEncoder(leaf_views(plan), True)
     for _ in range(2):
-        seen.observe(rows)
-        seen.observe(rows[2:3])  # Nothing is left of it.
-        clean.observe(rows[[0, 1, 3]])
+        observe(seen, rows)
+        observe(seen, rows[2:3])  # Nothing is left of it.
+        observe(clean, rows[[0, 1, 3]])
     for name, found in seen.state_dict().items():
         torch.testing.assert_close(found, clean.state_dict()[name], rtol=0, atol=0)

@@ -19,11 +19,11 @@ Small = Callable[..., TrainConfig]
 
 def test_files_of_a_checkpoint(small: Small) -> None:
     with Trainer(small(env={"mode": 1, "num_agents": 2})) as trainer:
-        assert set(state.tensors_of(trainer)) == {"scouts", "towers", "optimizer", "random", "episodes"}
+        assert set(state.tensors_of(trainer)) == {"scouts", "towers", "optimizer", "random", "episodes", "returns"}
         trainer.collect()
         trainer.update()
         files = state.tensors_of(trainer)
-    assert set(files) == {"scouts", "towers", "optimizer", "random", "episodes", "envs"}
+    assert set(files) == {"scouts", "towers", "optimizer", "random", "episodes", "returns", "envs"}
     assert {key.split("/")[0] for key in files["optimizer"]} == {"scouts", "towers"}
     assert {key for key in files["envs"] if key.startswith("env/")} == {f"env/{i}" for i in range(4)}
 
