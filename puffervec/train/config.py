@@ -82,7 +82,7 @@ class TrainSection:
     value_coef: float = 1.0  # Weight of the value loss.
     value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
     entropy_coef: float = 0.01  # Weight of the entropy bonus.
-    scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns; Python envs only.
+    scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns.
     max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
     target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -112,7 +112,7 @@ class PolicySection:
     joint: bool = False  # One softmax over all combinations of a MultiDiscrete action, instead of one per part.
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
     object_width: int = 64  # object_set: features that each kind of object is pooled into.
-    normalize: bool = True  # Python envs: scale Box observations, by their bounds or by what the run has seen.
+    normalize: bool = True  # Scale Box observations, by their bounds or by what the run has seen; not those of object_set.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +151,10 @@ class TrainConfig:
             ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, log.
         Raises: ConfigError for an unknown env, table or key, or a value of another kind.
         """
-        from puffervec.train.presets import PYTHON, preset_of
+        from puffervec.train.presets import preset_of
 
         config = cls.bare(target)
-        return config.merged(PYTHON if config.python else {}).merged(preset_of(config.target)).merged(tables)
+        return config.merged(preset_of(config.target)).merged(tables)
 
     @classmethod
     def bare(cls, target: str | Callable[..., Any]) -> TrainConfig:
@@ -247,11 +247,6 @@ class TrainConfig:
 
     def _check_unused(self) -> None:
         """Raise ConfigError for settings that would be taken and do nothing."""
-        if self.train.scale_rewards and not self.python:
-            raise ConfigError(
-                f"train.scale_rewards is true: it is for Python envs, and {self.target} is a C env; set it to false, and "
-                "scale its rewards in the env's own settings"
-            )
         layers, p = self.policy.memory_layers, self.policy
         if layers > 1 and p.memory == "none" and ":" not in p.kind:
             raise ConfigError(

@@ -17,7 +17,7 @@ import puffervec.envs
 from puffervec.errors import PuffervecError
 from puffervec.native import NativeEnv
 from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.presets import PRESETS, PYTHON
+from puffervec.train.presets import GENERIC, PRESETS
 
 Rows = list[dict[str, str]]
 NO_DOCSTRING = "No description: its module has no docstring."
@@ -48,9 +48,9 @@ def envs() -> Rows:
             what, package = _description(env), env.config.__module__.partition(".")[0]
         except (PuffervecError, ImportError) as error:
             what, package = " ".join(str(error).split()), "?"
-        rows.append({"env": name, "from": package, "preset": "yes" if name in PRESETS else "", "what": what})
+        rows.append({"env": name, "from": package, "preset": "own" if name in PRESETS else "generic", "what": what})
     some = "Any Gymnasium id, or module:factory for an env of yours."
-    return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "python", "what": some}]
+    return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some}]
 
 
 def _description(env: NativeEnv) -> str:
@@ -84,7 +84,7 @@ def memories() -> Rows:
 
 def presets() -> Rows:
     """What is set for an env where no flag says otherwise."""
-    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {**PRESETS, "python (all envs written in Python)": PYTHON}
+    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {**PRESETS, "generic (all other envs)": GENERIC}
     return [{"preset": name, "what": _settings(table)} for name, table in tables.items()]
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Envs written in Python, about which nothing is known but that they are slow beside a C env: few envs, long roll-outs, many
-# passes over each, rewards and observations scaled, and float32, since bf16 would round 1,003 to 1,000.
-PYTHON: dict[str, dict[str, Any]] = {
+# What an env gets that has no preset of its own, in C or in Python: few envs, long roll-outs, many passes over each, rewards
+# and observations scaled, and float32, since bf16 would round 1,003 to 1,000. Chosen by measuring: see bench/defaults.py.
+GENERIC: dict[str, dict[str, Any]] = {
     "vec": {"num_envs": 16},
     "train": {
         "horizon": 128,
@@ -46,7 +46,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "total_timesteps": 100_000_000,
             "time_limit_s": 420.0,
         },
-        "policy": {"hidden": (128, 128)},
+        "policy": {"hidden": (128, 128), "normalize": False},
     },
     "tag_grid": {
         "vec": {"num_envs": 2048},
@@ -58,7 +58,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "entropy_coef": 0.02,
             "total_timesteps": 50_000_000,
         },
-        "policy": {"hidden": (32, 32)},
+        "policy": {"hidden": (32, 32), "normalize": False},
     },
 }
 
@@ -96,5 +96,6 @@ RETURN = "episode/return"
 
 
 def preset_of(target: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the tables for an env id, empty where it has none of its own."""
-    return PRESETS.get(target, {})
+    """Return the tables for an env id: its own, or those of an env about which nothing is known."""
+    found: Mapping[str, Mapping[str, Any]] = PRESETS.get(target, GENERIC)
+    return found

@@ -181,7 +181,9 @@ def _envs_of(trainer: Trainer) -> Tensors:
             tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(half.states[name])}
             before = slot.storage.last_states.get(index, ())
             tensors |= {f"before/{name}/{index}/{i}": part for i, part in enumerate(before)}
-    return tensors | {f"returns/{name}": torch.from_numpy(scale.returns.copy()) for name, scale in trainer.return_scales.items()}
+    return tensors | {
+        f"returns/{name}": torch.from_numpy(scale.returns.copy()) for name, scale in trainer.return_scales.items()
+    }
 
 
 def restore(trainer: Trainer, found: Checkpoint) -> list[str]:

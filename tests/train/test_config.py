@@ -72,7 +72,6 @@ def test_whole_floats_and_ints_convert_and_nothing_else() -> None:
         ("train", "gamma", 1.5),
         ("train", "seed", -1),
         ("train", "seed", 2**64),
-        ("train", "scale_rewards", True),
         ("policy", "memory_layers", 2),
         ("train", "time_limit_s", -1.0),
         ("policy", "hidden", []),
@@ -109,13 +108,18 @@ def test_config_is_frozen() -> None:
         TrainSection().lr = 1.0  # type: ignore[misc]
 
 
-def test_python_envs_have_a_preset_and_free_env_settings() -> None:
+def test_unknown_envs_have_one_preset_in_c_and_in_python() -> None:
+    found = [TrainConfig.of(target).tables() for target in ("CartPole-v1", "cartpole", "probe")]
+    assert found[0]["train"]["scale_rewards"] and found[0]["policy"]["normalize"]
+    assert found[0] | {"env": None} == found[1] | {"env": None} == found[2] | {"env": None}
+
+
+def test_python_envs_have_free_env_settings() -> None:
     config = TrainConfig.of("CartPole-v1", env={"sutton-barto_reward": True}, train={"horizon": 4})
     assert config.python and config.env == {"sutton_barto_reward": True} and config.train.horizon == 4
-    assert config.train.scale_rewards and config.train.precision == "fp32"
     back = TrainConfig.bare("CartPole-v1").merged(json.loads(json.dumps(config.tables())))
     assert back == config and config.tables()["env"] is not config.env
-    assert not TrainConfig.of("probe").python and not TrainConfig.of("probe").train.scale_rewards
+    assert not TrainConfig.of("probe").python
 
 
 def test_settings_of_python_envs_can_be_kept() -> None:

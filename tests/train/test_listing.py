@@ -22,7 +22,7 @@ def test_all_that_there_is() -> None:
     assert tuple(named["optimizers"]) == listing.choices(TrainSection, "optimizer") == tuple(listing.OPTIMIZERS)
     assert named["presets"][:-1] == list(PRESETS)
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
-    assert [row["env"] for row in found["envs"] if row["preset"] == "yes"] == [
+    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == [
         e for e in puffervec.envs.names() if e in PRESETS
     ]
 
