@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from bench import common, runs
+from drive_env import evaluate as drive
 from drive_env.generate import DEFAULT_COUNT
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
@@ -140,13 +141,11 @@ def shown(scenes: str) -> str:
 
 def moment_row(moment: Moment, config: TrainConfig, sets: Mapping[str, str], device: Any, episodes: int) -> dict[str, Any]:
     """Evaluate a moment: the likeliest actions, shaping rewards off. Rates come with 95 % intervals over scenes."""
-    evaluate = ev.evaluation_hook(config.target)
-    assert evaluate is not None
     found = {}
     for name, scenes in sets.items():
         actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED)
         env = dataclasses.replace(config.env, scenes=scenes)
-        result = evaluate(actor, env, episodes=episodes, seed=SEED)
+        result = drive.evaluate(actor, env, episodes=episodes, seed=SEED)
         found[name] = {"scenes": sum(scene.agents > 0 for scene in result.scenes), **result.total.to_json()}
     return {
         "minutes": moment.minutes,
@@ -169,7 +168,7 @@ def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
 
     Raises: ConfigError for runs whose env has no evaluation of its own, and bad times.
     """
-    names = [name for name in options.runs or ("drive",) if ev.evaluation_hook(runs.RUNS[name].target) is not None]
+    names = [name for name in options.runs or ("drive",) if runs.RUNS[name].target == "drive"]
     if not names:
         raise ConfigError("--parts score is for runs whose env has scenes: use --runs drive or drive-500k")
     times_of(options)

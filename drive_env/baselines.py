@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Drivers to compare a policy with: `random`, `stop`, `lane-follow` and `log`. Each fills the same table (drive_env.evaluate).
 
-Runs in the learner. `lane-follow` sees what a policy sees and nothing else: it keeps to its lane, holds a speed and brakes
-for the car ahead, and has no idea of its route. `log` lets the env move the cars by their logs, so the env judges the data
-itself.
+Runs in the learner. An actor of this env may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a
+policy sees and nothing else: it keeps to its lane, holds a speed and brakes for the car ahead, and has no idea of its route.
+`log` lets the env move the cars by their logs, so the env judges the data itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from drive_env.observation import ObservationReader, Single
 from drive_env.schema import FRAME_S
 from puffervec.errors import ConfigError
+from puffervec.evaluation import Actor
 
 if TYPE_CHECKING:
     from puffervec.vector import VectorEnv
@@ -38,16 +39,6 @@ def action_of(acceleration_mps2: Single, steering_rad: Single) -> NDArray[np.int
     a = np.abs(acceleration_mps2[:, None] - ACCELERATIONS_MPS2).argmin(axis=1)
     s = np.abs(steering_rad[:, None] - STEERINGS_RAD).argmin(axis=1)
     return np.asarray(a * len(STEERINGS_RAD) + s, dtype=np.int32)
-
-
-class Actor(Protocol):
-    """Something that drives all agents of a vector env. It may have `overrides`, a dict of config values that it needs."""
-
-    def reset(self, vec: VectorEnv) -> None:
-        """Called before the first `act` of each batch of envs, after they were reset."""
-
-    def act(self, obs: Any, vec: VectorEnv) -> NDArray[Any]:
-        """Actions (rows,) for observations (rows, F) float32, rows as in vec. Views must not be kept."""
 
 
 class RandomActor:
@@ -160,15 +151,16 @@ class LogActor:
         return np.zeros(len(obs), dtype=np.int32)
 
 
-BASELINES: dict[str, Callable[[], Actor]] = {
+# By their names on the command line; made from a seed.
+BASELINES: dict[str, Callable[[int], Actor]] = {
     "random": RandomActor,
-    "stop": StopActor,
-    "lane-follow": LaneFollowActor,
-    "log": LogActor,
+    "stop": lambda seed: StopActor(),
+    "lane-follow": lambda seed: LaneFollowActor(),
+    "log": lambda seed: LogActor(),
 }
 
 
-def baseline(name: str) -> Actor:
+def baseline(name: str, seed: int = 0) -> Actor:
     """A baseline by its name on the command line.
 
     Raises:
@@ -176,4 +168,4 @@ def baseline(name: str) -> Actor:
     """
     if name not in BASELINES:
         raise ConfigError(f"no baseline is called {name!r}; there are {', '.join(BASELINES)}")
-    return BASELINES[name]()
+    return BASELINES[name](seed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from puffervec.errors import ConfigError
 
@@ -98,7 +99,7 @@ class DriveConfig:
     """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others, never trained on by default; or a
-    folder of JSON scenes, or a file."""
+    folder of JSON scenes, or a file. A path that exists becomes absolute, so that a run can be used from any folder."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
     """How far a simplified lane, line or edge may be from the original, at most."""
 
@@ -114,8 +115,20 @@ class DriveConfig:
                 raise ConfigError(f"drive: {name} is {value!r}; it must be from {low:g} to {high:g}")
         if not isinstance(self.scenes, str) or not self.scenes:
             raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
+        object.__setattr__(self, "scenes", _resolved(self.scenes))
 
     @property
     def segment_k(self) -> tuple[int, int, int]:
         """Observed segments per type: lanes, lines, edges."""
         return (self.lanes, self.lines, self.edges)
+
+
+def _resolved(scenes: str) -> str:
+    """Return a path as an absolute one where there is such a file or folder; anything else as it is."""
+    if scenes.partition(":")[0] in (DEFAULT_SCENES, HELD_OUT_SCENES):
+        return scenes
+    try:
+        path = Path(scenes).expanduser()
+        return str(path.absolute()) if path.exists() else scenes
+    except (OSError, RuntimeError, ValueError):  # no name of a file; refused, with a reason, when it is to be read
+        return scenes

@@ -8,7 +8,7 @@ Runs in the learner before training; it drives nobody anywhere, it looks at the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.observation import SEGMENT_BLOCKS, Block, ObservationReader
-from drive_env.prepare import prepare_scenes
+from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes import LeftOut
 from drive_env.sceneset import SceneSet
 
 MOST_SCENES = 400  # looked at for the reach of observations; more are sampled evenly
 BUNDLES = 8
-SHOWN = 5  # files or scenes named in a list of remarks
 
 
 @dataclass(frozen=True)
@@ -61,24 +60,13 @@ class SceneSummary:
         ]
         if self.without_agents:
             lines.append(f"  {self.without_agents} of them have no vehicle to control and are never drawn")
-        lines += remarks(self.left_out, self.levels)
+        lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
         seen = "; ".join(
             f"{name} {item.size} (median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for {item.full:.0%})"
             for name, item in self.reach.items()
         )
         lines.append(f"observation: {self.observation_floats} floats: {seen}")
         return "\n".join(lines)
-
-
-def remarks(left_out: Sequence[LeftOut], levels: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines on the files that were left out and the scenes with levels, the first few of each by name."""
-    lines = [f"  left out {item.path.name}: {item.reason}" for item in left_out[:SHOWN]]
-    if len(left_out) > SHOWN:
-        lines.append(f"  left out {len(left_out) - SHOWN} more files")
-    lines += [f"  {name}: {text}" for name, text in levels[:SHOWN]]
-    if len(levels) > SHOWN:
-        lines.append(f"  {len(levels) - SHOWN} more scenes in which height matters")
-    return lines
 
 
 def describe_scenes(config: DriveConfig) -> SceneSummary:

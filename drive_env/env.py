@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
+from puffervec.evaluation import Evaluation
 from puffervec.native import EnvData, NativeEnv
 
 
@@ -21,4 +22,11 @@ def build(config: DriveConfig) -> EnvData:
     return EnvData(data=prepare_scenes(config).path)
 
 
-ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluate="drive_env.evaluate:evaluate")
+def evaluation() -> Evaluation:
+    """Rates per scene, baselines and pictures (drive_env.evaluate), imported when they are asked for."""
+    from drive_env.evaluate import EVALUATION
+
+    return EVALUATION
+
+
+ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluation=evaluation)

@@ -10,7 +10,7 @@ Shaping rewards are off. Whoever drives is an `Actor`: a baseline (drive_env.bas
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,21 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.baselines import BASELINES, Actor, baseline
-from drive_env.config import DriveConfig
+from drive_env.baselines import BASELINES, baseline
+from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
+from drive_env.describe import describe_scenes
 from drive_env.env import ENV
-from drive_env.prepare import prepare_scenes
+from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.schema import Floats
 from drive_env.stats import clustered, wilson
 from puffervec.errors import ConfigError, PuffervecError, SceneError
+from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row
+from puffervec.folder import replace_file, said
 from puffervec.infos import Infos
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from puffervec.vector import VectorEnv
 
-__all__ = ["BASELINES", "RATES", "Actor", "Evaluation", "Results", "baseline", "draw", "evaluate"]
+__all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
 
 BATCH_ROWS = 8192  # agent rows of one batch of envs, to bound memory
 FOREVER = 1_000_000  # resample_steps that no evaluation reaches
@@ -68,13 +69,26 @@ class Results:
             "length": self.mean_length if self.episodes else None,
         }
 
+    def row(self) -> Row:
+        """As a line of a table."""
+        rates = {name: Interval(self.rate(name), *self.intervals[name]) if self.agents else None for name in RATES}
+        return {
+            "scene": self.name,
+            "episodes": self.episodes,
+            "agents": self.agents,
+            **rates,
+            "return": self.mean_return,
+            "length": self.mean_length,
+        }
+
 
 @dataclass(frozen=True)
-class Evaluation:
+class Outcome:
     """What came of driving all scenes."""
 
     scenes: tuple[Results, ...]
     total: Results
+    remarks: tuple[str, ...] = ()  # files that were left out, scenes in which height matters
 
     def to_json(self) -> dict[str, Any]:
         """JSON-like data: {"schema_version", "total", "scenes"}."""
@@ -84,32 +98,20 @@ class Evaluation:
             "scenes": [scene.to_json() for scene in self.scenes],
         }
 
-    def table(self, title: str = "", per_scene: bool = True) -> Table:
-        """A rich table: one row per scene (unless per_scene is False) and a total row."""
-        from rich.table import Table
-
-        table = Table(title=title or None, caption="rates of agents, 95 % intervals; scenes are clusters in the total's")
-        table.add_column("scene", overflow="fold")
-        for name in ("agents", "score", "goal", "collision", "off-road", "return", "length"):
-            table.add_column(name, justify="right")
-        for scene in self.scenes if per_scene else ():
-            table.add_row(*_cells(scene))
-        table.add_section()
-        table.add_row(*_cells(self.total), style="bold")
-        return table
+    def report(self) -> Report:
+        """As a table for people: rates of agents with 95 % intervals."""
+        names = [scene.name for scene in self.scenes if scene.agents]
+        most = max(self.scenes, key=lambda scene: scene.agents, default=None)
+        return Report(
+            rows=[scene.row() for scene in self.scenes],
+            total=self.total.row(),
+            remarks=["rates are shares of the agents; in the total's 95 % intervals scenes are clusters", *self.remarks],
+            score="score",
+            drawn=most.name if names and most else None,
+        )
 
 
-def _cells(results: Results) -> list[str]:
-    if results.agents == 0:
-        return [results.name, "0", *["-"] * 6]
-    rates = []
-    for name in RATES:
-        low, high = results.intervals[name]
-        rates.append(f"{results.rate(name):.2f} [{low:.2f}, {high:.2f}]")
-    return [results.name, str(results.agents), *rates, f"{results.mean_return:.2f}", f"{results.mean_length:.0f}"]
-
-
-def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial") -> Evaluation:
+def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial") -> Outcome:
     """Drive every scene of `config.scenes` and count.
 
     Args:
@@ -125,7 +127,8 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
         raise ConfigError(f"episodes is {episodes!r}; it must be a whole number of at least 1")
     config = evaluation_config(config, getattr(actor, "overrides", {}))
-    scenes = prepare_scenes(config).scenes
+    prepared = prepare_scenes(config)
+    scenes = prepared.scenes
     agents = scenes.agents(config.control, config.goal_radius_m)
     todo = np.flatnonzero(agents)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
@@ -137,7 +140,8 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
         limit = turns_needed(config, episodes, int(longest(scenes)))
         for first in range(0, len(todo), batch):
             run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records)
-    return summarise(scenes.names, records, names)
+    remarks = tuple(remarks_on(prepared.left_out, prepared.levels))
+    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks)
 
 
 def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
@@ -200,7 +204,7 @@ def _received(vec: VectorEnv) -> tuple[Any, Infos]:
     return received[0], received[4]
 
 
-def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...]) -> Evaluation:
+def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...]) -> Outcome:
     """Turn records into rates and intervals.
 
     Args:
@@ -224,7 +228,7 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
                 mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
             )
         )
-    return Evaluation(tuple(found), _total(found))
+    return Outcome(tuple(found), _total(found))
 
 
 def _total(scenes: list[Results]) -> Results:
@@ -257,22 +261,35 @@ def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | No
         The scene's file name.
 
     Raises:
-        SceneError: there is no such scene, or nobody to drive in it. MissingExtraError: matplotlib is not installed.
+        SceneError: there is no such scene, or nobody to drive in it. ConfigError: the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
     """
+    ((name, picture),) = drawings(actor, config, [scene], seed=seed)
+    try:
+        replace_file(path, picture)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+    return name
+
+
+def drawings(
+    actor: Actor, config: DriveConfig, scenes: Iterable[int | str | None], *, seed: int = 0
+) -> Iterator[tuple[str, bytes]]:
+    """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of `draw`."""
     from drive_env.recording import record, roads_of
-    from drive_env.render import draw_png, require_matplotlib
+    from drive_env.render import png_of, require_matplotlib
 
     require_matplotlib()
     config = evaluation_config(config, getattr(actor, "overrides", {}))
-    scenes = prepare_scenes(config).scenes
-    agents = scenes.agents(config.control, config.goal_radius_m)
-    index = _find_scene(scenes.names, agents, scene)
+    found = prepare_scenes(config).scenes
+    agents = found.agents(config.control, config.goal_radius_m)
+    chosen = [_find_scene(found.names, agents, scene) for scene in scenes]
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, 1, seed, "serial") as vec:
-        tracks = record(actor, vec, scenes, index, seed + index)
-    head, arrays = scenes.scene(index)
-    draw_png(path, scenes.names[index], roads_of(arrays, head["segment_count"]), tracks)
-    return scenes.names[index]
+        for index in chosen:
+            tracks = record(actor, vec, found, index, seed + index)
+            head, arrays = found.scene(index)
+            yield found.names[index], png_of(found.names[index], roads_of(arrays, head["segment_count"]), tracks)
 
 
 def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | None) -> int:
@@ -287,3 +304,18 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
     if agents[index] == 0:
         raise SceneError(f"{names[index]} has no vehicle to control")
     return index
+
+
+def held_out(config: DriveConfig) -> DriveConfig:
+    """A run's config as it is evaluated: on the held-out scenes where it was trained on generated ones."""
+    generated = config.scenes.partition(":")[0] == DEFAULT_SCENES
+    return dataclasses.replace(config, scenes=HELD_OUT_SCENES) if generated else config
+
+
+EVALUATION = Evaluation(
+    evaluate=lambda actor, config, **how: evaluate(actor, config, **how).report(),
+    settings=held_out,
+    baselines=BASELINES,
+    draw=drawings,
+    describe=lambda config: describe_scenes(config).text(),
+)

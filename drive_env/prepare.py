@@ -33,6 +33,7 @@ from puffervec.parallel import on_all_cores
 COMPILE_VERSION = 3  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
 REASONS_SHOWN = 3  # files named in an error about a folder
+REMARKS_SHOWN = 5  # files or scenes named in remarks on a folder
 MANY = 100  # scenes that take seconds, which one wants to know of
 _COUNTED = re.compile(r"generated:([1-9][0-9]{0,4})")
 
@@ -175,3 +176,14 @@ def check_agents(config: DriveConfig, prepared: Prepared) -> None:
         raise ConfigError(
             f"drive: num_agents is {config.num_agents}, but {name} has {counts.max()} agents; raise num_agents to that at least"
         )
+
+
+def remarks_on(left_out: Sequence[LeftOut], levels: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines on the files that were left out and the scenes with levels, the first few of each by name."""
+    lines = [f"left out {item.path.name}: {item.reason}" for item in left_out[:REMARKS_SHOWN]]
+    if len(left_out) > REMARKS_SHOWN:
+        lines.append(f"left out {len(left_out) - REMARKS_SHOWN} more files")
+    lines += [f"{name}: {text}" for name, text in levels[:REMARKS_SHOWN]]
+    if len(levels) > REMARKS_SHOWN:
+        lines.append(f"{len(levels) - REMARKS_SHOWN} more scenes in which height matters")
+    return lines

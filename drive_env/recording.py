@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env import packed
-from drive_env.baselines import Actor
 from drive_env.render import Roads, Tracks
 from drive_env.sceneset import SceneSet
+from puffervec.evaluation import Actor
 from puffervec.vector import VectorEnv
 
 FLAGS = ("active", "collided", "offroad", "reached")

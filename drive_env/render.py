@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import io
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +19,6 @@ from numpy.typing import NDArray
 
 from drive_env.schema import Floats
 from puffervec import extras
-from puffervec.errors import ConfigError
-from puffervec.folder import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,8 +66,8 @@ def require_matplotlib() -> None:
     extras.require("drawing", "matplotlib")
 
 
-def draw_png(path: Path, title: str, roads: Roads, tracks: Tracks) -> None:
-    """Draw one episode of one scene into a PNG file.
+def png_of(title: str, roads: Roads, tracks: Tracks) -> bytes:
+    """Draw one episode of one scene; returns a PNG file.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -97,10 +94,7 @@ def draw_png(path: Path, title: str, roads: Roads, tracks: Tracks) -> None:
     draw_head(figure, title, tracks, head)
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", facecolor=PAPER)
-    try:
-        replace_file(path, drawn.getvalue())
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+    return drawn.getvalue()
 
 
 def interesting_points(tracks: Tracks) -> Floats:

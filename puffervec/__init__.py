@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from puffervec.backends import make as make
     from puffervec.env_types import get_include as get_include
     from puffervec.errors import PuffervecError as PuffervecError
+    from puffervec.evaluation import Evaluation as Evaluation
     from puffervec.gym.make_vec import make_vec as make_vec
     from puffervec.infos import Infos as Infos
     from puffervec.native import EnvData as EnvData
@@ -42,6 +43,7 @@ _HOME = {
     "Multiprocessing": "puffervec.backends",
     "NativeEnv": "puffervec.native",
     "EnvData": "puffervec.native",
+    "Evaluation": "puffervec.evaluation",
     "PuffervecError": "puffervec.errors",
     "PufferEnv": "puffervec.puffer_env",
     "Infos": "puffervec.infos",
@@ -51,8 +53,8 @@ _HOME = {
 }
 
 __all__ = [
-    "EnvData", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial", "Threading", "TorchView",
-    "VectorEnv", "get_include", "make", "make_vec",
+    "EnvData", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial", "Threading",
+    "TorchView", "VectorEnv", "get_include", "make", "make_vec",
 ]  # fmt: skip
 
 

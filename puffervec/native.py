@@ -15,7 +15,8 @@ import numpy as np
 
 from puffervec import env_types
 from puffervec._ffi import ffi, lib
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.evaluation import Evaluation
 from puffervec.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 
 # What a dataclass field becomes in the C struct, and its struct-module letter.
@@ -45,7 +46,8 @@ class NativeEnv:
         config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float
             is float32); fields with `metadata={"python": True}` exist in Python only.
         build: makes params and data from a config; may raise ConfigError or SceneError.
-        evaluate: "module:function" that `puffer-train eval` calls, or None.
+        evaluation: returns the env's own Evaluation (puffervec/evaluation.py); called when one is asked for. None: the env is
+            evaluated like any other.
         shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
         agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
@@ -54,18 +56,41 @@ class NativeEnv:
     name: str
     config: type[Any]
     build: Callable[[Any], EnvData]
-    evaluate: str | None = None
+    evaluation: Callable[[], Evaluation] | None = None
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Compare the dataclass with the C struct."""
+        if self.evaluation is not None and not callable(self.evaluation):
+            raise ConfigError(
+                f"{self.name}: evaluation is {self.evaluation!r}: give a function without arguments that returns a "
+                "puffervec.Evaluation"
+            )
         _compare_config(self.name, self.config, self.shared_library)
 
     @property
     def shared_library_path(self) -> str | None:
         """Path of the shared library, for processes that should not import its package; None for a type of the core."""
         return None if self.shared_library is None else env_types.locate(self.shared_library)
+
+    def own_evaluation(self) -> Evaluation | None:
+        """Return the env's own evaluation, None where it has none.
+
+        Raises:
+            ConfigError: what `evaluation` returned is none, or it failed.
+        """
+        if self.evaluation is None:
+            return None
+        try:
+            found = self.evaluation()
+        except PuffervecError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{self.name}: its evaluation cannot be loaded: {type(error).__name__}: {error}") from error
+        if not isinstance(found, Evaluation):
+            raise ConfigError(f"{self.name}: its evaluation is {found!r}: `evaluation` must return a puffervec.Evaluation")
+        return found
 
     def configure(self, settings: Mapping[str, Any] | Any | None) -> Any:
         """Return a config from a mapping of settings, a config, or None for the defaults.

@@ -15,11 +15,10 @@ step that ends its episode, and does not come back before the next reset: where 
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -358,16 +357,14 @@ class _DriveRecorder:
         from matplotlib.image import imread
 
         from drive_env.recording import roads_of, tracks_of
-        from drive_env.render import draw_png
+        from drive_env.render import png_of
 
         if not self._states:
             raise CallOrderError("render: call reset first")
         head, arrays = self._scenes.scene(self._scene)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "frame.png"
-            tracks = tracks_of(self._states, head, arrays)
-            draw_png(path, self._scenes.names[self._scene], roads_of(arrays, head["segment_count"]), tracks)
-            shares = np.asarray(imread(path))  # (H, W, 4) float32 in [0, 1]
+        tracks = tracks_of(self._states, head, arrays)
+        drawn = png_of(self._scenes.names[self._scene], roads_of(arrays, head["segment_count"]), tracks)
+        shares = np.asarray(imread(io.BytesIO(drawn)))  # (H, W, 4) float32 in [0, 1]
         return np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import puffervec
 from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
-from puffervec.train import flags, job, settings_help, verbs
+from puffervec.train import flags, job, settings_help, verb_eval, verbs
 from puffervec.train.config import TrainConfig
 from puffervec.train.output import printable, steady_output
 
@@ -260,56 +260,9 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
     return Trainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
 
 
-# ---------------------------------------------------------------------------------------------------- eval
-
-EVAL_USAGE = """\
-usage: puffer-train eval RUN|CHECKPOINT|latest [flags]
-       puffer-train eval ENV --baseline NAME [flags]
-
-  --episodes N          episodes (drive: of each scene) [default: 1 for drive, 100 else]
-  --scenes WHAT         drive: generated, held-out or a folder of scenes [default: held-out]
-  --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
-  --policy MODULE:CLASS the run's policy, likewise
-  --baseline NAME       instead of a policy: random; drive also stop, lane-follow, log
-  --png FILE            drive: draw a scene with the driven paths
-  --seed N              of envs and of drawn actions [default: 0]
-  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
-  --sample              draw actions instead of taking the likeliest one
-"""
-
-
-def run_eval(args: list[str], signals: StopSignals) -> int:
-    """`puffer-train eval RUN|ENV`."""
-    if not args or "-h" in args or "--help" in args:
-        print(EVAL_USAGE)
-        return 0
-    target = flags.take_target(args)
-    if target is None:
-        raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
-    names = ("episodes", "scenes", "baseline", "png", "seed", "device", "env", "policy")
-    values = {name: flags.take_option(args, f"--{name}") for name in names}
-    sampled = "--sample" in args
-    flags.refuse_left([arg for arg in args if arg != "--sample"], "eval")
-    from puffervec.train.report import EvalRequest, run_evaluation
-
-    return run_evaluation(
-        EvalRequest(
-            target=target,
-            episodes=flags.whole("--episodes", values["episodes"], 1),
-            scenes=values["scenes"],
-            baseline=values["baseline"],
-            png=None if values["png"] is None else Path(values["png"]),
-            seed=flags.whole("--seed", values["seed"], 0) or 0,
-            device=values["device"] or "cpu",
-            deterministic=not sampled,
-            code=(values["env"], values["policy"]),
-        )
-    )
-
-
 VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
     "train": run_train,
-    "eval": run_eval,
+    "eval": verb_eval.run_eval,
     "list": verbs.run_list,
     "plot": verbs.run_plot,
     "export": verbs.run_export,
@@ -326,7 +279,7 @@ def usages() -> dict[str, str]:
     """Return what each verb prints for --help."""
     return {
         "train": USAGE,
-        "eval": EVAL_USAGE,
+        "eval": verb_eval.USAGE,
         **{name: getattr(verbs, f"{name.upper()}_USAGE") for name in VERBS if name not in ("train", "eval")},
     }
 

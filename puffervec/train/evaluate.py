@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Evaluation: a policy, or a baseline, acts in fresh envs; rates with 95 % intervals come out. Runs in the learner.
 
-An env may bring its own evaluation (`NativeEnv.evaluate`, "module:function"), as drive does with rates per scene; it is called
-with an `Actor`. For the others the table shows return and length per agent type.
+An env may bring its own evaluation (`NativeEnv.evaluation`), as drive does with rates per scene; it is called with an `Actor`.
+For the others the table shows return, length and what the env itself reports, per agent type.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from torch import nn
 
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError
+from puffervec.evaluation import Actor, Cell, Evaluation, Interval, Report
 from puffervec.slab import RECORD_DTYPE
 from puffervec.spec import GroupSpec
 from puffervec.train import checkpoint as ckpt
@@ -28,7 +28,7 @@ from puffervec.train.acting import env_actions
 from puffervec.train.config import TrainConfig
 from puffervec.train.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.policy import build_policy
-from puffervec.train.returns import EpisodeTracker, as_records
+from puffervec.train.returns import EpisodeNumbers, EpisodeTracker, as_records
 from puffervec.train.rundir import config_from_tables
 from puffervec.train.state import actor_weights, as_trained
 from puffervec.train.stats import mean_interval
@@ -38,31 +38,26 @@ EVALUATED_AT_ONCE = 16  # Python envs.
 MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
 
 
-class Actor(Protocol):
-    """Something that acts; what an env's own evaluation is given."""
-
-    def reset(self, vec: Any) -> None:
-        """Called before the first step of a fresh vec env."""
-
-    def act(self, obs: Any, vec: Any) -> Any:
-        """Return actions (rows,) or (rows, D) for the half last received; obs as from `vec.recv`."""
-
-
 def load_policies(
     path: Path,
     device: torch.device,
     trusted: Collection[str | None] = (),
     env: Callable[..., Any] | None = None,
     made: Mapping[str, nn.Module] | None = None,
+    adapt: Callable[[TrainConfig], TrainConfig] | None = None,
 ) -> tuple[TrainConfig, dict[str, nn.Module]]:
     """Return the config and the policies of a checkpoint folder.
 
     Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported; env: what makes the
-        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy.
+        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy;
+        adapt: from the run's config to the one that the policies are used with. Only that one's env is looked at: the run's
+        scenes may be gone.
     Raises: CheckpointError, ConfigError.
     """
     manifest = ckpt.read_manifest(path)
     config = config_from_tables(manifest["config"], trusted, env)
+    if adapt is not None:
+        config = adapt(config)
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
     groups = {group.name: group for group in env_spec(config).groups}
@@ -95,35 +90,10 @@ def _check_sizes(path: Path, group: GroupSpec, config: TrainConfig, weights: dic
         raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
 
 
-def _own_evaluation(target: str) -> str | None:
+def own_evaluation(target: str) -> Evaluation | None:
+    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see `NativeEnv.own_evaluation`."""
     native = native_env(target)
-    return None if native is None else native.evaluate
-
-
-def evaluation_hook(target: str) -> Callable[..., Any] | None:
-    """Return the env's own evaluation, or None."""
-    where = _own_evaluation(target)
-    if where is None:
-        return None
-    module, _, function = where.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
-
-
-def companion(target: str, module: str, name: str) -> Callable[..., Any] | None:
-    """Return a function that lies beside the env's own evaluation (`evaluate:draw`, `baselines:baseline`,
-    `describe:describe_scenes`), or None where the env has no evaluation of its own or no such function."""
-    where = _own_evaluation(target)
-    if where is None:
-        return None
-    package = where.partition(":")[0].rpartition(".")[0]
-    try:
-        found: Callable[..., Any] | None = getattr(importlib.import_module(f"{package}.{module}"), name, None)
-    except ModuleNotFoundError as error:
-        if error.name != f"{package}.{module}":
-            raise
-        return None
-    return found
+    return None if native is None else native.own_evaluation()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,12 +101,36 @@ class TypeRates:
     """Return and length of one agent type, each as mean and half the width of the 95 % interval.
 
     agent_type: number of the type; in a Python env the agent's place in `possible_agents`.
+    name: of the type, "" where it has none.
+    reported: what the env itself says of an episode, likewise: the episode records of a C env, the numeric infos of a Python
+        env. A Python env may report a number at each step: it counts by its mean over the episode.
     """
 
     agent_type: int
     episodes: int
     episode_return: tuple[float, float]
     length: tuple[float, float]
+    name: str = ""
+    reported: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+
+
+def report(rates: Sequence[TypeRates], column: str) -> Report:
+    """Return rates as a table. Args: column: what a line stands for."""
+    rows = []
+    for found in rates:
+        row: dict[str, Cell] = {column: found.name or str(found.agent_type), "episodes": found.episodes}
+        for name, (mean, half) in {"return": found.episode_return, "length": found.length, **found.reported}.items():
+            row[name if name not in row else f"env/{name}"] = Interval(mean, mean - half, mean + half)
+        rows.append(row)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return Report([{name: row.get(name) for name in columns} for row in rows], remarks=["means with 95 % intervals"])
+
+
+def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:
+    """Evaluate an env by return, length and what it reports itself. Raises: ConfigError: see `evaluate_python`."""
+    if config.python:
+        return report(evaluate_python(config, actor, episodes, seed), "agent")
+    return report(evaluate_generic(config.target, config.env, actor, episodes, seed), "agent type")
 
 
 def evaluate_generic(
@@ -160,7 +154,7 @@ def evaluate_generic(
                 records.append(batch[batch["episode"] < rounds])
                 np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
             vec.send(actor.act(obs, vec))
-    return _rates(np.concatenate(records))
+        return _rates(np.concatenate(records), vec.env.agent_types, vec.spec.record_names)
 
 
 class _Patience:
@@ -184,21 +178,19 @@ class _Patience:
         return not bool(waiting.any())
 
 
-def _rates(found: np.ndarray) -> list[TypeRates]:
-    """Return rates per agent type from episode records."""
-    return [
-        TypeRates(
-            agent_type=int(kind),
-            episodes=int((found["agent_type"] == kind).sum()),
-            episode_return=mean_interval(found["return"][found["agent_type"] == kind]),
-            length=mean_interval(found["length"][found["agent_type"] == kind]),
-        )
-        for kind in np.unique(found["agent_type"])
-    ]
+def _rates(found: np.ndarray, names: Sequence[str], record_names: Sequence[str] = ()) -> list[TypeRates]:
+    """Return rates per agent type from episode records. Args: names: of the types; record_names: of the records' values."""
+    rates = []
+    for kind in np.unique(found["agent_type"]).tolist():
+        own = found[found["agent_type"] == kind]
+        reported = {name: mean_interval(own["values"][:, i]) for i, name in enumerate(record_names)}
+        name = names[kind] if kind < len(names) else ""
+        rates.append(TypeRates(kind, len(own), mean_interval(own["return"]), mean_interval(own["length"]), name, reported))
+    return rates
 
 
 def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> list[TypeRates]:
-    """`evaluate_generic` for the Python env of a run: records are made from rewards and flags.
+    """`evaluate_generic` for the Python env of a run: records are made from rewards, flags and infos.
 
     Raises: ConfigError where an env does not end an episode within MOST_STEPS.
     """
@@ -208,18 +200,22 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
     with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed) as vec:
         agents = vec.spec.agents
         tracker, finished = EpisodeTracker(envs * agents), np.zeros(envs, np.int64)
+        numbers = EpisodeNumbers(envs)
         records, patience = [np.zeros(0, RECORD_DTYPE)], _Patience(config.target, rounds, envs)
         actor.reset(vec)
         vec.async_reset(seed)
         while not patience.over(finished):
-            obs, rewards, terminals, truncations, _, _, masks = vec.recv()
+            obs, rewards, terminals, truncations, infos, _, masks = vec.recv()
             batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
             records.append(batch[finished[batch["env"]] < rounds])
-            finished += ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
+            ended = ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
+            numbers.step(infos.numeric, ended, finished < rounds)
+            finished += ended
             vec.send(actor.act(obs, vec))
+        names = tuple(str(agent) for agent in getattr(vec.driver_env, "possible_agents", ()))
     found = np.concatenate(records)
     found["agent_type"] = found["slot"]
-    return _rates(found)
+    return [dataclasses.replace(rates, reported=numbers.of(names, rates.agent_type)) for rates in _rates(found, names)]
 
 
 class RandomActor:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from puffervec.slab import RECORD_DTYPE
+from puffervec.train.stats import mean_interval
 
 if TYPE_CHECKING:
     from puffervec.train.ranks import Ranks
@@ -100,6 +101,40 @@ class ReturnScale:
     def factor(self) -> float:
         """What rewards are multiplied by; 1 before there are any."""
         return 1 / math.sqrt(self.mean_square) if self.mean_square > 1e-12 else 1.0
+
+
+class EpisodeNumbers:
+    """The numbers in the infos of Python envs, as one mean per episode and name."""
+
+    def __init__(self, envs: int) -> None:
+        """Args: envs: whose infos are given."""
+        self._sums: dict[tuple[str, ...], np.ndarray] = {}  # (2, envs): sum and number of values of the episode under way
+        self._means: dict[tuple[str, ...], list[float]] = {}
+        self._envs = envs
+
+    def step(self, numeric: NumericInfos, ended: np.ndarray, counted: np.ndarray) -> None:
+        """Take one step. Args: ended: (envs,) bool, the episode ends with it; counted: (envs,) bool, of envs that count."""
+        for path, (values, present) in numeric.items():
+            sums = self._sums.setdefault(path, np.zeros((2, self._envs)))
+            present = present & np.isfinite(values)
+            sums[0] += np.where(present, values, 0.0)
+            sums[1] += present
+        for path, sums in self._sums.items() if ended.any() else ():
+            done = ended & counted & (sums[1] > 0)
+            self._means.setdefault(path, []).extend((sums[0, done] / sums[1, done]).tolist())
+            sums[:, ended] = 0.0
+
+    def of(self, agents: Sequence[str], agent: int) -> dict[str, tuple[float, float]]:
+        """Return mean and half the width of its 95 % interval by name: of the env's numbers and those of one agent.
+
+        Args: agents: names under which a parallel env reports; agent: index of the one asked for.
+        """
+        found = {}
+        for path, means in self._means.items():
+            inner = path[1:] if path[0] in agents and len(path) > 1 else path
+            if means and (inner is path or path[0] == agents[agent]):
+                found["/".join(inner)] = mean_interval(means)
+        return found
 
 
 class InfoMeans:

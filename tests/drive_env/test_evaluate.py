@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import math
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import pytest
 from drive_env import evaluate as module
 from drive_env.baselines import action_of, baseline
 from drive_env.config import DriveConfig
-from drive_env.evaluate import RATES, draw, evaluate, summarise
+from drive_env.evaluate import RATES, draw, drawings, evaluate, held_out, summarise
 from drive_env.stats import clustered, wilson
 from puffervec.errors import ConfigError, SceneError
 
@@ -121,18 +120,16 @@ def test_json_has_numbers_or_null(folder: Path) -> None:
     assert data["scenes"][1]["score_95"] == list(wilson(1, 2))
 
 
-def test_the_table_lists_every_scene_and_a_total(folder: Path) -> None:
-    from rich.console import Console
-
-    result = evaluate(Straight(), DriveConfig(scenes=str(folder)))
-    out = io.StringIO()
-    Console(file=out, width=140).print(result.table("rates"))
-    text = out.getvalue()
-    assert all(f"{name}.json" in text for name in "abcde") and "total of 4 scenes" in text
-    assert "0.50 [0.09, 0.91]" in text
-    out = io.StringIO()
-    Console(file=out, width=140).print(result.table(per_scene=False))
-    assert "a.json" not in out.getvalue() and "total of 4 scenes" in out.getvalue()
+def test_the_report_lists_every_scene_and_a_total(folder: Path) -> None:
+    (folder / "f.json").write_text("{")
+    report = evaluate(Straight(), DriveConfig(scenes=str(folder))).report()
+    assert report.names() == [f"{name}.json" for name in "abcde"]
+    cells = report.cells()
+    assert cells[0][:4] == ("scene", "episodes", "agents", "score") and cells[-1][0] == "total of 4 scenes"
+    assert cells[-1][3] == "0.50 [0.09, 0.91]" and cells[4][2:4] == ("0", "-")
+    assert any(remark.startswith("left out f.json: not JSON") for remark in report.remarks)
+    assert report.worst(2) == ["c.json", "e.json"] and report.drawn == "a.json"
+    assert "d.json" not in report.worst(9)  # nobody drives there
 
 
 def test_no_records_no_rates() -> None:
@@ -178,3 +175,15 @@ def test_parked_cars_are_never_successes(folder: Path, control: int) -> None:
     assert stopped.total.counts["goal"] == stopped.total.counts["score"] == 0
     wide = evaluate(baseline("stop"), dataclasses.replace(near, goal_radius_m=19.6))  # the cars' goals are 19.5 m ahead
     assert wide.total.agents == 1  # the one whose goal lies across
+
+
+def test_several_drawings_in_the_order_asked_for(folder: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    found = list(drawings(Straight(), DriveConfig(scenes=str(folder)), ["e.json", "a.json"]))
+    assert [name for name, _ in found] == ["e.json", "a.json"]
+    assert all(picture.startswith(b"\x89PNG") for _, picture in found) and found[0][1] != found[1][1]
+
+
+def test_runs_on_generated_scenes_are_evaluated_on_others(folder: Path) -> None:
+    assert held_out(DriveConfig(scenes="generated:5")).scenes == held_out(DriveConfig()).scenes == "held-out"
+    assert held_out(DriveConfig(scenes=str(folder))).scenes == str(folder)

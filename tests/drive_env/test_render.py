@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from drive_env import render
-from drive_env.render import Roads, Tracks, draw_png, long_axis_rad, picture_bounds, require_matplotlib, turned
+from drive_env.render import Roads, Tracks, long_axis_rad, picture_bounds, png_of, require_matplotlib, turned
 from puffervec.errors import MissingExtraError
 
 
@@ -39,24 +40,23 @@ ROADS = Roads(
 )
 
 
-def picture_size(path: Path) -> tuple[int, int]:
-    width, height = struct.unpack(">II", path.read_bytes()[16:24])
+def picture_size(png: bytes) -> tuple[int, int]:
+    assert png.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", png[16:24])
     return width, height
 
 
-def test_a_picture_is_written_and_is_landscape(tmp_path: Path) -> None:
+def test_a_picture_is_landscape() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    draw_png(tmp_path / "a.png", "a scene", ROADS, make_tracks())
-    width, height = picture_size(tmp_path / "a.png")
+    width, height = picture_size(png_of("a scene", ROADS, make_tracks()))
     assert width == 1500 and 0.3 * width < height < 0.6 * width
 
 
-def test_marks_and_colours_are_in_the_picture(tmp_path: Path) -> None:
+def test_marks_and_colours_are_in_the_picture() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     from matplotlib.image import imread
 
-    draw_png(tmp_path / "a.png", "a scene", ROADS, make_tracks())
-    pixels = imread(tmp_path / "a.png")[120:, :, :3]  # below the heading and its legend
+    pixels = imread(io.BytesIO(png_of("a scene", ROADS, make_tracks())))[120:, :, :3]  # below the heading and its legend
 
     def count(colour: str) -> int:
         wanted = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
@@ -86,21 +86,17 @@ def test_bounds_hold_all_agents_and_goals() -> None:
     assert height <= width + 1e-9 and width <= 3 * height + 1e-9
 
 
-def test_scenes_without_agents_can_be_drawn(tmp_path: Path) -> None:
+def test_scenes_without_agents_can_be_drawn() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    import dataclasses
-
     nobody = dataclasses.replace(make_tracks(), agent=np.array([False, False]))
-    draw_png(tmp_path / "n.png", "nobody", Roads([], [], []), nobody)
+    png_of("nobody", Roads([], [], []), nobody)
     gone = dataclasses.replace(nobody, there=np.zeros_like(nobody.there))
-    draw_png(tmp_path / "g.png", "gone", Roads([], [], []), gone)
-    assert picture_size(tmp_path / "g.png")[0] == 1500
+    assert picture_size(png_of("gone", Roads([], [], []), gone))[0] == 1500
 
 
-def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[plot\]'"):
         require_matplotlib()
     with pytest.raises(MissingExtraError):
-        draw_png(tmp_path / "a.png", "a", ROADS, make_tracks())
-    assert not (tmp_path / "a.png").exists()
+        png_of("a", ROADS, make_tracks())

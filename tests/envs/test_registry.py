@@ -15,7 +15,7 @@ from puffervec.errors import ConfigError
 MODULE = """
 import dataclasses
 from puffervec.envs.probe import ENV as PROBE
-ENV = dataclasses.replace(PROBE, evaluate="elsewhere:evaluate")
+ENV = dataclasses.replace(PROBE, evaluation=lambda: "no evaluation")
 NOT_AN_ENV = 3
 """
 
@@ -44,7 +44,8 @@ def test_names_begin_with_the_built_in_ones(site: Path) -> None:
 
 def test_an_env_of_another_package_is_found_and_made(site: Path) -> None:
     install(site, "elsewhere", far="elsewhere_module:ENV")
-    assert envs.get("far").evaluate == "elsewhere:evaluate"
+    with pytest.raises(ConfigError, match="probe: its evaluation is 'no evaluation': .* must return a puffervec.Evaluation"):
+        envs.get("far").own_evaluation()
     with puffervec.make("far", env_kwargs={"num_agents": 2}, backend="serial", num_envs=3) as vec:
         assert vec.reset(seed=0)[0].shape == (6, 8)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from puffervec import env_types, envs
 from puffervec._ffi import lib
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import register_envs
+from puffervec.train import verb_eval
+from puffervec.train.evaluation_run import run_evaluation
 from tests.contract import EnvContract
 from tests.helpers import action_table, run, serial
 from tests.libraries import compile_library, environment, install_example
@@ -39,7 +42,8 @@ def installed(site: Path) -> Iterator[Path]:
     patch.syspath_prepend(site)
     yield site
     patch.undo()
-    sys.modules.pop(PACKAGE, None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        sys.modules.pop(name)
 
 
 class TestCoinGrid(EnvContract):
@@ -153,4 +157,20 @@ def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
     command += ["--vec.num-workers", "2", "--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]
     done = subprocess.run(command, env=environment(site), capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "coins" in done.stdout
+    assert "one coin and one pit on 4 x 4 cells" in done.stdout
+    assert "coins per 100 steps" in done.stdout and "64 grids of 4 x 4" in done.stdout
+
+
+def test_its_evaluation_is_its_own(site: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = verb_eval.EvalRequest(PACKAGE, baseline="walk", json=tmp_path / "walk.json", env_flags=("--env.size", "4"))
+    assert run_evaluation(asked) == 0
+    assert "64 grids of 4 x 4" in capsys.readouterr().out
+    (row,) = json.loads((tmp_path / "walk.json").read_text())["rows"]
+    assert row["episodes"] == 256 and 0 < row["in the pit"] < 1 and row["coins per 100 steps"] > 10
+    low, high = row["in the pit_95"]
+    assert low < row["in the pit"] < high
+    assert run_evaluation(dataclasses.replace(asked, baseline="random", json=None)) == 0
+    with pytest.raises(ConfigError, match="--baseline best: coin_grid has random, walk"):
+        run_evaluation(dataclasses.replace(asked, baseline="best"))
+    with pytest.raises(ConfigError, match="coin_grid draws no pictures"):
+        run_evaluation(dataclasses.replace(asked, png=tmp_path / "a.png"))

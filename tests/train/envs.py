@@ -53,6 +53,26 @@ class Guess(gymnasium.Env[Any, Any]):
         return self._observe(), float(hits), self.clock == STEPS, False, info
 
 
+class Reports(gymnasium.Env[Any, Any]):
+    """Three steps; infos hold the step's number, and at the end whether the episode was solved: every second one is."""
+
+    observation_space, action_space = spaces.Box(0, 3, (1,), np.float32), spaces.Discrete(2)
+    episodes = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.clock = 0
+        self.episodes += 1
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.clock += 1
+        info: dict[str, Any] = {"nested": {"step": self.clock}}
+        if self.clock == 3:
+            info["solved"] = self.episodes % 2 == 0
+        return np.full(1, self.clock, np.float32), 0.0, self.clock == 3, False, info
+
+
 class Aim(gymnasium.Env[Any, Any]):
     """Reward minus the square of the distance between the action and what is shown, in bounds -2..4; the best return is 0.
 

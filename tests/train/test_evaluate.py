@@ -153,9 +153,18 @@ def test_random_actions_cover_all_choices() -> None:
         assert set(ev.RandomActor(0).act(obs, vec)) == {0, 1, 2, 3, 4}
 
 
-def test_hooks() -> None:
-    assert ev.evaluation_hook("probe") is None
-    assert callable(ev.evaluation_hook("drive"))
+def test_own_evaluations() -> None:
+    assert ev.own_evaluation("probe") is None and ev.own_evaluation("CartPole-v1") is None
+    own = ev.own_evaluation("drive")
+    assert own is not None and own.draw is not None
+
+
+def test_policies_are_used_with_an_adapted_config(small: Small) -> None:
+    """Only the env that they are used with is looked at: that of the training may be gone."""
+    with Trainer(small(env={"episode_length": 5})) as trainer:
+        path = trainer.save()
+    found, _ = ev.load_policies(path, CPU, adapt=lambda config: config.merged({"env": {"episode_length": 9}}))
+    assert found.env.episode_length == 9
 
 
 def test_an_env_in_c_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,39 +9,12 @@ from typing import Any
 
 import pytest
 
-from puffervec.errors import ConfigError
+from puffervec import envs
+from puffervec.envs.probe import ENV as PROBE
+from puffervec.evaluation import Evaluation, Report
 from puffervec.train import TrainConfig, Trainer, report
 
 Small = Callable[..., TrainConfig]
-REQUEST = report.EvalRequest("drive", None, None, None, None, 0, "cpu", True)
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> str:
-    """A folder with one generated scene of the project's own."""
-    import json
-
-    from drive_env import generate
-
-    folder = tmp_path / "scenes"
-    folder.mkdir()
-    (folder / "one.json").write_text(json.dumps(generate.generate_tree(5, 0)))
-    return str(folder)
-
-
-def ask(**changes: Any) -> report.EvalRequest:
-    return dataclasses.replace(REQUEST, **changes)
-
-
-def test_table_columns_line_up(capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_table("Title", ("name", "value"), [("a", "1"), ("long name", "22")])
-    assert capsys.readouterr().out.splitlines() == [
-        "",
-        "Title",
-        "  name       value",
-        "  a              1",
-        "  long name     22",
-    ]
 
 
 def test_summary_says_what_to_try(small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -60,48 +33,29 @@ def test_summary_says_what_to_try(small: Small, capsys: pytest.CaptureFixture[st
     assert "Try next" in capsys.readouterr().out
 
 
-def test_drive_end_to_end(small: Small, scene: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Train a few steps on one scene; evaluate the run and a baseline; draw it."""
-    train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 200}
-    config = small("drive", env={"scenes": scene, "num_agents": 24}, vec={"num_envs": 2}, train=train)
-    with Trainer(config) as trainer:
-        metrics = trainer.train()
-        folder = trainer.folder
-    assert metrics["step"] >= 200
-    report.print_scenes(config)
-    assert "scenes: 1" in capsys.readouterr().out
-    assert report.run_evaluation(ask(target=str(folder))) == 0
-    out = capsys.readouterr().out
-    assert "score" in out and "total of 1 scenes" in out and ".json" in out
-    assert report.run_evaluation(ask(target="drive", baseline="log", scenes=scene)) == 0
-    assert "1.00" in capsys.readouterr().out
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "one.png"
-    assert report.run_evaluation(ask(target=str(folder), png=picture), per_scene=False) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, "--baseline"),
-        ({"baseline": "best"}, "best"),
-        ({"baseline": "stop", "png": Path("x.jpg")}, ".png"),
-        ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),
-        ({"target": "tag_grid", "baseline": "stop"}, "only random"),
-        ({"target": "tag_grid", "baseline": "random", "scenes": "x"}, "--scenes"),
-        ({"baseline": "stop", "scenes": "/none"}, "/none"),
-    ],
-)
-def test_bad_requests(changes: dict[str, Any], words: str) -> None:
-    from puffervec.errors import PuffervecError
-
-    with pytest.raises(PuffervecError, match=words):
-        report.run_evaluation(ask(**changes))
-
-
 def test_envs_without_scenes_say_nothing(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     report.print_scenes(small())
     assert capsys.readouterr().out == ""
-    with pytest.raises(ConfigError):
-        report.run_evaluation(ask(target="probe"))
+
+
+def broken(actor: Any, config: Any, **how: Any) -> Report:
+    raise ZeroDivisionError("nothing\nto divide")
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "words"),
+    [
+        (Evaluation(evaluate=broken), "ZeroDivisionError: nothing to divide"),
+        (Evaluation(evaluate=lambda actor, config, **how: 3), "returned 3: it must be a puffervec.evaluation.Report"),  # type: ignore[arg-type, return-value]
+        (None, "must return a puffervec.Evaluation"),
+    ],
+)
+def test_whatever_an_env_evaluates_a_finished_run_has_succeeded(
+    small: Small, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], evaluation: Any, words: str
+) -> None:
+    with Trainer(small()) as trainer:
+        metrics = trainer.train()
+    monkeypatch.setattr(envs, "get", lambda name: dataclasses.replace(PROBE, evaluation=lambda: evaluation))
+    report.print_summary(trainer.config, trainer.folder, metrics, final_eval=True)
+    said = capsys.readouterr()
+    assert "note: the run is saved, but its evaluation failed: " in said.err and words in said.err and "Try next" in said.out

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from puffervec import EnvData, NativeEnv
+from puffervec import EnvData, Evaluation, NativeEnv
 
 
 @dataclass(frozen=True)
@@ -23,4 +23,17 @@ class CoinGridConfig:
     """Taken for the fall into the pit, which ends the episode."""
 
 
-ENV = NativeEnv(name="coin_grid", config=CoinGridConfig, build=lambda config: EnvData(), shared_library="coin_grid._core")
+def evaluation() -> Evaluation:
+    """The env's own evaluation, imported when it is asked for."""
+    from coin_grid.evaluation import EVALUATION
+
+    return EVALUATION
+
+
+ENV = NativeEnv(
+    name="coin_grid",
+    config=CoinGridConfig,
+    build=lambda config: EnvData(),
+    evaluation=evaluation,
+    shared_library="coin_grid._core",
+)

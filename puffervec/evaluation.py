@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How an env brings an evaluation of its own, and the report that every evaluation returns. Runs in the learner; no torch.
+
+    ENV = NativeEnv(..., evaluation=lambda: Evaluation(evaluate=my_evaluate, draw=my_drawing))
+
+`puffer-train eval` and the end of a training call it. An env without one is evaluated by return, length and its episode
+records.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+Cell = str | int | float | Interval | None
+Row = Mapping[str, Cell]
+
+
+class Actor(Protocol):
+    """Something that acts for all rows of a vector env: a trained policy or a baseline."""
+
+    def reset(self, vec: Any) -> None:
+        """Forget all; called before the first step of a vec env that was just reset."""
+
+    def act(self, obs: Any, vec: Any) -> Any:
+        """Return actions, (rows,) or (rows, D), for observations as `vec.recv` has just given them. Views must not be kept."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Results as a table.
+
+    Attributes:
+        rows: one per part (scene, agent type, ...), all with the same columns; the first column is the part's name.
+        total: of all parts, with the same columns; None where there is none.
+        remarks: lines to read beside the table: what a rate is a share of, what was left out.
+        score: the column that says how good a part is; the higher, the better. `--draw worst:N` sorts by it.
+        drawn: name of the part that is drawn where nobody asks for another.
+    """
+
+    rows: Sequence[Row]
+    total: Row | None = None
+    remarks: Sequence[str] = ()
+    score: str | None = None
+    drawn: str | None = None
+
+    def worst(self, count: int) -> list[str]:
+        """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
+        scored = [(_number(row[self.score]), name) for row, name in zip(self.rows, self.names(), strict=True) if self.score]
+        return [name for value, name in sorted(scored, key=lambda item: item[0]) if not math.isnan(value)][:count]
+
+    def names(self) -> list[str]:
+        """Names of all parts, in order."""
+        return [str(next(iter(row.values()))) for row in self.rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-like data: an interval is the value under its column and [low, high] under `<column>_95`; NaN is null."""
+        total = None if self.total is None else _plain(self.total)
+        return {"rows": [_plain(row) for row in self.rows], "total": total, "remarks": list(self.remarks)}
+
+    def to_csv(self) -> str:
+        """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and `<column>_high`."""
+        rows = [_spread(row) for row in self.rows]
+        out = io.StringIO()
+        writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Head, rows and total as text."""
+        rows = [*self.rows, *([self.total] if self.total else [])]
+        head = tuple(rows[0]) if rows else ()
+        return [head, *(tuple(as_text(row[column]) for column in head) for row in rows)]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an env does in place of the evaluation that all envs have.
+
+    Attributes:
+        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report. config: the env's, as `settings` has returned it, with
+            the user's own settings over it. The actor is a policy or a baseline; it knows nothing of the env.
+        episodes: N where the user gives none.
+        settings: settings(config) -> config, from a run's to those of an evaluation: other levels than those trained on.
+        baselines: by name, a function that makes the actor from a seed. "random" need not be among them.
+        draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the report, by their names.
+        describe: describe(config) -> text for the beginning of a training: what there is to train on.
+    """
+
+    evaluate: Callable[..., Report]
+    episodes: int = 1
+    settings: Callable[[Any], Any] | None = None
+    baselines: Mapping[str, Callable[[int], Actor]] = field(default_factory=dict)
+    draw: Callable[..., Iterable[tuple[str, bytes]]] | None = None
+    describe: Callable[[Any], str] | None = None
+
+
+def as_text(cell: Cell) -> str:
+    """Return a cell as it stands in a table.
+
+    >>> as_text(Interval(0.923, 0.894, 0.941)), as_text(12345.6), as_text(0.0042), as_text(None), as_text(7)
+    ('0.92 [0.89, 0.94]', '12,346', '0.0042', '-', '7')
+    """
+    if isinstance(cell, Interval):
+        return f"{as_text(cell.value)} [{as_text(cell.low)}, {as_text(cell.high)}]"
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return "-"
+    if not isinstance(cell, float):
+        return str(cell)
+    size = abs(cell)
+    return f"{cell:,.0f}" if size >= 1000 else f"{cell:.2f}" if size >= 0.01 or size == 0 else f"{cell:.2g}"
+
+
+def _number(cell: Cell) -> float:
+    value = cell.value if isinstance(cell, Interval) else cell
+    return float(value) if isinstance(value, (int, float)) else math.nan
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column, cell in row.items():
+        found[column] = _finite(cell.value if isinstance(cell, Interval) else cell)
+        if isinstance(cell, Interval):
+            found[f"{column}_95"] = [_finite(cell.low), _finite(cell.high)]
+    return found
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _spread(row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column, cell in row.items():
+        if isinstance(cell, Interval):
+            found |= {column: cell.value, f"{column}_low": cell.low, f"{column}_high": cell.high}
+        else:
+            found[column] = cell
+    return found

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drive_env import generate
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.evaluation import Interval, Report
+from puffervec.train import TrainConfig, Trainer, report
+from puffervec.train.evaluation_run import chosen_parts, run_evaluation
+from puffervec.train.verb_eval import EvalRequest
+from tests.train import envs
+
+Small = Callable[..., TrainConfig]
+
+
+@pytest.fixture
+def scenes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two generated scenes, and a cache of its own."""
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "scenes"
+    folder.mkdir()
+    for number, name in enumerate(("one", "two")):
+        (folder / f"{name}.json").write_text(json.dumps(generate.generate_tree(5, number)))
+    return folder
+
+
+@pytest.fixture
+def run(small: Small, scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of a few steps on these scenes, which were named relative to the folder it was started in."""
+    monkeypatch.chdir(tmp_path)
+    train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 200}
+    with Trainer(small("drive", env={"scenes": "scenes", "num_agents": 24}, vec={"num_envs": 2}, train=train)) as trainer:
+        trainer.train()
+        report.print_scenes(trainer.config)
+        return trainer.folder.absolute()
+
+
+def test_a_run_is_evaluated_from_any_folder(
+    run: Path, scenes: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "scenes: 2" in capsys.readouterr().out
+    monkeypatch.chdir("/")
+    (scenes / "broken.json").write_text("{")
+    assert run_evaluation(EvalRequest(str(run))) == 0
+    out = capsys.readouterr().out
+    assert "total of 2 scenes" in out and "one.json" in out and f"on {scenes}" in out
+    assert out.count("left out broken.json: not JSON") == 1
+    assert run_evaluation(EvalRequest(str(run), baseline="log"), parts=False) == 0
+    out = capsys.readouterr().out
+    assert "1.00" in out and "one.json" not in out
+
+
+def test_other_scenes_leave_those_of_the_training_alone(run: Path, scenes: Path, tmp_path: Path) -> None:
+    (scenes / "one.json").rename(tmp_path / "other.json")
+    (scenes / "two.json").unlink()
+    scenes.rmdir()
+    with pytest.raises(PuffervecError, match="no such folder or file"):
+        run_evaluation(EvalRequest(str(run)))
+    for path in (tmp_path / "cache" / "scenes").iterdir():
+        path.unlink()
+    assert run_evaluation(EvalRequest(str(run), env_flags=("--scenes", str(tmp_path / "other.json")))) == 0
+    assert len(list((tmp_path / "cache" / "scenes").glob("*.pvset"))) == 1
+
+
+def test_results_as_files(run: Path, tmp_path: Path) -> None:
+    request = EvalRequest(
+        str(run), json=tmp_path / "a.json", csv=tmp_path / "a.csv", episodes=2, env_flags=("--env.goal-radius-m", "3")
+    )
+    assert run_evaluation(request) == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert found["env"] == "drive" and found["settings"]["goal_radius_m"] == 3.0 and found["policy"] == str(run)
+    assert [row["scene"] for row in found["rows"]] == ["one.json", "two.json"] and found["rows"][0]["episodes"] == 2
+    rows = list(csv.DictReader((tmp_path / "a.csv").open()))
+    assert [float(row["score"]) for row in rows] == [row["score"] for row in found["rows"]]
+
+
+def test_pictures(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+
+    def drawn(png: str, draw: str | None) -> list[str]:
+        path = tmp_path / png
+        assert run_evaluation(EvalRequest(str(run), png=path, draw=draw), parts=False) == 0
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
+        return [file.name for file in files]
+
+    assert drawn("most.png", None) == ["most.png"]
+    assert drawn("two.png", "scene:two") == ["two.png"]
+    assert drawn("all", "all") == ["one.png", "two.png"]
+    assert sorted(name[2:] for name in drawn("worst", "worst:5")) == ["-one.png", "-two.png"]
+    assert [name[:3] for name in sorted(os.listdir(tmp_path / "worst"))] == ["01-", "02-"]
+
+
+def test_which_parts_are_drawn() -> None:
+    rows = [{"scene": f"{i}.json", "score": Interval(score, 0, 1)} for i, score in enumerate((0.9, 0.1, 0.5))]
+    found = Report([*rows, {"scene": "nobody.json", "score": None}], score="score", drawn="2.json")
+    assert chosen_parts(found, None, one=True) == ["2.json"]
+    assert chosen_parts(found, None, one=False) == ["1.json", "2.json", "0.json"]
+    assert chosen_parts(found, "worst:2", one=False) == ["1.json", "2.json"]
+    assert chosen_parts(found, "all", one=False) == ["0.json", "1.json", "2.json"]
+    with pytest.raises(ConfigError, match="--draw scene:9: there is no such scene; there are 4: 0.json"):
+        chosen_parts(found, "scene:9", one=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "--baseline"),
+        ({"baseline": "best"}, "--baseline best: drive has random, stop, lane-follow, log"),
+        ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),
+        ({"baseline": "stop", "png": Path("x.png"), "draw": "all"}, "give a folder"),
+        ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "give scene:NAME, worst:N or all"),
+        ({"baseline": "stop", "json": Path("/tmp")}, "--json /tmp: is a folder"),
+        ({"target": "tag_grid", "baseline": "stop"}, "--baseline stop: tag_grid has random"),
+        ({"target": "tag_grid", "baseline": "random", "env_flags": ("--scenes", "x")}, "--scenes"),
+        ({"target": "tag_grid", "baseline": "random", "png": Path("x.png")}, "tag_grid draws no pictures"),
+        ({"baseline": "stop", "env_flags": ("--scenes", "/none")}, "/none"),
+        ({"baseline": "stop", "env_flags": ("--env.lanes", "99")}, "lanes is 99"),
+        ({"target": "probe"}, "--baseline"),
+    ],
+)
+def test_bad_requests(changes: dict[str, Any], words: str) -> None:
+    pytest.importorskip("matplotlib")
+    with pytest.raises(PuffervecError, match=words):
+        run_evaluation(dataclasses.replace(EvalRequest("drive"), **changes))
+
+
+def test_settings_that_the_policy_does_not_fit_are_refused(run: Path) -> None:
+    with pytest.raises(PuffervecError, match="do not fit"):
+        run_evaluation(EvalRequest(str(run), env_flags=("--env.lanes", "3")))
+
+
+def test_records_of_an_env_in_c(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_evaluation(EvalRequest("tag_grid", baseline="random", episodes=16, env_flags=("--env.num-taggers", "3"))) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    head = next(line for line in lines if "episodes" in line)
+    assert "tagged" in head
+    assert [line[0] for line in lines if line and line[0] in ("tagger", "runner")] == ["tagger", "runner"]
+
+
+def test_infos_of_an_env_in_python(small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with Trainer(small(envs.Reports)) as trainer:
+        path = trainer.save()
+    request = EvalRequest(str(path), code=(trainer.config.target, None), json=tmp_path / "a.json", episodes=32)
+    assert run_evaluation(request) == 0
+    assert "solved" in capsys.readouterr().out
+    (row,) = json.loads((tmp_path / "a.json").read_text())["rows"]
+    assert row["solved"] == 0.5 and row["nested/step"] == 2.0 and row["episodes"] == 32
