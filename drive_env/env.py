@@ -7,10 +7,15 @@ Runs in the learner when an env is made; the workers map the file that `build` r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
-from puffervec.evaluation import Evaluation
+from puffervec.evaluation import Evaluation, Recorder
 from puffervec.native import EnvData, NativeEnv
+
+if TYPE_CHECKING:
+    from puffervec.vector import VectorEnv
 
 
 def build(config: DriveConfig) -> EnvData:
@@ -29,4 +34,11 @@ def evaluation() -> Evaluation:
     return EVALUATION
 
 
-ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluation=evaluation)
+def recorder(vec: VectorEnv) -> Recorder:
+    """Pictures for `render_mode="rgb_array"` (drive_env.frames). Raises: MissingExtraError: matplotlib is not installed."""
+    from drive_env.frames import FrameRecorder
+
+    return FrameRecorder(vec)
+
+
+ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluation=evaluation, recorder=recorder)

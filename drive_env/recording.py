@@ -39,10 +39,12 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
         obs, infos = received[0], received[4]
         states.append(vec.peek(0))
         if len(infos.episodes):
-            return tracks_of(states, *scenes.scene(scene))
+            return tracks_of(states, *scenes.scene(scene), vec.config.goal_radius_m)
 
 
-def tracks_of(states: list[dict[str, NDArray[Any]]], head: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> Tracks:
+def tracks_of(
+    states: list[dict[str, NDArray[Any]]], head: NDArray[Any], arrays: dict[str, NDArray[Any]], goal_radius_m: float
+) -> Tracks:
     """Put agents (from the states) and other objects (from the log) into one table of all objects of the scene.
 
     Args:
@@ -61,6 +63,10 @@ def tracks_of(states: list[dict[str, NDArray[Any]]], head: NDArray[Any], arrays:
     agent[driven] = True
     for index in np.flatnonzero(~agent):
         poses[:, :, index], flags["active"][:, index] = logged_poses(objects[index], arrays["frames"], frames)
+    logs = np.full((2, int(head["frame_count"]), len(objects)), np.nan)
+    for number, item in enumerate(objects):
+        logged, there = logged_poses(item, arrays["frames"], logs.shape[1])
+        logs[:, there, number] = logged[:2, there]
     return Tracks(
         x_m=poses[0],
         y_m=poses[1],
@@ -68,8 +74,12 @@ def tracks_of(states: list[dict[str, NDArray[Any]]], head: NDArray[Any], arrays:
         there=flags["active"],
         length_m=objects["length_m"].astype(np.float64),
         width_m=objects["width_m"].astype(np.float64),
+        kind=objects["type"].astype(np.int64),
         agent=agent,
+        log_x_m=logs[0],
+        log_y_m=logs[1],
         goal_m=np.stack([objects["goal_x_m"], objects["goal_y_m"]], axis=-1).astype(np.float64),
+        goal_radius_m=goal_radius_m,
         reached=np.asarray(flags["reached"].any(axis=0)),
         collided=begun(flags["collided"]),
         offroad=begun(flags["offroad"]),

@@ -15,7 +15,10 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,19 @@ class Actor(Protocol):
 
     def act(self, obs: Any, vec: Any) -> Any:
         """Return actions, (rows,) or (rows, D), for observations as `vec.recv` has just given them. Views must not be kept."""
+
+
+class Recorder(Protocol):
+    """Draws one env while it runs, for `render_mode="rgb_array"`. It reads the env by `vec.peek(0)`."""
+
+    def begin(self) -> None:
+        """Called after each reset."""
+
+    def add(self) -> None:
+        """Called after each step."""
+
+    def picture(self) -> np.ndarray:
+        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first reset."""
 
 
 @dataclass(frozen=True)

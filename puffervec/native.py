@@ -16,7 +16,7 @@ import numpy as np
 from puffervec import env_types
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.evaluation import Evaluation
+from puffervec.evaluation import Evaluation, Recorder
 from puffervec.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 
 # What a dataclass field becomes in the C struct, and its struct-module letter.
@@ -48,6 +48,7 @@ class NativeEnv:
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluation: returns the env's own Evaluation (puffervec/evaluation.py); called when one is asked for. None: the env is
             evaluated like any other.
+        recorder: makes a Recorder for a vector env of one env in this process; it draws what the env does. None: no pictures.
         shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
         agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
@@ -57,6 +58,7 @@ class NativeEnv:
     config: type[Any]
     build: Callable[[Any], EnvData]
     evaluation: Callable[[], Evaluation] | None = None
+    recorder: Callable[[Any], Recorder] | None = None
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
 

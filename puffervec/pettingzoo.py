@@ -15,7 +15,6 @@ step that ends its episode, and does not come back before the next reset: where 
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,12 +88,13 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             env, None, settings, backend="serial", num_envs=1, seed=None, strict=True, autoreset_mode="disabled"
         )
         name = self.vec.env.name
-        modes = ["rgb_array"] if name in _RECORDERS else []
+        recorder = self.vec.env.recorder if isinstance(self.vec.env, NativeEnv) else None
+        modes = ["rgb_array"] if recorder is not None else []
         if render_mode is not None and render_mode not in modes:
             raise ConfigError(f"render_mode is {render_mode!r}: {name} has {', '.join(modes) or 'none'}, or use None")
         self.metadata = {"name": f"puffervec/{name}", "render_modes": modes, "is_parallelizable": True}
         self.render_mode = render_mode
-        self._recorder = _RECORDERS[name](self.vec) if render_mode is not None else None
+        self._recorder = recorder(self.vec) if recorder is not None and render_mode is not None else None
         self.vec.reset()  # only then do the rows tell the agents' types
         self._seats = _take_seats(self.vec)
         self._seeded = False
@@ -260,8 +260,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     def render(self) -> np.ndarray | None:
         """Return the episode so far as an (H, W, 3) uint8 picture, or None with render_mode=None.
 
-        For drive: the first scene of the env with the paths driven since the reset. The picture shows all that the cars did and
-        aim at, so its height may change from step to step.
+        For drive: the first scene of the env with the paths driven since the reset. All pictures have one size.
 
         Raises:
             CallOrderError: before the first reset. MissingExtraError: matplotlib is not installed.
@@ -324,48 +323,3 @@ def _check_options(options: Any, env: str) -> None:
 def _some(names: Sequence[str]) -> str:
     """Return the first few names for a message."""
     return ", ".join(map(repr, names[:4])) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-class _DriveRecorder:
-    """Notes the poses of the first scene of a drive env step by step, and draws them (drive_env.render)."""
-
-    def __init__(self, vec: VectorEnv) -> None:
-        from drive_env.prepare import prepare_scenes
-        from drive_env.render import require_matplotlib
-
-        require_matplotlib()
-        self._vec = vec
-        self._scenes = prepare_scenes(vec.config).scenes
-        self._states: list[dict[str, np.ndarray]] = []
-        self._scene = -1
-
-    def begin(self) -> None:
-        """Forget the last episode and note the first frame of this one."""
-        self._states = []
-        self.add()
-        self._scene = int(self._vec.peek(0)["slot_scene"][0])
-
-    def add(self) -> None:
-        """Note the newest frame, unless the scene has ended or started again."""
-        state = self._vec.peek(0)
-        if int(state["slot_clock"][0]) == len(self._states):
-            own = state["slot"] == 0
-            self._states.append({name: value[own] for name, value in state.items() if value.shape == own.shape})
-
-    def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8."""
-        from matplotlib.image import imread
-
-        from drive_env.recording import roads_of, tracks_of
-        from drive_env.render import png_of
-
-        if not self._states:
-            raise CallOrderError("render: call reset first")
-        head, arrays = self._scenes.scene(self._scene)
-        tracks = tracks_of(self._states, head, arrays)
-        drawn = png_of(self._scenes.names[self._scene], roads_of(arrays, head["segment_count"]), tracks)
-        shares = np.asarray(imread(io.BytesIO(drawn)))  # (H, W, 4) float32 in [0, 1]
-        return np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)
-
-
-_RECORDERS = {"drive": _DriveRecorder}

@@ -338,10 +338,14 @@ def test_drive_is_drawn(scenes: str) -> None:
     assert first is not None and later is not None
     for picture in (first, later):
         assert picture.ndim == 3 and picture.shape[2] == 3 and picture.dtype == np.uint8 and picture.std() > 10
-    assert first.shape != later.shape or (first != later).any()
+    assert first.shape == later.shape and (first != later).any()
     while env.agents:
         env.step(draw_actions(env))
-    assert env.render() is not None
+    last = env.render()
+    assert last is not None and last.shape == first.shape  # whatever the cars have done
+    env.reset(seed=3)
+    again = env.render()
+    assert again is not None and again.shape == first.shape
 
 
 def test_others_have_no_picture() -> None:

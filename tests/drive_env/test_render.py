@@ -13,7 +13,16 @@ import numpy as np
 import pytest
 
 from drive_env import render
-from drive_env.render import Roads, Tracks, long_axis_rad, picture_bounds, png_of, require_matplotlib, turned
+from drive_env.render import (
+    Roads,
+    Tracks,
+    interesting_points,
+    long_axis_rad,
+    picture_bounds,
+    png_of,
+    require_matplotlib,
+    turned,
+)
 from puffervec.errors import MissingExtraError
 
 
@@ -28,7 +37,8 @@ def make_tracks(frames: int = 30) -> Tracks:
     offroad[frames - 3, 0] = True
     return Tracks(
         x_m=x, y_m=y, heading_rad=np.full((frames, 2), np.arctan2(0.6, 0.8)), there=~marks, length_m=np.array([4.5, 5.0]),
-        width_m=np.array([2.0, 2.0]), agent=np.array([True, False]), goal_m=np.array([[48.0, 36.0], [30.0, 20.0]]),
+        width_m=np.array([2.0, 2.0]), agent=np.array([True, False]), kind=np.array([0, 1]),
+        log_x_m=x, log_y_m=y + 3.0, goal_radius_m=2.0, goal_m=np.array([[48.0, 36.0], [30.0, 20.0]]),
         reached=np.array([True, False]), collided=collided, offroad=offroad,
     )  # fmt: skip
 
@@ -62,14 +72,14 @@ def test_marks_and_colours_are_in_the_picture() -> None:
         wanted = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
         return int((np.abs(pixels - wanted).max(axis=-1) < 0.03).sum())
 
-    for colour in (render.ASPHALT, render.EDGE, render.CRASH, render.OFFROAD, render.COLOURS[0], render.OTHER_CAR):
+    for colour in (render.ASPHALT, render.EDGE, render.CRASH, render.OFFROAD, render.COLOURS[0], render.PEDESTRIAN_FACE):
         assert count(colour) > 30, colour
     assert count("#ff00ff") == 0
 
 
 def test_the_action_is_turned_across_and_stays_what_it_was() -> None:
     tracks = make_tracks()
-    angle = long_axis_rad(tracks)
+    angle = long_axis_rad(interesting_points(tracks))
     assert angle == pytest.approx(np.arctan2(0.6, 0.8))
     roads, flat = turned(ROADS, tracks, -angle)
     assert np.ptp(flat.y_m[:, 0]) < 1e-9 and np.ptp(flat.x_m[:, 0]) == pytest.approx(60.0)

@@ -213,7 +213,7 @@ def test_a_module_in_the_current_folder(
     assert cli.main(["my_envs:make", "--resume", "latest", "--total-timesteps", "3200"]) == 0
     assert "goes on with new episodes" in capsys.readouterr().out
     assert cli.main(["eval", "runs/r", "--env", "my_envs:make", "--episodes", "16"]) == 0
-    assert "2.000 +- 0.000" in capsys.readouterr().out
+    assert "2.00 [2.00, 2.00]" in capsys.readouterr().out
     assert cli.main(["my_envs:make", "--env.lenth", "4"]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "lenth" in err

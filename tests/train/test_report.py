@@ -33,6 +33,11 @@ def test_summary_says_what_to_try(small: Small, capsys: pytest.CaptureFixture[st
     assert "Try next" in capsys.readouterr().out
 
 
+def test_envs_with_scenes_say_what_there_is(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_scenes(small("drive"))
+    assert "scenes: 2 (generated:2)" in capsys.readouterr().out
+
+
 def test_envs_without_scenes_say_nothing(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     report.print_scenes(small())
     assert capsys.readouterr().out == ""
@@ -46,7 +51,7 @@ def broken(actor: Any, config: Any, **how: Any) -> Report:
     ("evaluation", "words"),
     [
         (Evaluation(evaluate=broken), "ZeroDivisionError: nothing to divide"),
-        (Evaluation(evaluate=lambda actor, config, **how: 3), "returned 3: it must be a puffervec.evaluation.Report"),  # type: ignore[arg-type, return-value]
+        (Evaluation(evaluate=lambda actor, config, **how: 3), "returned 3: it must return a puffervec.evaluation.Report"),  # type: ignore[arg-type, return-value]
         (None, "must return a puffervec.Evaluation"),
     ],
 )
