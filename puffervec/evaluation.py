@@ -77,8 +77,12 @@ class Report:
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
-        scored = [(_number(row[self.score]), name) for row, name in zip(self.rows, self.names(), strict=True) if self.score]
-        return [name for value, name in sorted(scored, key=lambda item: item[0]) if not math.isnan(value)][:count]
+        if self.score is None:
+            return []
+        scored = [(_number(row[self.score]), name) for row, name in zip(self.rows, self.names(), strict=True)]
+        return [name for _, name in sorted((item for item in scored if not math.isnan(item[0])), key=lambda item: item[0])][
+            :count
+        ]
 
     def names(self) -> list[str]:
         """Names of all parts, in order."""
@@ -91,9 +95,13 @@ class Report:
 
     def to_csv(self) -> str:
         """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and `<column>_high`."""
-        rows = [_spread(row) for row in self.rows]
         out = io.StringIO()
-        writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+        rows = [_spread(row) for row in self.rows]
+        columns: list[str] = []
+        for column in self.rows[0] if self.rows else ():
+            wide = any(f"{column}_low" in row for row in rows)
+            columns += [column, f"{column}_low", f"{column}_high"] if wide else [column]
+        writer = csv.DictWriter(out, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         return out.getvalue()

@@ -47,7 +47,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> int:
     else:
 
         def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
-            return ev.load_policies(found, device, request.code, lambda config: adapted(config, request))
+            return ev.load_policies(found, device, request.code, adapt=lambda config: adapted(config, request))
 
         path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)

@@ -24,9 +24,9 @@ def test_a_report_that_is_too_wide_has_a_line_per_column(capsys: pytest.CaptureF
     tables.print_report(few, "few")
     assert capsys.readouterr().out.splitlines()[1:] == [
         "few",
-        "  name                good",
+        "  name               good",
         "  a     0.50 [0.25, 0.75]",
-        "  b                      -",
+        "  b                     -",
         "  said once",
     ]
     many = Report([{"name": "a", **{f"number {i}": i for i in range(30)}}])
