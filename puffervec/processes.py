@@ -23,6 +23,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
+from puffervec import fork_server
 from puffervec.errors import ConfigError
 from puffervec.patience import Patience
 from puffervec.worker_main import HELD_AT_START, MATH_THREADS, WorkerTask, main, open_pidfd
@@ -144,16 +145,16 @@ class WorkerProcesses:
         context = _context(start_method)
         if start_method == "forkserver":
             _leave_fork_server()
-            if preload:
-                multiprocessing.set_forkserver_preload(list(preload))
+            multiprocessing.set_forkserver_preload([fork_server.__name__, *preload])
         if start_method != "fork":
             resource_tracker.ensure_running()  # Here, because it lets go of the signals that are held below.
+        folder_told = fork_server.told if start_method == "forkserver" else contextlib.nullcontext
         self.processes: list[BaseProcess] = []
         self._pidfds: list[int] = []  # -1: none
         try:
             for task in tasks:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
-                with hidden_main(), one_math_thread(), _may_have_children(), stop_signals_held():
+                with hidden_main(), one_math_thread(), folder_told(), _may_have_children(), stop_signals_held():
                     process.start()
                     self.processes.append(process)
                     self._pidfds.append(open_pidfd(process.pid))

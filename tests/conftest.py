@@ -126,6 +126,22 @@ def _held() -> Counter[str]:
     return _children() + _files() + _shared_mappings() + threads + names
 
 
+def _is_of_others(name: str) -> bool:
+    """Return whether a name in /dev/shm belongs to a process that none of ours has started: others run beside the tests."""
+    if not name.startswith("/dev/shm/"):
+        return False
+    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if pid not in ours and name in Path(f"/proc/{pid}/maps").read_text():
+                return True
+    return False
+
+
+def _left(before: Counter[str]) -> Counter[str]:
+    return Counter({name: count for name, count in (_held() - before).items() if not _is_of_others(name)})
+
+
 def _end_children() -> None:
     """Kill what a failed test has left running, so that the next one begins without it."""
     for process in psutil.Process().children(recursive=True):
@@ -147,7 +163,7 @@ def no_leaks(helpers_of_multiprocessing: None) -> Iterator[None]:
     before = _held()
     yield
     give_up = time.monotonic() + 5.0
-    while (left := _held() - before) and time.monotonic() < give_up:
+    while (left := _left(before)) and time.monotonic() < give_up:
         gc.collect()  # a failed test's traceback, or a cycle that is the test's own
         time.sleep(0.02)  # a dead process may take a moment to leave the table
     if left:

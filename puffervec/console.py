@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The command `puffer-train`: as little as possible comes before a Ctrl-C is answered without a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(128 + number)  # nothing has been begun that would have to be ended
+
+
+def main() -> int:
+    """Import the command line and run it. Returns the exit code."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+        signal.signal(signal.SIGINT, _leave)  # until the command line has its own handling
+    from puffervec.train import cli
+
+    return cli.main()

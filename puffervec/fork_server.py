@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Imported by multiprocessing's fork server when it starts: it removes the learner's temporary folder, which holds the server's
+socket, where the learner was killed and could not.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+
+FOLDER_VARIABLE = "PUFFERVEC_SERVER_FOLDER"
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """In the learner: tell a fork server that is started now where the folder is."""
+    from multiprocessing import util
+
+    os.environ[FOLDER_VARIABLE] = util.get_temp_dir()
+    try:
+        yield
+    finally:
+        os.environ.pop(FOLDER_VARIABLE, None)
+
+
+def _remove(folder: str, server: int, learner: int) -> None:
+    if os.getpid() == server and os.getppid() != learner:  # the server itself, and the learner has not stopped it
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_folder = os.environ.pop(FOLDER_VARIABLE, None)
+if _folder is not None:
+    atexit.register(_remove, _folder, os.getpid(), os.getppid())

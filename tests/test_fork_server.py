@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The fork server (puffervec/fork_server.py): a killed learner leaves no temporary folder, a killed server harms no vec env."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.faults.scenarios import Script, run_script
+from tests.helpers import eventually
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+LEARNER = """
+    import os, sys, time
+    import puffervec
+
+    vec = puffervec.make(sys.argv[1], num_envs=2, num_workers=2, start_method=sys.argv[2])
+    vec.reset(seed=0)
+    print(sorted(name[:5] for name in os.listdir(os.environ["TMPDIR"])), flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize(("env", "method"), [("CartPole-v1", "forkserver"), ("probe", "forkserver"), ("probe", "spawn")])
+def test_a_killed_learner_leaves_no_temporary_folder(env: str, method: str, tmp_path: Path) -> None:
+    with Script(LEARNER, env, method, TMPDIR=str(tmp_path)) as learner:
+        assert learner.line() == ("['pymp-']" if method == "forkserver" else "[]")
+        os.kill(learner.process.pid, signal.SIGKILL)
+        learner.nothing_left()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learner_that_stops_the_server_keeps_its_folder(tmp_path: Path) -> None:
+    text = """
+        import multiprocessing.forkserver
+        import puffervec
+
+        for _ in range(2):
+            with puffervec.make("CartPole-v1", num_envs=2, num_workers=1) as vec:
+                vec.reset(seed=0)
+            multiprocessing.forkserver._forkserver._stop()
+        print("fine")
+    """
+    assert run_script(text, TMPDIR=str(tmp_path)) == (0, "fine\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+    import os, signal, sys
+    from multiprocessing import forkserver
+    import puffervec
+    from puffervec.errors import WorkerDied
+
+    def kill_server():
+        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+        os.waitid(os.P_PID, forkserver._forkserver._forkserver_pid, os.WEXITED | os.WNOWAIT)
+
+    vec = puffervec.make("CartPole-v1", num_envs=2, num_workers=2)
+    vec.reset(seed=0)
+    kill_server()
+    for _ in range(100):
+        vec.step([0, 1])
+    if sys.argv[1] == "worker too":
+        os.kill(vec.processes[1].pid, signal.SIGKILL)
+        try:
+            while True:
+                vec.step([0, 1])
+        except WorkerDied as error:
+            print(error)
+    vec.close()
+    with puffervec.make("CartPole-v1", num_envs=2, num_workers=2) as vec:
+        vec.reset(seed=0)
+    print("fine")
+"""
+
+
+@pytest.mark.parametrize("what", ["server", "worker too"])
+def test_a_killed_server_blames_no_worker(what: str) -> None:
+    status, out, messages = run_script(KILLED, what)
+    *said, last = out.splitlines()
+    assert (status, last) == (0, "fine"), messages
+    if what == "server":
+        assert said == [] and messages == ""
+    else:
+        assert said[0].startswith("worker 1 has ended, how is not known, since the fork server that started it was ended too")
+
+
+def test_nothing_is_told_to_others(tmp_path: Path) -> None:
+    """A program that only imports the module has no exit handler of it."""
+    text = "import puffervec.fork_server, os; assert not any('PUFFERVEC' in name for name in os.environ); print('fine')"
+    assert run_script(text, TMPDIR=str(tmp_path)) == (0, "fine\n", "")
+    eventually(lambda: list(tmp_path.iterdir()) == [], "nothing to be left")
