@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 import puffervec
-from puffervec import processes, settings
+from puffervec import cores, processes, settings
 from puffervec.errors import ConfigError
 
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
@@ -108,6 +108,50 @@ def test_auto_takes_the_usable_cores(
     monkeypatch.setattr(settings, "usable_cores", lambda: cores)
     chosen = check(num_envs=envs, num_buffers=buffers, split=split)
     assert chosen.num_workers == expected
+
+
+@pytest.mark.parametrize(
+    ("cores", "envs", "given", "expected"),
+    [
+        (2, 12, {"batch_size": 12}, 2),
+        (2, 12, {"batch_size": 6}, 4),  # two batches: one half works while the other waits
+        (4, 12, {"batch_size": 6}, 6),  # 3 divides 6, 4 does not
+        (1, 12, {"batch_size": 6}, 2),
+        (4, 12, {"batch_size": 4}, 3),  # a worker for each of many batches
+        (2, 12, {"batch_size": "auto"}, 4),
+        (2, 12, {"batch_size": 4, "sync_traj": False, "zero_copy": False}, 3),
+        (4, 12, {"num_buffers": 3}, 6),  # two for each third, four cores in all
+        (8, 12, {"num_buffers": 3}, 9),
+        (4, 12, {"in_process": True}, 1),
+        (4, 12, {"num_buffers": 2, "in_process": True}, 2),
+        (4, 12, {"batch_size": 4, "in_process": True}, 3),
+    ],
+)
+def test_auto_beside_batches_and_buffers(
+    cores: int, envs: int, given: dict[str, Any], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "usable_cores", lambda: cores)
+    assert check(num_envs=envs, **given).num_workers == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that ties processes to cores")
+def test_auto_starts_a_worker_per_core_that_this_process_may_use(no_leaks: None) -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        for usable in ({min(before)}, set(sorted(before)[:2])):
+            os.sched_setaffinity(0, usable)
+            with puffervec.make("probe", num_envs=5, num_workers="auto") as vec:
+                assert [os.sched_getaffinity(worker.pid) for worker in vec.processes] == [{core} for core in sorted(usable)]
+                assert vec.num_workers == len(usable)
+                assert vec.reset(seed=3)[0][:, 0].tolist() == [3, 4, 5, 6, 7]
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_auto_knows_the_cpu_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "affinity", lambda: list(range(8)))
+    monkeypatch.setattr(cores, "cpu_quota", lambda: 2.5)
+    assert check(num_envs=100).num_workers == 3
 
 
 def check(**given: Any) -> settings.VectorSettings:
