@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from puffervec.errors import SceneError
+from puffervec.errors import ConfigError, SceneError
 from puffervec.folder import Folder, said
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
@@ -33,7 +33,15 @@ def cache_folder() -> Path:
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "puffervec"
+    if base:
+        return Path(base) / "puffervec"
+    try:
+        return Path.home() / ".cache" / "puffervec"
+    except (RuntimeError, KeyError) as error:
+        raise ConfigError(
+            f"there is no place for compiled scenes: HOME is not set, and user {os.getuid()} has no home folder; set "
+            f"{CACHE_VARIABLE} to a folder"
+        ) from error
 
 
 def entries() -> list[Path]:

@@ -308,6 +308,22 @@ class Aside:
         if self._state[0] is not CLOSED:
             self._state = self._interrupted
 
+    def _read_infos(self, worker: int, half: int) -> list[tuple[int, Any]]:
+        """Return the infos of a lane that are no numbers, with the positions of their envs. They stay where they are."""
+        slot = self._mailboxes[worker].answers[half]
+        first = lib.pv_slab_span(self._slab, worker, half).first_env
+        found = []
+        for position, encoded in slot.read():
+            try:
+                found.append((position, slot.decode(encoded)))
+            except Exception as error:
+                raise WorkerError(
+                    f"worker {worker}, env {first + position}: its info was sent, but cannot be read in the learner: "
+                    f"{type(error).__name__}: {error}",
+                    worker=worker, env=first + position, doing="step",
+                ) from error  # fmt: skip
+        return found
+
     def _require_saveable(self, verb: str) -> None:
         self._require_open()
         if not self.spec.save_bytes:
@@ -476,7 +492,7 @@ class Aside:
     def _answers(self, lanes: Sequence[Lane], failed: Sequence[int]) -> list[Any]:
         """Return all answers, or raise the error of the first worker that failed; the vec env can go on after it."""
         if not failed:
-            return [answer for worker, half in lanes for answer in self._mailboxes[worker].answers[half].take()]
+            return [answer for lane in lanes for answer in self._answer(*lane)]
         errors = [self._failure(worker) for worker in dict.fromkeys(failed)]
         for worker in failed:
             failures.error_slot(self._slab, worker).code = 0
@@ -484,6 +500,17 @@ class Aside:
         if self._is_of_this_process(errors[0]):
             self._break_off()
         return self._raise(errors[0])
+
+    def _answer(self, worker: int, half: int) -> list[Any]:
+        try:
+            return list(self._mailboxes[worker].answers[half].take())
+        except Exception as error:
+            envs = env_range(lib.pv_slab_span(self._slab, worker, half))
+            raise WorkerError(
+                f"worker {worker}: what its envs {envs.start} to {envs.stop - 1} answered cannot be read in the learner: "
+                f"{type(error).__name__}: {error}",
+                worker=worker, doing="call",
+            ) from error  # fmt: skip
 
     # ---- errors -------------------------------------------------------------------------------------------------------
 

@@ -128,9 +128,13 @@ class Threading(_InProcess):
             threading.Thread(target=lib.pv_worker_run, args=(self._opened + index,), daemon=True, name=f"puffervec-{index}")
             for index in range(self.num_workers)
         ]
-        for thread in self._threads:
-            thread.start()
         keep = (self._buffer, self._data, self._waiter)
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            _end_threads(self._slab, self._threads, keep)
+            raise
         self._finalizers.append(weakref.finalize(self, _end_threads, self._slab, self._threads, keep))
 
     def _stop(self) -> None:

@@ -11,7 +11,7 @@ the worker that the actions of the turn are in its mailbox, since rows cannot ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,9 +90,20 @@ class InfoWriter:
             self.others = []
 
     def put(self, env: int, info: Any) -> None:
-        """Add the info of an env (position in the block). A list of dicts goes the slow way as it is."""
-        rest = self._put(env, info, ()) if isinstance(info, Mapping) else info
-        if rest or not isinstance(info, Mapping):
+        """Add the info of an env (position in the block). Raises: TypeError: it is no dict."""
+        if not isinstance(info, Mapping):
+            raise TypeError(f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env return a dict")
+        self._add(env, self._put(env, info, ()))
+
+    def put_list(self, env: int, infos: Sequence[Any]) -> None:
+        """Add what a PufferEnv reports: dicts, which go the slow way. Raises: TypeError: one is none."""
+        for info in infos:
+            if not isinstance(info, Mapping):
+                raise TypeError(f"infos have {info!r:.200} ({type(info).__name__}): a PufferEnv returns a list of dicts")
+        self._add(env, list(infos))
+
+    def _add(self, env: int, rest: Any) -> None:
+        if rest:
             self.others.append((env, rest))
             self.area.head["others"] = len(self.others)
         if not self._anything:

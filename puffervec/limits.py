@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import resource
 from collections.abc import Iterator
 
@@ -61,6 +62,10 @@ def named(doing: str) -> Iterator[None]:
         if said is None:
             raise
         raise ConfigError(f"{doing}: {said}") from error
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):  # Python's words for EAGAIN
+            raise
+        raise ConfigError(f"{doing}: {in_words(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))}") from error
     except EOFError as error:
         if "unexpected EOF" not in str(error):  # what multiprocessing says where its fork server ends
             raise

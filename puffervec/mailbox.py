@@ -33,6 +33,9 @@ class Slot(Protocol):
     def encode(self, message: Any) -> Any:
         """Return the message as `put` takes it. Raises: whatever pickling raises."""
 
+    def decode(self, encoded: Any) -> Any:
+        """Return the message again. Raises: whatever unpickling raises."""
+
     def put(self, encoded: Any) -> None:
         """Put what `encode` returned in place of whatever is there."""
 
@@ -60,6 +63,7 @@ class LocalSlot:
         """Return the message itself."""
         return message
 
+    decode = encode
     put = post
 
     def read(self) -> Any:
@@ -97,6 +101,10 @@ class SharedSlot(MemoryFile):
     def encode(self, message: Any) -> bytes:
         """Return the message as `put` takes it. Raises: whatever pickling raises."""
         return dumps(message, to_learner=self._maker != os.getpid())
+
+    def decode(self, encoded: bytes) -> Any:
+        """Return the message again. Raises: whatever unpickling raises."""
+        return travel.loads(encoded)
 
     def put(self, encoded: bytes) -> None:
         """Put what `encode` returned in place of whatever is there."""

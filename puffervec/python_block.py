@@ -22,7 +22,7 @@ from puffervec.actions import Native
 from puffervec.emulation import ActionPlan, ObservationPlan
 from puffervec.errors import ConfigError
 from puffervec.info_area import InfoArea, InfoWriter
-from puffervec.mailbox import Mailbox, Slot, dumps
+from puffervec.mailbox import Mailbox, Slot
 from puffervec.python_cells import CELLS, Place, Rows, close_all
 from puffervec.python_env import PARALLEL, PUFFER, PythonSource, refuse_twice, spaces_of, unwrapped
 
@@ -155,22 +155,14 @@ class Block:
         return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
+        """Send infos that are no numbers, each by itself, so that one that cannot be sent or read names its env."""
         if not self.infos.others:
             return
-        try:
-            self.home.answer.post(self.infos.others)
-        except Exception:
-            self._point_at_unsendable()
-            raise
-
-    def _point_at_unsendable(self) -> None:
-        """Note the env whose info cannot be pickled as the one at work."""
+        encoded = []
         for env, info in self.infos.others:
             self._at[0] = self.first_env + env
-            try:
-                dumps(info, to_learner=True)
-            except Exception:
-                return
+            encoded.append((env, self.home.answer.encode(info)))
+        self.home.answer.post(encoded)
 
     def close(self) -> None:
         """Close the envs."""

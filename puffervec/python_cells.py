@@ -349,8 +349,11 @@ class PufferCells(Cells):
             getattr(self.rows, name)[self._span(env)] = getattr(puffer, name)
 
     def _put(self, env: int, infos: Any) -> None:
-        if infos:
-            self.infos.put(env, list(infos) if isinstance(infos, (list, tuple)) else infos)
+        if isinstance(infos, (list, tuple)):
+            if infos:
+                self.infos.put_list(env, infos)
+        elif infos:
+            self.infos.put(env, infos)
 
 
 def close_all(envs: Sequence[Any]) -> None:

@@ -517,7 +517,7 @@ class VectorEnv(Aside, PufferNames):
             for worker, (first, reader) in zip(self._workers[half], self._info_readers[half], strict=True):
                 readers.append((i * envs + first, reader))
                 if reader.others:
-                    found = self._mailboxes[worker].answers[half].read()
+                    found = self._read_infos(worker, half)
                     others += [(i * envs + first + position, info) for position, info in found]
         return Infos(numeric=gather(readers, envs * len(halves)), others=others)
 

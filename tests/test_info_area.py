@@ -28,7 +28,7 @@ class Ends:
         """Write one turn's infos; return the columns as lists, and the rest."""
         self.writer.begin()
         for env, info in infos.items():
-            self.writer.put(env, info)
+            self.writer.put_list(env, info) if isinstance(info, list) else self.writer.put(env, info)
         found = gather([(0, self.reader)], self.envs)
         assert (self.memory[:OFFSET] == 0xA5).all() and (self.memory[-64:] == 0xA5).all()
         assert self.reader.others == bool(self.writer.others)
@@ -187,6 +187,14 @@ def test_a_list_goes_the_slow_way_as_it_is(ends: Ends) -> None:
     infos = [{"score": 1.0}, {"score": 2.0}]
     columns, others = ends.turn({1: infos})
     assert columns == {} and others == [(1, infos)]
+
+
+@pytest.mark.parametrize("info", [[1, 2], "text", 3, [("score", 1)]])
+def test_what_is_no_dict_is_refused(ends: Ends, info: Any) -> None:
+    with pytest.raises(TypeError, match="info is .*: reset and step of an env return a dict"):
+        ends.writer.put(0, info)
+    with pytest.raises(TypeError, match="infos have .*: a PufferEnv returns a list of dicts"):
+        ends.writer.put_list(0, [{}, info])
 
 
 def test_two_infos_of_an_env_in_one_turn_are_both_there(ends: Ends) -> None:

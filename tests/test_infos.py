@@ -15,12 +15,78 @@ from gymnasium import spaces
 
 import puffervec
 from puffervec import info_area, mailbox
+from puffervec.errors import WorkerError
 from puffervec.infos import NO_INFOS, Infos
 from puffervec.slab import RECORD_DTYPE
 from puffervec.vector import VectorEnv
 from tests.helpers import ManyInOne, serial
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
+
+# ---- what is no info ---------------------------------------------------------------------------------------
+
+
+class Odd(gymnasium.Env[Any, Any]):
+    """Its info is something odd, from its second step on."""
+
+    observation_space, action_space = spaces.Box(-1, 1, (1,)), spaces.Discrete(2)
+
+    def __init__(self, info: Callable[[], Any] | None = None) -> None:
+        self.info, self.t = info, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        return np.zeros(1, np.float32), 0.0, False, False, self.info() if self.info is not None and self.t == 2 else {}
+
+
+class Explodes:
+    """Can be pickled, and not made again."""
+
+    def __reduce__(self) -> Any:
+        return int, ("not a number",)
+
+
+@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
+@pytest.mark.parametrize(
+    ("info", "words"), [(lambda: [{"a": 1}], r"info is \[\{'a': 1\}\] \(list\)"), (lambda: "text", "info is 'text'")]
+)
+def test_an_info_that_is_no_dict_names_its_env(info: Callable[[], Any], words: str, backend: str) -> None:
+    envs = [Odd, Odd, functools.partial(Odd, info), Odd]
+    with puffervec.make(envs, num_envs=4, backend=backend, num_workers="auto" if backend == "serial" else 2) as vec:
+        vec.reset(seed=0)
+        vec.step([0] * 4)
+        with pytest.raises(WorkerError, match=f"env 2, step 2: TypeError: {words}") as caught:
+            vec.step([0] * 4)
+        assert caught.value.env == 2
+
+
+def test_an_info_that_the_learner_cannot_read_names_its_env_and_a_reset_helps() -> None:
+    envs = [Odd, functools.partial(Odd, lambda: {"fine": "text"}), functools.partial(Odd, lambda: {"odd": Explodes()}), Odd]
+    with puffervec.make(envs, num_envs=4, num_workers=1) as vec:
+        vec.reset(seed=0)
+        vec.step([0] * 4)
+        vec.send([0] * 4)
+        for _ in range(2):
+            with pytest.raises(
+                WorkerError, match="worker 0, env 2: its info was sent, but cannot be read.*ValueError"
+            ) as caught:
+                vec.recv()
+            assert caught.value.env == 2 and isinstance(caught.value.__cause__, ValueError)
+        vec.reset(seed=0)
+        assert not vec.step([0] * 4)[4]
+
+
+def test_an_answer_that_the_learner_cannot_read_is_a_named_error() -> None:
+    with puffervec.make(functools.partial(Odd, Explodes), num_envs=2, num_workers=1) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(WorkerError, match="worker 0: what its envs 0 to 1 answered cannot be read"):
+            vec.call("info")
+        vec.step([0, 0])
+
 
 # ---- the object --------------------------------------------------------------------------------------------
 

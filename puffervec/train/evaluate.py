@@ -74,12 +74,19 @@ def load_policies(
         else:
             _check_sizes(path, group, config, actor_weights(found, name))
             policy = build_policy(group, config.policy).to(device)
+        constants = _not_finite(policy)  # as of a mask
         try:
             policy.load_state_dict(actor_weights(found, name))
         except RuntimeError as error:
             raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
+        if bad := _not_finite(policy) - constants:
+            raise CheckpointError(f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run")
         policies[name] = policy.eval()
     return config, policies
+
+
+def _not_finite(policy: nn.Module) -> set[str]:
+    return {name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())}
 
 
 def _check_sizes(path: Path, group: GroupSpec, config: TrainConfig, weights: dict[str, torch.Tensor]) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from drive_env import cache
 from drive_env.cache import cache_folder, key_of, write_atomically
-from puffervec.errors import SceneError
+from puffervec.errors import ConfigError, SceneError
 from puffervec.train.cli import main
 
 
@@ -106,3 +107,16 @@ def test_what_compiling_leaves_is_ours(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
     prepare_scenes(DriveConfig(scenes="generated:2"))
     assert cache.entries() == sorted((tmp_path / cache.SCENES).iterdir()) != []
+
+
+def test_no_home_at_all_is_one_error_that_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user has no entry in /etc/passwd."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    for name in ("PUFFERVEC_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(ConfigError, match=f"HOME is not set, and user {os.getuid()} has no home folder; set PUFFERVEC_CACHE"):
+        cache.cache_folder()

@@ -21,7 +21,7 @@ from puffervec.shared_memory import SharedMemory
 # Lowers a limit, makes a vec env, raises it again, prints the error and which children and descriptors are left (but for the
 # small arenas that multiprocessing's heap keeps for reuse).
 TRY = """
-import gc, os, resource
+import gc, os, threading, resource
 import psutil, puffervec
 def held():
     links = []
@@ -49,7 +49,7 @@ resource.setrlimit(limit, (soft, hard))
 vec = None
 gc.collect()
 print(" ".join(said.split()))
-print(children() - before[1], held() - before[0])
+print(children() - before[1], held() - before[0], threading.active_count() if "backend" in {settings!r} else "")
 """
 
 
@@ -90,6 +90,16 @@ def test_processes(most: int) -> None:
     assert said.startswith(("ConfigError probe, 4 envs: too many processes", "WorkerError"))
     assert f"RLIMIT_NPROC is {most}" in said
     assert left.startswith("set() ")  # no process; the standard library forgets the pipes for a child that it could not fork
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the limit counts processes of a user, so it takes another user")
+@pytest.mark.parametrize("most", [1, 3])
+def test_threads(most: int) -> None:
+    """Those that were started before are ended."""
+    before = "os.setgid(54321); os.setuid(54321)"
+    said, left = attempt("RLIMIT_NPROC", most, before=before, backend="threading")
+    assert said.startswith(f"ConfigError probe, 4 envs: too many processes and threads of this user: RLIMIT_NPROC is {most}")
+    assert left == "set() 0 1"
 
 
 def test_file_sizes() -> None:

@@ -48,6 +48,17 @@ def test_policy_of_other_settings_is_refused(small: Small, width: str) -> None:
         ev.load_policies(path, CPU)
 
 
+def test_weights_that_are_not_finite_are_refused(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trainer saves none, but others may."""
+    monkeypatch.setattr("puffervec.train.state.not_finite", lambda trainer: [])
+    with Trainer(small()) as trainer:
+        name, policy = next(iter(trainer.policies.items()))
+        next(policy.parameters()).data.view(-1)[3] = float("nan")
+        path = trainer.save()
+    with pytest.raises(CheckpointError, match=f"weight of '{name}' is not finite: take an older checkpoint"):
+        ev.load_policies(path, CPU)
+
+
 def test_returns_of_the_probe_are_exact(small: Small) -> None:
     """A policy that always takes action 4: one agent's return is 1 + 2 + 3 + 3 * 4/16."""
 
