@@ -60,7 +60,7 @@ with puffervec.make("tag_grid", num_envs=4, num_workers=2) as vec:
 with puffervec.make("CartPole-v1", num_envs=4, num_workers=2) as vec:
     vec.reset(seed=0)
     print("Python", vec.step([1] * 4)[0].shape, vec.call("get_wrapper_attr", "spec")[0].id)
-    os.kill(vec._processes.processes[1].pid, signal.SIGKILL)
+    os.kill(vec.processes[1].pid, signal.SIGKILL)
     try:
         vec.step([1] * 4)
     except puffervec.PuffervecError as error:
