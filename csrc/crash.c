@@ -17,11 +17,17 @@ void pv_crash_watch(int fd, const char* head) {
     (void)head;
 }
 
+void pv_crash_answer(int number, const char* head) {
+    (void)number;
+    (void)head;
+}
+
 void pv_crash_unwatch(void) {}
 
 #else
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
@@ -45,6 +51,8 @@ static struct sigaction before[PV_SIGNALS];
 static int watching;
 static int crash_fd;
 static const char* crash_head;
+static const char* answer_head;
+static struct sigaction before_answer;
 static char stack_bytes[PV_STACK_BYTES]; // a stack that has overflown cannot serve the handler
 
 // ---- names ------------------------------------------------------------------------------------------------------------------
@@ -152,10 +160,8 @@ static void* address_of(const void* context) {
 #endif
 }
 
-static void crashed(int number, siginfo_t* info, void* context) {
-    (void)info;
-    for (int i = 0; i < PV_SIGNALS; i++) sigaction(SIGNALS[i], &before[i], NULL); // also for a fault in what follows
-    say(crash_head, strlen(crash_head));
+static void say_stack(const char* head, const void* context) {
+    say(head, strlen(head));
     void* frames[PV_FRAMES];
     int count = backtrace(frames, PV_FRAMES), first = 0;
     void* address = address_of(context);
@@ -163,6 +169,12 @@ static void crashed(int number, siginfo_t* info, void* context) {
     if (first == count) first = count > 2 ? 2 : 0;
     for (int i = first; i < count && i < first + PV_FRAMES_SHOWN; i++)
         if (say_frame(frames[i], i > first)) break;
+}
+
+static void crashed(int number, siginfo_t* info, void* context) {
+    (void)info;
+    for (int i = 0; i < PV_SIGNALS; i++) sigaction(SIGNALS[i], &before[i], NULL); // also for a fault in what follows
+    say_stack(crash_head, context);
     raise(number); // at once, for SA_NODEFER; an instruction that faults would come here again by itself, abort() would not
 }
 
@@ -183,6 +195,23 @@ void pv_crash_watch(int fd, const char* head) {
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (int i = 0; i < PV_SIGNALS; i++) sigaction(SIGNALS[i], &action, &before[i]);
     watching = 1;
+}
+
+static void answer(int number, siginfo_t* info, void* context) {
+    int saved = errno;
+    say_stack(answer_head, context);
+    if (before_answer.sa_flags & SA_SIGINFO) before_answer.sa_sigaction(number, info, context);
+    else if (before_answer.sa_handler != SIG_DFL && before_answer.sa_handler != SIG_IGN) before_answer.sa_handler(number);
+    errno = saved;
+}
+
+void pv_crash_answer(int number, const char* head) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = answer;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    answer_head = head;
+    sigaction(number, &action, &before_answer);
 }
 
 void pv_crash_unwatch(void) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What a process says of itself when C code crashes in it: the C functions that were at work. Used by worker processes, whose words
-// the learner reads when they are gone, and by a learner that steps envs itself. Nothing here runs unless the process is crashing.
+// What a process says of itself when C code crashes or hangs in it: the C functions that were at work. Used by worker processes,
+// whose words the learner reads, and by a learner that steps envs itself. Nothing here runs before such a signal comes.
 #pragma once
 
 #include "base.h"
@@ -12,6 +12,9 @@
 // function, innermost first, to `fd`; then what handled them before goes on. Calls after the first change fd and head alone.
 // Does nothing in builds with a sanitizer, which has a report of its own, and without glibc. head: must outlive the watch.
 void pv_crash_watch(int fd, const char* head);
-// Sets back what handled the signals before, unless somebody else has taken them over since.
+// From now on the signal `number` writes the same lines after `head`, to the fd of pv_crash_watch; then what handled it before goes
+// on. For a process that hangs.
+void pv_crash_answer(int number, const char* head);
+// Sets back what handled the signals of pv_crash_watch before, unless somebody else has taken them over since.
 void pv_crash_unwatch(void);
 /* [/cffi] */

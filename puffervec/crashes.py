@@ -17,6 +17,7 @@ from puffervec._ffi import ffi, lib
 _FRAME = re.compile(r"^  (\S+)\+0x[0-9a-f]+ in (\S+)$", re.MULTILINE)
 _SYSTEM = re.compile(r"(libc|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)\b")  # they crash for others, as in abort and memcpy
 _IN_WORKER = ffi.new("char[]", b"C functions at the crash, innermost first:\n")
+_ASKED = ffi.new("char[]", b"C functions at work, innermost first:\n")
 _IN_LEARNER = ffi.new(
     "char[]",
     b"puffervec: this process, which steps envs itself (backend 'serial' or 'threading'), crashes; in a worker process that "
@@ -29,6 +30,11 @@ _watchers = 0
 def watch_worker(fd: int) -> None:
     """In a worker: write the C functions to a file from now on, should this process crash."""
     lib.pv_crash_watch(fd, _IN_WORKER)
+
+
+def answer(signal_number: int) -> None:
+    """In a worker with C envs: write the C functions when this signal comes too, before what else handles it."""
+    lib.pv_crash_answer(signal_number, _ASKED)
 
 
 def watch() -> None:
@@ -50,7 +56,7 @@ def unwatch() -> None:
 
 
 def blamed(trace: str) -> str:
-    """Return ", in the C function NAME of LIBRARY" for a trace that a crash has left, "" where that is not known.
+    """Return ", in the C function NAME of LIBRARY" for what a crash or a hang has left, "" where that is not known.
 
     >>> blamed("  abort+0x1 in /lib/libc.so.6\\n  step_env+0x4c in /a/line_walk/_core.so\\n")
     ', in the C function step_env of _core.so'

@@ -123,7 +123,7 @@ def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str)
 def hung(slab: Any, worker: int, limit_s: float, trace: str) -> WorkerTimeout:
     """Return the error of a worker that has not answered in time. trace: its Python stacks."""
     at = work(slab, worker)
-    where = "it has not begun its turn" if at.doing == "idle" else f"an env hangs ({at})"
+    where = "it has not begun its turn" if at.doing == "idle" else f"an env hangs ({at}{blamed(trace)})"
     text = f"worker {worker} gave no answer in {limit_s:g} s: {where}, or timeout_s is too short"
     return _noted(WorkerTimeout(text, **at.of(worker)), trace, "is here")
 

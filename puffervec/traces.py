@@ -26,13 +26,18 @@ class TraceFile(MemoryFile):
     def __init__(self) -> None:
         super().__init__("puffervec-trace")
 
-    def enable(self) -> None:
-        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory."""
+    def enable(self, c_envs: bool = False) -> None:
+        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory.
+
+        Args: c_envs: show C functions then, too; those of a Python env say nothing that its Python stack does not.
+        """
         from puffervec import crashes  # not in learners, which have it when they step envs themselves
 
         faulthandler.enable(self._fd)
         crashes.watch_worker(self._fd)  # writes first, then leaves it to faulthandler
         faulthandler.register(signal.SIGUSR1, self._fd, all_threads=True)
+        if c_envs:
+            crashes.answer(signal.SIGUSR1)
 
     def read(self, begin: int = 0) -> str:
         """Return what was written from byte `begin` on, at most 64 KiB."""
@@ -43,12 +48,14 @@ class TraceFile(MemoryFile):
         if _is_stopped(pid):
             return "the process is stopped (SIGSTOP, or a debugger): it can only go on by SIGCONT"
         begin = size = os.fstat(self._fd).st_size
+        steady = 0
         os.kill(pid, signal.SIGUSR1)
         give_up = time.monotonic() + ASK_TIMEOUT_S
         while time.monotonic() < give_up:
             time.sleep(_POLL_S)
             before, size = size, os.fstat(self._fd).st_size
-            if size > begin and size == before:
+            steady = steady + 1 if size == before else 0
+            if size > begin and steady == 2:
                 break
         return self.read(begin)
 

@@ -117,7 +117,7 @@ def _protect(task: WorkerTask) -> int:
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
-    task.trace.enable()
+    task.trace.enable(c_envs=task.python is None)
     oom.volunteer()
     return group
 

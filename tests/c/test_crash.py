@@ -15,12 +15,12 @@ import pytest
 
 import puffervec
 from puffervec.crashes import blamed
-from puffervec.errors import WorkerDied
+from puffervec.errors import WorkerDied, WorkerTimeout
 from tests.builds import source_folder
 from tests.libraries import environment
 
 pytestmark = pytest.mark.normal_build("a sanitizer has reports of its own")
-SEGV, ABORT = 1, 2  # faults of the probe
+SEGV, ABORT, HANG = 1, 2, 5  # faults of the probe
 
 CRASHES = """
 #include <signal.h>
@@ -113,6 +113,16 @@ def test_a_worker_names_the_function(no_leaks: None) -> None:
             for _ in range(5):
                 vec.step([0] * vec.num_agents)
     assert "probe_step+0x" in raised.value.trace and "Fatal Python error" in raised.value.trace
+
+
+def test_a_hang_in_c_names_the_function_too(no_leaks: None) -> None:
+    fault = {"fault": HANG, "fault_step": 3, "fault_env": 2}
+    with puffervec.make("probe", num_envs=4, num_workers=2, env_kwargs=fault, timeout_s=0.5) as vec:
+        vec.reset(seed=0)
+        with pytest.raises(WorkerTimeout, match=r"in step 3 of env 2, in the C function \w+ of _native") as raised:
+            for _ in range(5):
+                vec.step([0] * vec.num_agents)
+    assert raised.value.trace.index("probe_step+0x") < raised.value.trace.index("worker_main.py")
 
 
 SERIAL = """
