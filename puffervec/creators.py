@@ -138,18 +138,22 @@ def resolve(name: str) -> Callable[..., Any]:
 
     try:
         if attribute:  # Gymnasium's own "module:id": importing the module registers the id
-            importlib.import_module(module)
+            _import(module)
         spec = gymnasium.spec(attribute or name)
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"no env is called {name!r}: {error}") from None
     return GymnasiumMaker(spec)
 
 
-def _factory(name: str, module: str, attribute: str) -> Callable[..., Any]:
+def _import(module: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # a console script does not look into the current folder; nor do its workers
+    return importlib.import_module(module)
+
+
+def _factory(name: str, module: str, attribute: str) -> Callable[..., Any]:
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found = getattr(_import(module), attribute)
     except ModuleNotFoundError as error:
         raise ConfigError(f"{name!r}: {error}: give module:factory with a module that can be imported from here") from None
     except AttributeError:

@@ -153,7 +153,7 @@ def dumps(message: Any, *, to_learner: bool = False) -> bytes:
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         if to_learner or not any(name.encode() in data for name in travel.MAIN_MODULES):
             return data
-    return travel.dumps(message)
+    return travel.dumps_for_learner(message) if to_learner else travel.dumps(message)
 
 
 class Mailbox:

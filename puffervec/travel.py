@@ -98,6 +98,12 @@ def dumps(message: Any) -> bytes:
     return pack(message)[0]
 
 
+def dumps_for_learner(message: Any) -> bytes:
+    """Pickle a worker's message that plain pickle cannot; without names, since the learner has the originals."""
+    with _main_by_value():
+        return cloudpickle.dumps(message)  # type: ignore[no-any-return]
+
+
 def loads(data: bytes) -> Any:
     """Return a message of `dumps`, or of plain pickle, and put the names that came with it into this process's `__main__`."""
     stream = io.BytesIO(data)

@@ -11,6 +11,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 import puffervec
@@ -177,6 +178,19 @@ def test_a_module_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     assert resolve("my_own_env_module:make")() == 5
     sys.modules.pop("my_own_env_module")
+
+
+def test_a_module_of_the_current_folder_that_registers_an_id_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "import gymnasium\ngymnasium.register('own/Env-v0', entry_point='tests.python_envs:Counting')\n"
+    (tmp_path / "my_own_registering_module.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    try:
+        with puffervec.make("my_own_registering_module:own/Env-v0", num_envs=2, num_workers=1) as vec:
+            assert vec.env.name == "own/Env-v0" and vec.reset(seed=4)[0][:, 0].tolist() == [4, 5]
+    finally:
+        gymnasium.registry.pop("own/Env-v0", None)
+        sys.modules.pop("my_own_registering_module", None)
 
 
 @pytest.mark.parametrize(

@@ -83,18 +83,26 @@ def test_functions_of_a_script_go_by_value() -> None:
 def test_classes_of_a_script_reach_a_process_with_another_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain pickle would name them by reference. The worker can pickle them in turn, and the script gets its own class back."""
     script, worker = types.ModuleType("__main__"), types.ModuleType("__main__")
-    exec("class Option:\n    def value(self):\n        return 7\n", vars(script))
+    exec(
+        "class Option:\n    def value(self):\n        return 7\n    def more(self):\n        return lambda: helper()\n",
+        vars(script),
+    )
+    exec("def helper():\n    return 8\n", vars(script))
     there, back = SharedSlot(), SharedSlot()
     monkeypatch.setitem(sys.modules, "__main__", script)
     there.post(script.Option())
     monkeypatch.setitem(sys.modules, "__main__", worker)
     arrived = there.take()
     assert arrived.value() == 7
-    own = script.Option.value
+    own, helper = script.Option.value, script.helper
     monkeypatch.setattr(back, "_maker", -1)  # the worker's end
     back.post(arrived)
     monkeypatch.setitem(sys.modules, "__main__", script)
     assert type(back.take()) is script.Option and script.Option.value is own
+    monkeypatch.setitem(sys.modules, "__main__", worker)
+    back.post(arrived.more())  # plain pickle cannot; the script's function stays its own here, too
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert back.take()() == 8 and script.helper is helper
     monkeypatch.delitem(sys.modules, "__mp_main__", raising=False)
 
 
