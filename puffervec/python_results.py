@@ -80,9 +80,14 @@ class FlatRows:
 
     def other(self, row: int, observation: Any) -> None:
         """Write an observation that its target did not take, and find it another target. Raises SpaceMismatchError."""
+        plain = type(observation) is np.ndarray and observation.ndim == 1
+        lies = self._lies.pop(row, None)
+        if lies is not None and plain and observation.shape == lies.shape[1:] and np.can_cast(observation.dtype, lies.dtype):
+            self._lies[row] = lies  # resets may have the row's own dtype
+            lies[row] = observation
+            return
         self._plan.check(observation)
-        self._lies.pop(row, None)
-        if type(observation) is np.ndarray and observation.ndim == 1 and observation.dtype != self._rows.dtype:
+        if plain and observation.dtype != self._rows.dtype:
             same = (lies for lies in self._lies.values() if lies.dtype == observation.dtype)
             self._lies[row] = lies = next(same, np.zeros(self._rows.shape, observation.dtype))
             self.targets[row] = lies[row].data

@@ -44,6 +44,10 @@ def test_rows_of_another_dtype_are_copied_at_once_and_others_left_alone() -> Non
             put(flat, row, np.full(3, 10 * row + turn, np.float64))
         flat.finish()
         assert rows[:, 0].tolist() == [turn, 10 + turn, 20 + turn] and len(flat.copies) == 1
+    targets = list(flat.targets)
+    put(flat, 1, np.full(3, 5, np.float32))  # now and then, as some envs do at a reset
+    flat.finish()
+    assert rows[:, 0].tolist() == [2, 5, 22] and flat.targets == targets
     put(flat, 1, [7, 7, 7])  # a list: a way of its own from now on
     flat.finish()
     assert rows[:, 0].tolist() == [2, 7, 22]
