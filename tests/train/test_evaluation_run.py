@@ -39,7 +39,8 @@ def run(small: Small, scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A run of a few steps on these scenes, which were named relative to the folder it was started in."""
     monkeypatch.chdir(tmp_path)
     train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 200}
-    with Trainer(small("drive", env={"scenes": "scenes", "num_agents": 24, "max_steps": 6}, vec={"num_envs": 2}, train=train)) as trainer:
+    env = {"scenes": "scenes", "num_agents": 24, "max_steps": 6}
+    with Trainer(small("drive", env=env, vec={"num_envs": 2}, train=train)) as trainer:
         trainer.train()
         return trainer.folder.absolute()
 
