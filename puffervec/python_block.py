@@ -130,8 +130,9 @@ class Block:
         """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
         turn = self.home.command.turn
         if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
-            self._take_native()  # of a step that was never sent
-            self._reset_turn, self._options = turn, self.home.question.take()
+            self._head["native"] = 0
+            asked = self.home.question.take()  # actions, if a step that was interrupted was never sent
+            self._reset_turn, self._options = turn, None if isinstance(asked, Native) else asked
             self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
         given = [None if seeds == ffi.NULL else seeds[env] for env in which]

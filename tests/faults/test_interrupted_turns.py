@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import sys
@@ -17,8 +18,10 @@ import numpy as np
 import pytest
 
 import puffervec
+from puffervec.actions import Native
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vector import VectorEnv
+from tests.gym.envs import Count
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting
 
@@ -330,3 +333,37 @@ def interrupt_steps(learner: Learner, after_s: float) -> None:
             learner.turns[:] = rows[:, 1] * (LENGTH + 1) + rows[:, 2]
     except Raised:
         learner.held.clear()
+
+
+class Keeping(Count):
+    """Keeps whatever actions it gets."""
+
+    def __init__(self) -> None:
+        super().__init__(length=1000)
+        self.kept: list[Any] = []
+
+    def step(self, action: Any) -> Any:
+        self.kept.append(action)
+        return super().step(0)
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["with another send", "with a reset"])
+def test_native_actions_of_an_interrupted_send_are_never_taken_later(goes_on: bool) -> None:
+    at, sent = 0, False
+    while not sent:  # what is raised later is raised in the envs, which are in this process
+        at += 1
+        with puffervec.make(Keeping, num_envs=2, backend="serial") as vec:
+            vec.reset(seed=0)
+            stepped = len(vec.envs[0].kept)
+            if not Injector(Raised).run(at, lambda vec=vec: vec.send(Native(["a", "b"]))):  # type: ignore[misc]
+                break
+            sent = len(vec.envs[0].kept) > stepped
+            if goes_on and not sent:
+                with contextlib.suppress(CallOrderError):  # a reset is due
+                    vec.send([3, 4])
+                    assert vec.get_attr("kept") == ([3], [4])
+            vec.reset(seed=1, options={"at": at})
+            assert vec.get_attr("options") == ({"at": at},) * 2
+            vec.step([1, 2])
+            assert [env.kept[-1] for env in vec.envs] == [1, 2]
+    assert at > 20
