@@ -88,10 +88,15 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         if start_method not in (None, AUTO, *START_METHODS):
             raise ConfigError(f"cannot find context for {start_method!r}: use one of {', '.join((AUTO, *START_METHODS))}")
         creators, copies = _creators(env_fns, num_envs, env_kwargs)
-        self.vec = backends.make(
-            creators, None, env_kwargs, backend=backend, num_envs=copies, seed=None, num_workers=num_workers,
-            autoreset_mode="same_step", start_method=start_method or AUTO, timeout_s=timeout_s,
-        )  # fmt: skip
+        try:
+            self.vec = backends.make(
+                creators, None, env_kwargs, backend=backend, num_envs=copies, seed=None, num_workers=num_workers,
+                autoreset_mode="same_step", start_method=start_method or AUTO, timeout_s=timeout_s,
+            )  # fmt: skip
+        except WorkerError as error:
+            if isinstance(error.__cause__, ConfigError):  # what the functions made cannot be used
+                raise error.__cause__ from None
+            raise
         problem = _problem(self.vec)
         if problem:
             self.vec.close()

@@ -452,6 +452,13 @@ def test_a_step_before_the_first_reset(make: Callable[..., Any], settings: dict[
         make("CartPole-v1", n_envs=2, settings=settings).step(np.zeros(2, np.int64))
 
 
+def test_one_env_for_several_rows_is_refused(make: Callable[..., Any]) -> None:
+    env = Counter()
+    for settings in (SERIAL, TWO_WORKERS):
+        with pytest.raises(ValueError, match="envs 0 and 1 are one object"):
+            adapter.VecEnv([lambda: env] * 3, **settings)
+
+
 def test_bad_settings(make: Callable[..., Any]) -> None:
     for call, words in (
         (lambda: adapter.VecEnv([]), "env_fns"),

@@ -62,12 +62,11 @@ class SyncVectorEnv(PythonVectorEnv):
 
     def _start(self) -> None:
         creators = [functools.partial(_Kept, fitting(env, self._beside)) for env in self.envs]
-        self._open(
-            make(
-                creators, backend="serial", num_envs=self.num_envs, seed=None,
-                autoreset_mode=arguments.AUTORESET[self.autoreset_mode],
-            )
-        )  # fmt: skip
+        mode = arguments.AUTORESET[self.autoreset_mode]
+        try:
+            self._open(make(creators, backend="serial", num_envs=self.num_envs, seed=None, autoreset_mode=mode))
+        except WorkerError as error:
+            raise_original(error)
 
     def _start_again(self, error: WorkerError) -> NoReturn:
         """Raise what an env raised, and be ready for a reset of all envs."""

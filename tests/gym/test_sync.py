@@ -59,6 +59,12 @@ def test_reset_works_after_close(closing: SyncVectorEnv) -> None:
     assert closing.step([1, 2])[1].tolist() == [1, 2]
 
 
+def test_one_env_for_several_rows_is_refused(ours: Kind) -> None:
+    env = Count()
+    with pytest.raises(ValueError, match="envs 0 and 1 are one object"):
+        ours([lambda: env] * 3)
+
+
 def test_it_goes_on_after_an_env_raised() -> None:
     envs = SyncVectorEnv([count(), functools.partial(Failing, "step")])
     envs.reset(seed=0)
