@@ -8,6 +8,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.builds import source_folder
 from tests.docs import pages
 from tests.docs.test_own_c_env import TITLE, user
@@ -15,6 +17,7 @@ from tests.docs.test_own_c_env import TITLE, user
 FILE = pages.ROOT / "docs" / "own-c-env-short.md"
 
 
+@pytest.mark.slow  # pip, a compiler and a training; tests/examples/test_ocean.py is the quick test of pv_ocean.h
 def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> None:
     source_folder()
     folder = tmp_path / "empty"
