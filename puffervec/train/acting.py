@@ -31,6 +31,7 @@ class RowActor:
         self.policy, self.group, self.device = policy, group, device
         self._state: State = ()  # (rows, ...) each; empty without memory
         self._fresh = torch.ones(0, dtype=torch.bool, device=device)  # rows that begin an episode at their next step
+        self._maps: dict[bool, ActionMap] = {}  # by whether actions are joint
 
     @property
     def remembers(self) -> bool:
@@ -66,22 +67,27 @@ class RowActor:
         # Without memory only the rows that act need the policy: most rows of an evaluation are done before the last one is.
         picked = np.arange(len(rows)) if self._state else np.flatnonzero(~idle)
         if len(picked):
-            at = self._on_device(rows[picked])
+            at = self._places(rows[picked])
             state = tuple(part[at] for part in self._state)
             allowed = None if action_masks is None else self._on_device(action_masks[picked])
             heads, value, state = self.policy(self._tensors(obs, picked), state, self._fresh[at], allowed)
             for kept, new in zip(self._state, state, strict=True):
                 kept[at] = new
-            joint = len(heads) == 1  # What the policy was trained as; `of` minds it for multi-discrete actions only.
-            spec = ActionSpec.of(self.group, joint)
+            to_env = self._map(len(heads) == 1)
             if deterministic:
-                chosen = greedy(spec, heads)
+                chosen = greedy(to_env.spec, heads)
             else:
-                chosen, _ = sample(spec, heads, draw_noise(spec, len(value), self.device, generator))
-            actions[picked] = env_actions(self.group, chosen.cpu(), joint)
+                chosen, _ = sample(to_env.spec, heads, draw_noise(to_env.spec, len(value), self.device, generator))
+            actions[picked] = env_actions(self.group, chosen.cpu(), to_env)
             actions[idle] = 0
-        self._fresh[self._on_device(rows)] = self._on_device(idle)
+        self._fresh[self._places(rows)] = self._on_device(idle)
         return actions
+
+    def _map(self, joint: bool) -> ActionMap:
+        """Args: joint: as the policy was trained; `of` minds it for multi-discrete actions only."""
+        if joint not in self._maps:
+            self._maps[joint] = action_map(self.group, joint)
+        return self._maps[joint]
 
     def _make_room(self, rows: np.ndarray) -> None:
         more = int(rows.max(initial=-1)) + 1 - len(self._fresh)
@@ -90,6 +96,12 @@ class RowActor:
             kept = self._state or tuple(part[:0] for part in new)
             self._state = tuple(torch.cat(pair) for pair in zip(kept, new, strict=True))
             self._fresh = torch.cat([self._fresh, self._fresh.new_ones(more)])
+
+    def _places(self, rows: np.ndarray) -> Any:
+        """Return rows as an index: a slice where they follow each other, as those of a half do, since that copies nothing."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
+            return slice(int(rows[0]), int(rows[-1]) + 1)
+        return self._on_device(rows)
 
     def _tensors(self, obs: Any, picked: np.ndarray) -> Any:
         if self.group.observation_plan is not None:
@@ -155,7 +167,12 @@ class PolicyActor:
         return actor.act(obs, rows, idle, action_masks, self.deterministic, self.generator)
 
 
-def env_actions(group: GroupSpec, drawn: torch.Tensor, joint: bool = False) -> np.ndarray:
+def action_map(group: GroupSpec, joint: bool = False) -> ActionMap:
+    """Return what turns drawn actions, on the CPU, into those of the env's action rows."""
+    return ActionMap(ActionSpec.of(group, joint), torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
+
+
+def env_actions(group: GroupSpec, drawn: torch.Tensor, to_env: ActionMap | None = None) -> np.ndarray:
     """Return drawn actions (rows, D), on the CPU, as `send` takes them: (rows, *action_shape) of the action rows' dtype."""
-    actions = ActionMap(ActionSpec.of(group, joint), drawn.device, TORCH_DTYPES[group.action_dtype])(drawn).numpy()
+    actions = (to_env or action_map(group))(drawn).numpy()
     return actions.reshape(len(actions), *group.action_shape).astype(group.action_dtype)
