@@ -12,8 +12,8 @@
         episodes.safetensors         finished episodes that the log's means are over; not in checkpoints of older versions
         envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
                                      stopped inside a roll-out: resuming then starts new episodes
-        ahead.safetensors            with train.asynchronous: the roll-out that was collected during the last update, and the records
-                                     of the episodes that ended in it
+        ahead.safetensors            with train.asynchronous: the roll-out that was collected during the last update, and the
+                                     records of the episodes that ended in it
         random-rank1.safetensors     with several ranks: what the second has of these three, and so on
         envs-rank1.safetensors
         ahead-rank1.safetensors

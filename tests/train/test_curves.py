@@ -55,7 +55,7 @@ def test_seeds_are_joined_to_mean_and_band() -> None:
     runs = [
         run(f"pole-s{seed}", config=seeds(seed), steps=3 + seed, env__x=lambda step, s=seed: step + 30 * s) for seed in (1, 2)
     ]
-    other = run("pole-fast", config=seeds(1, lr=0.5), env__x=0.0)
+    other = run("pole-fast", config=seeds(3, lr=0.5), env__x=0.0)
     bare = run("old", env__x=1.0)
     series = curves.join_seeds([*runs, other, bare, bare])
     assert [(one.name, len(one.runs)) for one in series] == [("pole, 2 seeds", 2), ("pole-fast", 1), ("old", 1), ("old", 1)]
