@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import puffervec.train
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train import evaluate as ev
+from tests.pictures import install_eye
 from tests.train import envs
 from tests.train.fakes import Remembering
 
@@ -103,6 +105,20 @@ def compare(run: Path, target: Any, env: dict[str, Any], deterministic: bool) ->
                 assert one(found).dtype == one(wanted).dtype
                 np.testing.assert_array_equal(one(told), one(wanted))
             vec.send(wanted)
+
+
+@pytest.mark.parametrize("env", [{}, {"vector": 2}])
+def test_pictures_of_a_c_env(small: Small, env: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, and beside a vector: rows as `recv` gives them, and one observation by hand."""
+    monkeypatch.syspath_prepend(install_eye(tmp_path))
+    monkeypatch.delitem(sys.modules, "eye_package", raising=False)
+    run = trained(small, "eye", env, {"channels": [2, 2]})
+    compare(run, "eye", env, deterministic=True)
+    policy = load(run)
+    observation = policy.observation_space.sample()
+    assert policy.action_space.contains(policy.act(observation))
+    stacked = {k: np.stack([v, v]) for k, v in observation.items()} if env else np.stack([observation] * 2)
+    assert policy.act(stacked).tolist() == [policy.act(observation)] * 2
 
 
 def counting(small: Small) -> Path:
