@@ -103,6 +103,12 @@ def own_evaluation(target: str) -> Evaluation | None:
     return None if native is None else native.own_evaluation()
 
 
+def as_evaluated(config: TrainConfig) -> TrainConfig:
+    """Return a run's config with the settings that its env's own evaluation changes: drive's held-out scenes."""
+    own = own_evaluation(config.target)
+    return config if own is None or own.settings is None else dataclasses.replace(config, env=own.settings(config.env))
+
+
 @dataclasses.dataclass(frozen=True)
 class TypeRates:
     """Return and length of one agent type, each as mean and half the width of the 95 % interval.

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from pathlib import Path
@@ -82,9 +81,7 @@ def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
 
     Raises: ConfigError: an unknown setting, a wrong value, or pictures of an env that draws none.
     """
-    own = ev.own_evaluation(config.target)
-    if own is not None and own.settings is not None:
-        config = dataclasses.replace(config, env=own.settings(config.env))
+    own, config = ev.own_evaluation(config.target), ev.as_evaluated(config)
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
     return flags.apply_flags(config, request.env_flags)

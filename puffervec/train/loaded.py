@@ -23,7 +23,7 @@ from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.train.acting import PolicyActor
 from puffervec.train.config import TrainConfig
 from puffervec.train.device import choose_device
-from puffervec.train.evaluate import load_policies
+from puffervec.train.evaluate import as_evaluated, load_policies
 from puffervec.train.given import Batch, flags, read_batch, read_masks
 from puffervec.train.policy import policy_groups
 from puffervec.train.rundir import read_newest
@@ -35,7 +35,8 @@ class LoadedPolicy:
     """A trained policy, or the policies of an env with several groups of rows.
 
     Attributes:
-        config: of the run. checkpoint: the folder it was read from. device: where the networks are.
+        config: of the run, with the settings of its env's evaluation (drive: held-out scenes).
+        checkpoint: the folder it was read from. device: where the networks are.
         policies: the networks by name, for use by hand (see puffervec.train.policy).
         observation_space, action_space: of one row, as the env declares them; Dicts by group where there are several.
     """
@@ -207,6 +208,7 @@ def load_policy(
     seed: int = 0,
     env: str | Callable[..., Any] | None = None,
     policy: str | nn.Module | Mapping[str, nn.Module] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> LoadedPolicy:
     """Return the trained policy of a run.
 
@@ -220,6 +222,8 @@ def load_policy(
             A Python env is made once, to see its spaces.
         policy: the run's network where it is code of yours: "module:Class" as the run has it, or the module that the weights
             are put into (a dict by policy where there are several).
+        settings: of the env, where they are to differ from those of the run and its evaluation: {"scenes": FOLDER}. What the
+            run was trained on is not looked at, and may be gone.
     Raises: CheckpointError, ConfigError: there is no whole checkpoint, it does not fit, or it names code that is not given.
     """
     where = choose_device(device)
@@ -228,7 +232,10 @@ def load_policy(
     networks = {"default": policy} if isinstance(policy, nn.Module) else policy if isinstance(policy, Mapping) else None
 
     def load(found: Path) -> tuple[TrainConfig, dict[str, nn.Module]]:
-        return load_policies(found, where, trusted, creator, networks)
+        return load_policies(found, where, trusted, creator, networks, adapt)
+
+    def adapt(config: TrainConfig) -> TrainConfig:
+        return as_evaluated(config).merged({"env": settings or {}})
 
     path, (config, policies) = read_newest(run, Path("runs"), load, lambda text: warnings.warn(text, stacklevel=4))
     return LoadedPolicy(config, path, env_spec(config), policies, where, seed)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def one_thread() -> None:
 
 def trained(small: Small, target: Any, env: dict[str, Any], policy: dict[str, Any]) -> Path:
     """The folder of a run that has begun; where observations are normalised, of one that made an update."""
-    with Trainer(small(target, env=env, policy=policy)) as trainer:
+    with Trainer(small(target, env=env, policy=policy, train={"minibatch_size": 0})) as trainer:
         if target is envs.Aim:
             trainer.collect()
             trainer.update()
@@ -284,6 +285,25 @@ def test_a_folder_alone_runs_no_code(small: Small, tmp_path: Path) -> None:
     assert repr(policy) == f"LoadedPolicy('tests.train.envs:Guess', '{tmp_path}/best')"
     with pytest.raises(CheckpointError, match="give a run folder, a checkpoint in it, or latest"):
         load_policy(tmp_path / "none")
+
+
+def test_a_driver_whose_training_scenes_are_gone(small: Small, tmp_path: Path) -> None:
+    """Its env is looked at with the scenes of the evaluation, or with those that are given."""
+    from drive_env import generate
+
+    for name in ("train", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "one.json").write_text(json.dumps(generate.generate_tree(5, 0)))
+    env = {"scenes": str(tmp_path / "train"), "num_agents": 24}
+    run = trained(small, "drive", env, {"hidden": [8]})
+    shutil.rmtree(tmp_path / "train")
+    with pytest.raises(PuffervecError, match="train"):
+        load_policy(run)
+    policy = load_policy(run, settings={"scenes": str(tmp_path / "other")})
+    with puffervec.make("drive", env_kwargs=policy.config.env, backend="serial", num_envs=1) as vec:
+        vec.async_reset(0)
+        actions = policy.act(vec.recv()[0], vec)
+        assert actions.shape == (24,) and len(set(actions.tolist())) > 1
 
 
 def test_a_damaged_checkpoint_is_passed_over_with_a_warning(small: Small) -> None:
