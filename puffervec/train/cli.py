@@ -58,6 +58,7 @@ usage: puffer-train [train] ENV [flags]         train a policy in ENV
 BAD_INPUT = (ConfigError, SceneError, CheckpointError, MissingExtraError)
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 HELP = {"-h", "--help", "--help-all"}
+LONGEST = 4000  # Characters of a message; names in it may be a stranger's.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"puffer-train: {printable(text)}", file=sys.stderr, flush=True)
+    print(f"puffer-train: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}", file=sys.stderr, flush=True)
 
 
 def _run(args: list[str]) -> tuple[int, bool]:

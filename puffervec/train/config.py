@@ -24,8 +24,10 @@ from puffervec.errors import ConfigError
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
+LONGEST_SHOWN = 200
 SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
 MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
+MOST_WIDTHS, WIDEST = 64, 2**20  # Of a network, likewise.
 SECTIONS = ("env", "vec", "train", "policy", "log")
 
 
@@ -188,7 +190,7 @@ class TrainConfig:
             if section not in SECTIONS:
                 raise ConfigError(f"unknown table [{section}]: the tables are {', '.join(SECTIONS)}")
             if not isinstance(table, Mapping):
-                raise ConfigError(f"{section} must be a table, found {table!r}")
+                raise ConfigError(f"{section} must be a table, found {shown(table)}")
             changes[section] = _laid_over(getattr(self, section), table, section)
         return dataclasses.replace(self, **changes)
 
@@ -235,11 +237,11 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
         if not t.seed < SEEDS:
             raise ConfigError(f"train.seed is {t.seed}: must be below 2**62")
-        if not self.policy.hidden or min(self.policy.hidden) < 1:
-            raise ConfigError(f"policy.hidden is {self.policy.hidden}: must be one or more widths of at least 1")
+        for name in ("hidden", "channels"):
+            check_widths(f"policy.{name}", getattr(self.policy, name))
         check_layers(self.policy.memory_layers)
         for name in ("object_hidden", "object_width"):
-            _at_least(f"policy.{name}", getattr(self.policy, name), 1)
+            check_widths(f"policy.{name}", (getattr(self.policy, name),))
         _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
         _at_least("log.checkpoint_interval_s", log.checkpoint_interval_s, 0)
         _at_least("log.print_interval_s", log.print_interval_s, 0)
@@ -284,6 +286,20 @@ def check_layers(layers: int) -> None:
     """Raise ConfigError where `policy.memory_layers` is no number of cells that anyone would want."""
     if not 0 <= layers <= MOST_LAYERS:
         raise ConfigError(f"policy.memory_layers is {layers}: must be 0 to {MOST_LAYERS}")
+
+
+def check_widths(key: str, widths: tuple[int, ...]) -> None:
+    """Raise ConfigError unless these are some widths of layers that a machine can hold."""
+    if not 1 <= len(widths) <= MOST_WIDTHS:
+        raise ConfigError(f"{key} has {len(widths)} widths: must have 1 to {MOST_WIDTHS}")
+    if not all(1 <= width <= WIDEST for width in widths):
+        raise ConfigError(f"{key} is {shown(widths)}: each width must be 1 to {WIDEST}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as it stands in a message: its repr, of a length that people read."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
 def _at_least(key: str, value: float, least: float) -> None:
@@ -373,7 +389,7 @@ def convert(value: Any, hint: Any, key: str) -> Any:
         return None
     elif hint is bool and isinstance(value, bool):
         return value
-    elif hint is int and isinstance(value, int) and not isinstance(value, bool):
+    elif hint is int and isinstance(value, int) and not isinstance(value, bool) and _fits_a_double(value):
         return value
     elif hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
@@ -383,7 +399,7 @@ def convert(value: Any, hint: Any, key: str) -> Any:
         return value
     elif hint is Path and isinstance(value, (str, Path)):
         return Path(value)
-    raise ConfigError(f"{key} is {value!r}: must be {describe(hint)}")
+    raise ConfigError(f"{key} is {shown(value)}: must be {describe(hint)}")
 
 
 def _fits_a_double(value: float) -> bool:

@@ -65,7 +65,7 @@ from puffervec.train.returns import InfoMeans, ReturnScale
 from puffervec.train.rollout import Rollout
 from puffervec.train.stats import EpisodeWindow
 from puffervec.train.storage import Slot, Storage, refuse_large
-from puffervec.train.trial import try_policies
+from puffervec.train.trial import refuse_large_policies, try_policies
 from puffervec.train.usage import Usage
 from puffervec.vector import VectorEnv
 
@@ -176,6 +176,7 @@ class Trainer:
         refuse_large(spec, envs, horizon, self.device, torch.bfloat16 if bf16 else None, joint=joint, copies=copies)
         groups = policy_groups(spec)
         state.check_names(groups)
+        refuse_large_policies(groups, config.policy, policies, self.device)
         try_policies(groups, config.policy, policies)
         settings = {name: table for name, table in config.tables().items() if name != "log"}
         match(self.ranks, "settings", json.dumps([config.target, self.spec_hash, bf16, settings]))

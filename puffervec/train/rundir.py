@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.folder import Folder, replace_file, said
 from puffervec.train import durable
-from puffervec.train.config import LogSection, TrainConfig
+from puffervec.train.config import LogSection, TrainConfig, shown
 
 Result = TypeVar("Result")
 
@@ -145,12 +145,12 @@ def config_from_tables(
     Args: trusted: names of code as the user has given them. An env "module:factory" and a policy "module:Class" are imported
         and called with settings from the same file, so the file alone does not decide that. env: what makes the Python env,
         in place of the name in the file.
-    Raises: ConfigError for an unknown env, table or key, and for code that the user has not named.
+    Raises: ConfigError for an unknown env, table or key, a value that cannot work, and for code that the user has not named.
     """
     tables = dict(values)
     target = tables.pop("target", None)
     if not isinstance(target, str) or not target:
-        raise ConfigError(f"the run's config names no env: target is {target!r}")
+        raise ConfigError(f"the run's config names no env: target is {shown(target)}")
     if env is None and ":" in target and target not in trusted:
         raise ConfigError(
             f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
@@ -164,6 +164,7 @@ def config_from_tables(
             f"puffer-train {target} --resume RUN --policy.kind {kind}, puffer-train eval RUN --policy {kind}, or "
             f"load_policy(RUN, policy={kind!r})"
         )
+    config.check()
     return config
 
 

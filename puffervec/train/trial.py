@@ -12,12 +12,33 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
+from puffervec.memory import refuse_more
 from puffervec.spec import GroupSpec
 from puffervec.train.config import PolicySection, suggest
 from puffervec.train.policy import Policy, build_policy
 from puffervec.train.storage import Storage
 
 ROWS = 2
+_COPIES = 4  # Weights, gradients and two moments.
+
+
+def refuse_large_policies(
+    groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module], device: torch.device
+) -> None:
+    """Raise ConfigError where the policies that `section` describes would not fit into the memory of `device`.
+
+    Allocates nothing. Args: groups, given: as of `try_policies`.
+    """
+    count = 0
+    for name, group in groups.items():
+        if name not in given and ":" not in section.kind:
+            with torch.device("meta"):
+                count += sum(part.numel() for part in build_policy(group, section).parameters())
+    wanted, what = _COPIES * 4 * count, f"for {count:,} weights and what their optimizer keeps"
+    if device.type == "cpu":
+        refuse_more(wanted, "policy.hidden needs", what, "use narrower layers")
+    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
+        raise ConfigError(f"policy.hidden needs {wanted:,} bytes {what}; {free:,} are free on {device}: use narrower layers")
 
 
 def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module]) -> None:

@@ -5,7 +5,9 @@ a folder. The command ends in one line and nothing outside is opened, changed, m
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -225,6 +227,57 @@ def test_trackers_begin_only_where_nothing_leads_out(run: Path, capsys: pytest.C
         assert state_of(outside) == before
         (run / name).unlink()
         (run / "tensorboard").mkdir(exist_ok=True)
+
+
+MANY = 100_000
+CRAFTED = {
+    "target": ["", 7, "x" * MANY, "os:system", "../x", "probe\x1b[31m"],
+    "policy.hidden": [[], [-1], [0], [10**9], [2**20] * 8, [8] * MANY, [10**400], [0.5], "x" * MANY, [[8]]],
+    "policy.channels": [[], [10**9] * 3, [-1]],
+    "policy.memory_layers": [-1, 10**9],
+    "policy.object_width": [0, 10**18],
+    "policy.kind": ["x" * MANY, "os:system", ["x"] * MANY],
+    "train.horizon": [0, 10**9, 10**30, 10**400, 1e308],
+    "train.total_timesteps": [10**400, -1, None],
+    "train.threads": [-1, [8] * MANY],
+    "train.seed": [2**63, 1e300],
+    "vec.num_envs": [0, 10**9, 10**400],
+    "env.num_agents": [-1, 10**9, 10**400, "x"],
+    "log.keep_checkpoints": [0, "x" * MANY],
+    "nothing": [1],
+}
+
+
+@pytest.mark.parametrize("key", CRAFTED)
+def test_configs_made_to_do_harm(key: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each ends in one line, before memory is taken for what it describes."""
+    manifest = run / "checkpoints" / STEP / "manifest.json"
+    whole = json.loads(manifest.read_text())
+    for value in CRAFTED[key]:
+        config = json.loads(json.dumps(whole["config"]))
+        section, _, name = key.rpartition(".")
+        (config[section] if section else config)[name] = value
+        manifest.write_text(json.dumps({**whole, "config": config}))
+        for command in ("eval", "resume"):
+            if command == "eval" and value in (10**9, 10**30) and key in ("train.horizon", "vec.num_envs"):
+                continue  # Which is no matter for what only acts.
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            assert len(refused(COMMANDS[command], capsys)) < 5000, value
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
+
+
+def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor what its trackers are: log settings of its maker end with the run folder that it was taken from."""
+    alone, outside = run.parent / "alone", run.parent / "outside"
+    (run / "checkpoints" / STEP).rename(alone)
+    whole = json.loads((alone / "manifest.json").read_text())
+    whole["config"]["log"] |= {"folder": str(outside), "name": "../outside/x", "wandb": "online", "wandb_project": "x\ny"}
+    (alone / "manifest.json").write_text(json.dumps(whole))
+    before = state_of(outside)
+    assert cli.main(["--resume", "alone", *SMALL, "--total-timesteps", "200"]) == 0
+    capsys.readouterr()
+    assert state_of(outside) == before
+    assert len(list((run.parent / "runs").iterdir())) == 1
 
 
 SWEEP = ["sweep", "probe", "--name", "sweep", "--log.folder", ".", "--trials", "1", "--sweep.train.lr", "1e-4:1e-2"]

@@ -34,7 +34,7 @@ def test_policy_round_trip(small: Small) -> None:
             torch.testing.assert_close(value, weights[name][key], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("width", ["9", "10000000,\n        10000000"], ids=["other", "more than any memory"])
+@pytest.mark.parametrize("width", ["9", "1048576,\n        1048576"], ids=["other", "more than any memory"])
 def test_policy_of_other_settings_is_refused(small: Small, width: str) -> None:
     with Trainer(small()) as trainer:
         path = trainer.save()
