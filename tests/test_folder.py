@@ -111,6 +111,9 @@ def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, monk
             with pytest.raises(OSError):
                 opened.open("to-file", flags)
         opened.replace("to-file", [b"new"])  # Takes the link's place.
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(NotPlainError):
+            opened.open("pipe")
     assert (tmp_path / "file").read_bytes() == b"canary" and not (tmp_path / "to-file").is_symlink()
 
 

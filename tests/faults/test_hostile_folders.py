@@ -259,7 +259,7 @@ def test_configs_made_to_do_harm(key: str, run: Path, capsys: pytest.CaptureFixt
         (config[section] if section else config)[name] = value
         manifest.write_text(json.dumps({**whole, "config": config}))
         for command in ("eval", "resume"):
-            if command == "eval" and value in (10**9, 10**30) and key in ("train.horizon", "vec.num_envs"):
+            if command == "eval" and value not in (0, 10**400) and key in ("train.horizon", "vec.num_envs"):
                 continue  # Which is no matter for what only acts.
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             assert len(refused(COMMANDS[command], capsys)) < 5000, value

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.train import TrainConfig, Trainer, rundir
+from puffervec.train import TrainConfig, Trainer, cli, rundir
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import LogSection
 from tests.train.saved import some, value_of
@@ -157,6 +158,63 @@ def test_a_config_cannot_make_python_run_things(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="env"):
             rundir.config_from_tables({"target": target, "env": env})
     assert not canary.exists()
+
+
+CODE = """
+from pathlib import Path
+Path({canary!r}).touch()
+from tests.train.envs import Guess as make
+from puffervec.train.policy import MLPPolicy as Net
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module `foreign_code` with an env and a policy that work; yields the file that importing it leaves."""
+    canary = tmp_path / "canary"
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "foreign_code.py").write_text(CODE.format(canary=str(canary)))
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    yield canary
+    sys.modules.pop("foreign_code", None)
+
+
+@pytest.mark.parametrize(
+    ("tables", "name"),
+    [
+        ({"target": "foreign_code:make"}, "foreign_code:make"),
+        ({"target": "probe", "policy": {"kind": "foreign_code:Net"}}, "foreign_code:Net"),
+    ],
+)
+def test_code_is_imported_only_where_the_user_names_it(foreign: Path, tables: dict[str, Any], name: str) -> None:
+    for trusted in ([], [None], ["foreign_code"], ["foreign_code:other", "probe"], [name + " "]):
+        with pytest.raises(ConfigError, match=f"{name}.*code that would be imported"):
+            rundir.config_from_tables(tables, trusted)
+    assert not foreign.exists()
+    config = rundir.config_from_tables(tables, [None, name])
+    assert name in (config.target, config.policy.kind)
+
+
+@pytest.mark.parametrize("kind", ["env", "policy"])
+def test_no_command_imports_what_a_run_folder_names(
+    foreign: Path, small: Small, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if kind == "env":
+        config, name = small("foreign_code:make"), "foreign_code:make"
+    else:
+        config, name = small(policy={"kind": "foreign_code:Net"}), "foreign_code:Net"
+    with Trainer(config) as trainer:
+        trainer.train()
+        run = str(trainer.folder)
+    sys.modules.pop("foreign_code")
+    foreign.unlink()
+    for args in (["eval", run], ["export", run, "--format", "pt2"], ["--resume", run]):
+        assert cli.main(args) == 2
+        assert f"{name!r}: code that would be imported" in capsys.readouterr().err
+    assert not foreign.exists() and "foreign_code" not in sys.modules
+    assert cli.main(["eval", run, f"--{kind}", name, "--episodes", "1"]) == 0
+    assert foreign.exists()
+    capsys.readouterr()
 
 
 def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
