@@ -26,6 +26,34 @@ def compile_library(source: Path, target: Path, *flags: str, include: str | None
     return target
 
 
+MODULE = """
+from dataclasses import dataclass
+from puffervec import EnvData, NativeEnv
+
+@dataclass(frozen=True)
+class Config:
+    {settings}
+
+ENV = NativeEnv(name="{name}", config=Config, build=lambda config: EnvData(), shared_library={library!r})
+"""
+
+
+def install_env(folder: Path, name: str, source: str, settings: str) -> Path:
+    """Compile a C env and lay it out as an installed package `<name>_package`, without pip; returns the folder for sys.path.
+
+    settings: the body of the config dataclass.
+    """
+    (folder / f"{name}.c").write_text(source)
+    library = compile_library(folder / f"{name}.c", folder / f"{name}.so", f"-I{folder}", "-lm")
+    module = f"{name}_package"
+    (folder / f"{module}.py").write_text(MODULE.format(settings=settings, name=name, library=str(library)))
+    about = folder / f"{module}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[puffervec.envs]\n{name} = {module}:ENV\n")
+    return folder
+
+
 def install_example(name: str, folder: Path) -> Path:
     """Install a copy of examples/<name> with pip and return the folder to put on sys.path."""
     root = source_folder()

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.libraries import compile_library
+from tests.libraries import install_env
 
 SOURCE = r"""
 #include "pv_env.h"
+#include <math.h>
+#include <string.h>
 
 typedef struct { int32_t height, width, channels, vector; } eye_config;
 typedef struct { uint64_t seed, episode; int32_t steps, right, over; float earned; } eye;
@@ -122,29 +124,12 @@ PV_ENV_TYPE(eye) = {
     .step = eye_step, .save = eye_save, .load = eye_load, .peek = eye_peek, .close = eye_close,
 };
 """
-MODULE = """
-from dataclasses import dataclass
-from puffervec import EnvData, NativeEnv
-
-@dataclass(frozen=True)
-class EyeConfig:
-    height: int = 16
+SETTINGS = """height: int = 16
     width: int = 12
     channels: int = 3
-    vector: int = 0
-
-ENV = NativeEnv(name="eye", config=EyeConfig, build=lambda config: EnvData(), shared_library=LIBRARY)
-"""
+    vector: int = 0"""
 
 
 def install_eye(folder: Path) -> Path:
     """Compile the env and lay it out as an installed package; returns the folder to put on sys.path."""
-    source = folder / "eye.c"
-    source.write_text(SOURCE.replace('#include "pv_env.h"', '#include "pv_env.h"\n#include <math.h>\n#include <string.h>'))
-    library = compile_library(source, folder / "eye.so")
-    (folder / "eye_package.py").write_text(MODULE.replace("LIBRARY", repr(str(library))))
-    about = folder / "eye_package-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: eye-package\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[puffervec.envs]\neye = eye_package:ENV\n")
-    return folder
+    return install_env(folder, "eye", SOURCE, SETTINGS)
