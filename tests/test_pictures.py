@@ -18,6 +18,7 @@ from gymnasium import spaces
 
 import puffervec
 import puffervec.gym
+from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.evaluate import PolicyActor, evaluate_generic, load_policies
@@ -116,6 +117,11 @@ def test_pictures_are_seen_by_convolutions(env: dict[str, int], kind: str, made:
     group = env_spec(config).groups[0]
     assert fitting_kind(group) == kind
     assert type(build_policy(group, config.policy)) is made
+
+
+def test_a_row_that_tensors_cannot_address_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a row of agents has 235 bytes, no multiple of 4"):
+        env_spec(small(env={"height": 11, "width": 7, "vector": 1}))
 
 
 class Looks(gymnasium.Env):  # type: ignore[type-arg]

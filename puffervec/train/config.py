@@ -105,7 +105,7 @@ class PolicySection:
     """The network."""
 
     kind: str = "auto"
-    """auto: object_set where the fields are sets of objects, cnn where a row is a picture of bytes, else mlp. Or your own
+    """auto: cnn where a row has a picture of bytes, object_set where a C env has sets of objects, else mlp. Or your own
     nn.Module, as module:Class."""
     channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.

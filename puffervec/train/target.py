@@ -91,10 +91,22 @@ def env_spec(config: TrainConfig) -> EnvSpec:
     built = native.build(config.env)
     blobs = native.pack(config.env), pack_params(built.params)
     if built.data is None:
-        return native.describe(*blobs, None, "next_step")[1]
+        return _checked(config.target, native.describe(*blobs, None, "next_step")[1])
     with built.data.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         # The copy keeps C from reading a mapping that is about to close; describe looks at the head only.
-        return native.describe(*blobs, bytes(data), "next_step")[1]
+        return _checked(config.target, native.describe(*blobs, bytes(data), "next_step")[1])
+
+
+def _checked(target: str, spec: EnvSpec) -> EnvSpec:
+    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return `spec`."""
+    for group in spec.groups:
+        widest = max(field.dtype.itemsize for field in group.fields)
+        if group.flat_dtype is None and group.observation_bytes % widest:
+            raise ConfigError(
+                f"{target}: a row of {group.name} has {group.observation_bytes} bytes, no multiple of {widest}, the size of "
+                f"its widest numbers: pad it in describe, with group->observation_bytes = pv_align_up(..., {widest})"
+            )
+    return spec
 
 
 def _python_spec(config: TrainConfig) -> EnvSpec:
