@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from torch import nn
 
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, rundir
 from puffervec.train import checkpoint as ckpt
 from puffervec.train.config import SEEDS
 from puffervec.train.diverged import Diverged
@@ -313,9 +314,17 @@ def test_the_largest_seed_leaves_room(small: Small) -> None:
 
 
 def test_close_twice(small: Small) -> None:
-    trainer = Trainer(small())
+    """After the first the workers have ended and the run folder is free; the second does nothing to who has it then."""
+    trainer = Trainer(small(vec={"backend": "multiprocessing", "num_workers": 2}))
+    workers = [psutil.Process(process.pid) for process in trainer.vec.processes]
+    assert len(workers) == 2 and all(worker.is_running() for worker in workers)
     trainer.close()
+    assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
+    lock = rundir.RunLock(trainer.folder)
     trainer.close()
+    with pytest.raises(ConfigError, match="another trainer"):
+        rundir.RunLock(trainer.folder)
+    lock.close()
 
 
 def test_a_loss_of_ones_own(small: Small) -> None:

@@ -39,4 +39,7 @@ def test_parallel_coordinates() -> None:
 
 
 def test_equal_scores() -> None:
-    draw_parallel(FOUND[:1] * 2, SPACE, "episode/return", "a title")
+    """Their axes still have a length: a line of one value stands in the middle of them, and is no NaN."""
+    figure = draw_parallel(FOUND[:1] * 2, SPACE, "episode/return", "a title")
+    lines = [found.get_ydata().tolist() for found in figure.axes[0].get_lines() if len(found.get_xdata()) == 4]
+    assert lines == [pytest.approx([0.5, 0, 0.5, 0.5])] * 2
