@@ -142,13 +142,19 @@ def as_text(cell: Cell) -> str:
     ('0.92 [0.89, 0.94]', '12,346', '0.0042', '-', '7')
     """
     if isinstance(cell, Interval):
-        return f"{as_text(cell.value)} [{as_text(cell.low)}, {as_text(cell.high)}]"
+        largest = max(abs(part) for part in (cell.value, cell.low, cell.high))
+        value, low, high = (_digits(part, largest) for part in (cell.value, cell.low, cell.high))
+        return f"{value} [{low}, {high}]"
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return "-"
     if not isinstance(cell, float):
         return str(cell)
-    size = abs(cell)
-    return f"{cell:,.0f}" if size >= 1000 else f"{cell:.2f}" if size >= 0.01 or size == 0 else f"{cell:.2g}"
+    return _digits(cell, abs(cell))
+
+
+def _digits(value: float, size: float) -> str:
+    """Return a number with as many digits as numbers of that size have."""
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.2f}" if size >= 0.01 or size == 0 else f"{value:.2g}"
 
 
 def _number(cell: Cell) -> float:
