@@ -96,7 +96,7 @@ class Aside:
         Raises:
             ConfigError: an env or a task that is not there, or Python envs, which have none.
         """
-        self._require_open()
+        self._require_open(or_interrupted=True)
         self._put_tasks(env_ids, tasks)
 
     def _put_tasks(self, env_ids: Any, tasks: Any) -> None:

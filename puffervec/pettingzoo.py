@@ -180,6 +180,13 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             raise CallOrderError("step: no agent is alive: call reset")
         self.vec.send(self._rows_of(actions))
         infos = self.vec.recv()[4]
+        try:
+            return self._received(infos)
+        except BaseException:  # as of Ctrl-C: what was received is lost
+            self.vec._break_off()
+            raise
+
+    def _received(self, infos: Any) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         self.episodes = infos.episodes if infos else self._no_episodes
         self._look()
         rewards: dict[str, float] = {}

@@ -203,6 +203,13 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             CallOrderError: no step is under way. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
         """
         infos = self.vec.recv()[4]
+        try:
+            return self._received(infos)
+        except BaseException:  # as of Ctrl-C: what was received is lost
+            self.vec._break_off()
+            raise
+
+    def _received(self, infos: Any) -> Step:
         rows = self._rows
         dones = rows.terminals | rows.truncations
         shown = [{} for _ in range(self.num_envs)] if self._of_c or not infos else infos.per_env(self.num_envs)

@@ -100,7 +100,16 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         """
         live = next(iter(self._core.halves[0].groups.values())).masks.copy()
         batch = [action] if self._agents == 1 else np.asarray(action)
-        observations, rewards, terminals, truncations, _ = self._core.step(batch)
+        result = self._core.step(batch)
+        try:
+            return self._received(live, *result[:4])
+        except BaseException:  # as of Ctrl-C: what was received is lost
+            self._core._break_off()
+            raise
+
+    def _received(
+        self, live: NDArray[np.bool_], observations: Any, rewards: Any, terminals: Any, truncations: Any
+    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         rows = next(iter(self._core.halves[0].groups.values()))
         reward = float(rewards[live & rows.masks].mean()) if (live & rows.masks).any() else 0.0
         over = not (rows.masks & ~(terminals | truncations)).any()

@@ -107,7 +107,13 @@ class SyncVectorEnv(PythonVectorEnv):
         """
         try:
             self._send_step(actions)
-            return self._recv_step(None)
+            try:
+                return self._recv_step(None)
+            except WorkerError:
+                raise
+            except BaseException:  # as of Ctrl-C: what was received is lost
+                self.core._break_off()
+                raise
         except WorkerError as error:
             self._start_again(error)
 

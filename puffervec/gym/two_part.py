@@ -85,6 +85,9 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             if verb != "call" and error.__cause__ is not None:
                 log_errors(self.core.failed())
             raise_original(error)
+        except BaseException:  # as of Ctrl-C: what was received is lost
+            self.core._break_off()
+            raise
 
     # ---- reset --------------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 import puffervec
+import puffervec.gym
 from puffervec.actions import Native
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vector import VectorEnv
@@ -42,11 +44,12 @@ class RaisedError(Exception):
 class Injector:
     """Runs a call and raises at its n-th event: a function of the package begins, a line begins, a call into C returns.
 
-    CPython runs signal handlers at the first and the last of these, and at lines to which a loop goes back.
+    CPython runs signal handlers at the first and the last of these, and at lines to which a loop goes back; so all lines are
+    more than there have to be.
     """
 
-    def __init__(self, kind: type[BaseException]) -> None:
-        self.kind, self.left = kind, 0
+    def __init__(self, kind: type[BaseException], lines: bool = True) -> None:
+        self.kind, self.left, self.events = kind, 0, ("call", "line") if lines else ("call",)
 
     def _count(self, frame: FrameType) -> None:
         if frame.f_code.co_filename.startswith(PACKAGE):
@@ -55,7 +58,7 @@ class Injector:
                 raise self.kind
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event in ("call", "line"):
+        if event in self.events:
             self._count(frame)
         return self._trace
 
@@ -296,6 +299,71 @@ def test_options_that_were_posted_and_not_taken_are_gone() -> None:
         with pytest.raises(ConfigError, match="cannot be sent"):
             vec.async_reset(0, options={"a": threading.Lock()})
         vec.step([0, 0])  # as if nothing had been asked
+
+
+def single(env: Any, verb: str, given: int) -> Any:
+    """Step or reset an env of another API; returns the clock of its first row."""
+    rows = {"reset": lambda: env.reset(seed=given)[0], "step": lambda: env.step(given)[0]}[verb]()
+    return (next(iter(rows.values())) if isinstance(rows, dict) else rows)[7]
+
+
+def several(env: Any, verb: str, given: int) -> Any:
+    """The same of a vector env."""
+    if verb == "reset":
+        rows = env.reset(seed=given)[0] if isinstance(env, gymnasium.vector.VectorEnv) else env.reset()
+    else:
+        rows = env.step(np.full(2, given))[0]
+    return rows[0][2]
+
+
+def agents(env: Any, verb: str, given: int) -> Any:
+    """The same of a parallel env."""
+    result = env.reset(seed=given) if verb == "reset" else env.step(dict.fromkeys(env.agents, given))
+    return next(iter(result[0].values()))[7]
+
+
+def make_counting() -> Counting:
+    return Counting(length=100)
+
+
+def make_sb3() -> Any:
+    return pytest.importorskip("puffervec.sb3").make_vec_env(make_counting, 2)
+
+
+def make_parallel() -> Any:
+    return pytest.importorskip("puffervec.pettingzoo").parallel_env("probe", episode_length=100)
+
+
+SEATS = {
+    "gymnasium vector": (lambda: puffervec.gym.AsyncVectorEnv([make_counting] * 2), several),
+    "gymnasium sync": (lambda: puffervec.gym.SyncVectorEnv([make_counting] * 2), several),
+    "gymnasium env": (lambda: puffervec.gym.NativeEnvView("probe", episode_length=100), single),
+    "sb3": (make_sb3, several),
+    "pettingzoo": (make_parallel, agents),
+}
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_steps_of_other_apis(seat: str) -> None:
+    """None of them skips a step: either the next one is the one that was asked for, or it raises, and a reset helps."""
+    make, do = SEATS[seat]
+    env = make()
+    at = places = 0
+    while places == at:
+        at += 1
+        do(env, "reset", SEED)
+        clock = do(env, "step", 1)
+        places += Injector(Raised, lines=False).run(at, lambda: do(env, "step", 2))
+        try:
+            after = do(env, "step", 3)
+        except (CallOrderError, gymnasium.error.ResetNeeded):
+            continue
+        except gymnasium.error.AlreadyPendingCallError:
+            env.step_wait()
+            after = do(env, "step", 3) - 1
+        assert after == clock + (1 if places == at else 2), at
+    assert places > 20
+    env.close()
 
 
 def handle(number: int, frame: FrameType | None) -> None:
