@@ -203,11 +203,14 @@ class WorkerProcesses:
         """End all at once, with what their envs have started."""
         for index in self._wait(range(len(self.processes)), 0.0):
             self._signal(index, signal.SIGKILL)
-        for process in self.processes:
+        while self.processes:  # one at a time, so that a Ctrl-C leaves a list that can be gone on with
+            process, pidfd = self.processes[-1], self._pidfds[-1]
             process.join()
             _end_group(process.pid)
+            self.processes, self._pidfds = self.processes[:-1], self._pidfds[:-1]
             process.close()
-        self._forget()
+            if pidfd >= 0:
+                os.close(pidfd)
 
     def _wait(self, where: Sequence[int], timeout_s: float) -> list[int]:
         """Wait for workers to end; return those that have not."""

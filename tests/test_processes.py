@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import puffervec
@@ -74,6 +75,27 @@ def test_end_asks_then_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workers.processes == []
     with pytest.raises(ValueError, match="closed"):
         process.is_alive()
+
+
+def test_kill_can_be_broken_off_and_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a Ctrl-C while the first worker is waited for, or the second."""
+    monkeypatch.setattr(processes, "main", sleep)
+    for number in (1, 2):
+        workers = WorkerProcesses([Numbered(0), Numbered(1)], "spawn")  # type: ignore[list-item]
+        pids, calls = [process.pid for process in workers.processes], []
+
+        def close(group: int | None, number: int = number, calls: list[Any] = calls) -> None:
+            calls.append(group)
+            if len(calls) == number:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(processes, "_end_group", close)
+            with pytest.raises(KeyboardInterrupt):
+                workers.kill()
+        workers.kill()
+        assert workers.processes == []
+        assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
 def test_the_main_module_is_hidden_only_for_the_moment() -> None:

@@ -106,6 +106,7 @@ class Learner:
         expected = [self.row(env) for env in ids]
         assert rows.reshape(len(ids), -1)[:, self.columns].tolist() == expected
         assert len(infos) == sum(step == LENGTH for _, step, _ in expected)
+        assert not self.python or all("why" in info for info in infos)
         self.held.append(ids)
 
     @property
@@ -218,7 +219,11 @@ def test_recv(learner: Learner) -> None:
         if recovers(learner, learner.recv) != "reset":
             learner.turn(2)
 
-    assert all_places(learner, lambda: learner.send(3), lambda: learner.vec.recv(), after) > 10
+    def before() -> None:
+        learner.turn(2)
+        learner.send(3)  # the episodes end, and infos tell
+
+    assert all_places(learner, before, lambda: learner.vec.recv(), after) > 10
 
 
 def test_step(learner: Learner) -> None:
@@ -274,6 +279,26 @@ def test_calls_beside_the_loop(learner: Learner) -> None:
 
     for call in calls:
         assert all_places(learner, lambda: None, call, after) > 5
+
+
+def test_a_load_that_was_broken_off() -> None:
+    """All envs are as they were, or all as they were saved, or a reset is needed."""
+    with puffervec.make("probe", {}, {"episode_length": 100}, ManyInOne, ENVS, num_workers=2) as vec:
+        vec.reset(SEED)
+        states, at = vec.save(), 0
+        while True:
+            at += 1
+            vec.reset(LATER_SEED)
+            vec.step(np.zeros(ENVS, int))
+            if not Injector(Raised).run(at, lambda: vec.load(states)):
+                break
+            try:
+                rows = vec.recv()[0] if vec._state[0] == "loaded" else vec.step(np.zeros(ENVS, int))[0]
+            except CallOrderError as error:
+                assert "call reset" in str(error)
+                continue
+            assert rows[:, [0, 2]].tolist() in ([[s + e, t] for e in range(ENVS)] for s, t in ((SEED, 0), (LATER_SEED, 2)))
+    assert at > 20
 
 
 def test_the_first_reset_that_was_broken_off_did_not_take_the_seed() -> None:
