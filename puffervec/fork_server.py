@@ -20,7 +20,11 @@ def told() -> Iterator[None]:
     """In the learner: tell a fork server that is started now where the folder is."""
     from multiprocessing import util
 
-    os.environ[FOLDER_VARIABLE] = util.get_temp_dir()
+    folder = util.get_temp_dir()
+    # A child of multiprocessing, or of a fork, has its parent's folder, which is not for its server to remove.
+    finalizers = list(util._finalizer_registry.values())  # type: ignore[attr-defined]
+    if any(one._callback is util._remove_temp_dir and one._pid == os.getpid() for one in finalizers):  # type: ignore[attr-defined]
+        os.environ[FOLDER_VARIABLE] = folder
     try:
         yield
     finally:
