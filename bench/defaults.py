@@ -85,6 +85,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
     from puffervec.train import TrainConfig, Trainer, evaluate
     from puffervec.train import checkpoint as ckpt
 
+    torch.set_num_threads(1)  # Small networks: more threads make it slower, above all on a busy machine.
     name, candidate, seed = job
     task, cpu = TASKS[name], torch.device("cpu")
     with tempfile.TemporaryDirectory(prefix="puffervec-defaults-") as folder:
