@@ -35,7 +35,7 @@ def result(trainer: Trainer) -> dict[str, Any]:
 
 
 def test_a_roll_out_is_one_update_behind(small: Small) -> None:
-    with Trainer(small(train=AHEAD)) as trainer:
+    with Trainer(small(train=AHEAD, policy={"normalize": False})) as trainer:
         updater = trainer.updaters["default"]
         acted = [copy.deepcopy(updater.policy), copy.deepcopy(updater.policy)]  # The first two with the weights of the start.
         for _ in range(3):

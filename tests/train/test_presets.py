@@ -6,7 +6,7 @@ import pytest
 
 from puffervec.envs import BUILT_IN
 from puffervec.train.config import TrainConfig
-from puffervec.train.presets import PRESETS, RATES_PER_AGENT, preset_of
+from puffervec.train.presets import GENERIC, PRESETS, RATES_PER_AGENT, preset_of
 
 
 @pytest.mark.parametrize("target", sorted(PRESETS))
@@ -15,8 +15,8 @@ def test_presets_fit_their_env(target: str) -> None:
     TrainConfig.of(target).check()
 
 
-def test_env_without_a_preset_gets_none() -> None:
-    assert preset_of("probe") == {}
+def test_envs_without_a_preset_share_one_in_c_and_in_python() -> None:
+    assert preset_of("probe") == preset_of("CartPole-v1") == GENERIC
 
 
 def test_rates_belong_to_known_envs() -> None:

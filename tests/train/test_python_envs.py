@@ -209,7 +209,7 @@ def test_a_module_in_the_current_folder(
     monkeypatch.delitem(sys.modules, "my_envs", raising=False)
     for command in (["--resume", "latest"], ["eval", "runs/r"]):  # what the run names is code: the user must name it
         assert cli.main(command) == 2
-        assert "puffer-train my_envs:make --resume RUN, or puffer-train eval RUN --env my_envs:make" in capsys.readouterr().err
+        assert "puffer-train my_envs:make --resume RUN, puffer-train eval RUN --env my_envs:make" in capsys.readouterr().err
     assert cli.main(["my_envs:make", "--resume", "latest", "--total-timesteps", "3200"]) == 0
     assert "goes on with new episodes" in capsys.readouterr().out
     assert cli.main(["eval", "runs/r", "--env", "my_envs:make", "--episodes", "16"]) == 0

@@ -45,7 +45,7 @@ def collected(config: TrainConfig, rollouts: int) -> list[dict[str, dict[str, np
 def test_storage_holds_what_the_env_wrote(small: Small, vec: dict[str, Any]) -> None:
     """Replaying the stored actions in a plain serial env gives every stored row, across the seam of two roll-outs."""
     env = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
-    config = small(env=env, vec=vec)
+    config = small(env=env, vec=vec, train={"scale_rewards": False})
     first, second = (found["default"] for found in collected(config, 2))
     joined = {k: np.concatenate([first[k], second[k][1:]]) for k in first}
     for k in first:
