@@ -49,7 +49,7 @@ resource.setrlimit(limit, (soft, hard))
 vec = None
 gc.collect()
 print(" ".join(said.split()))
-print(children() - before[1], held() - before[0], threading.active_count() if "backend" in {settings!r} else "")
+print(children() - before[1], held() - before[0], *([threading.active_count()] if "backend" in {settings!r} else []))
 """
 
 
