@@ -174,7 +174,8 @@ class MockEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self.history.step >= self.length:
             raise RuntimeError("the episode is over: reset")
-        if not self.action_space.contains(action):
+        # A number of a Box without axes is no array, as in Gymnasium's own vector envs, and its `contains` warns of that.
+        if not self.action_space.contains(np.asarray(action) if isinstance(action, np.generic) else action):
             raise ValueError(f"{action!r} is not in {self.action_space}")
         history = self.history
         history.crc, history.step = checksum(action, history.crc), history.step + 1

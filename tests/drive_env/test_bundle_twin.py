@@ -13,7 +13,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.schema import Scene
-from puffervec.errors import PuffervecError, WorkerError
+from puffervec.errors import ConfigError, PuffervecError, WorkerError
 from puffervec.vector import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.twins.drive import SceneTwin, nearest
@@ -124,9 +124,8 @@ def test_an_env_with_a_task_holds_that_scene_alone(tmp_path: Path) -> None:
 def test_a_task_that_is_not_there(tmp_path: Path) -> None:
     write_world(tmp_path / "set", [cars(3)])
     with make_env(tmp_path / "set", num_agents=8) as vec:
-        vec.set_tasks([0], [5])
-        with pytest.raises(WorkerError, match="task 5: there are 1 scenes"):
-            vec.reset(seed=0)
+        with pytest.raises(ConfigError, match="drive has no task 5: its only task is 0"):
+            vec.set_tasks([0], [5])
 
 
 @pytest.mark.parametrize(
