@@ -15,6 +15,7 @@ per task, settings and peer, what holds of "at least 3 times the steps/s" and "a
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -34,6 +35,15 @@ from bench.plain_ppo import Settings
 from puffervec.errors import ConfigError, PuffervecError
 
 Act = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """What came of a training. act: chooses actions from observations. how: threads and vector env that it ran with."""
+
+    act: Act
+    how: str
+
 
 TARGET = 3.0
 EPISODES = 50
@@ -74,17 +84,17 @@ def settings_of(trainer: str, kind: str, env_id: str, steps: int, seed: int) -> 
 # ---- the trainers ------------------------------------------------------------------------------------------
 
 
-def train_plain(settings: Settings) -> Act:
+def train_plain(settings: Settings) -> Trained:
     """Train with bench/plain_ppo.py."""
     import torch
 
     from bench import plain_ppo
 
     torch.set_num_threads(1)  # the networks are small: more threads make it slower
-    return plain_ppo.train(settings).greedy
+    return Trained(plain_ppo.train(settings).greedy, "1 thread, SyncVectorEnv")
 
 
-def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Act:
+def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Trained:
     """Train with Stable-Baselines3's PPO, on its default vector env. Raises: ConfigError where it is not installed.
 
     Args: more: settings that it alone has.
@@ -106,10 +116,10 @@ def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Act:
     )  # fmt: skip
     model.learn(settings.steps)
     env.close()
-    return lambda obs: model.predict(obs, deterministic=True)[0]
+    return Trained(lambda obs: model.predict(obs, deterministic=True)[0], "1 thread, DummyVecEnv")
 
 
-def train_ours(settings: Settings) -> Act:
+def train_ours(settings: Settings) -> Trained:
     """Train with puffervec's preset for Python envs."""
     import torch
 
@@ -131,7 +141,7 @@ def train_ours(settings: Settings) -> Act:
         )  # fmt: skip
         with Trainer(config) as trainer:
             trainer.train()
-            slot = trainer.slots["default"]
+            slot, how = trainer.slots["default"], trainer.describe().partition(", ")[2]
 
     @torch.no_grad()
     def act(obs: np.ndarray) -> np.ndarray:
@@ -141,11 +151,11 @@ def train_ours(settings: Settings) -> Act:
         chosen = slot.storage.action_map(greedy(slot.storage.spec, heads)).numpy()
         return chosen.reshape(len(obs), *slot.group.action_shape)
 
-    return act
+    return Trained(act, how)
 
 
-def train(trainer: str, kind: str, settings: Settings) -> Act:
-    """Train, and return what chooses actions from observations."""
+def train(trainer: str, kind: str, settings: Settings) -> Trained:
+    """Train with one of the trainers."""
     if trainer == SB3:
         return train_sb3(settings, SB3_MORE[settings.env_id] if kind == OWN else {})
     return (train_ours if trainer == OURS else train_plain)(settings)
@@ -173,7 +183,7 @@ def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
     return float(returns.mean())
 
 
-def measure(trainer: str, kind: str, settings: Settings) -> dict[str, float]:
+def measure(trainer: str, kind: str, settings: Settings) -> dict[str, Any]:
     """Train and score in this process."""
     import gymnasium  # noqa: F401  (what all need is imported before the clock starts)
     import torch  # noqa: F401
@@ -183,9 +193,9 @@ def measure(trainer: str, kind: str, settings: Settings) -> dict[str, float]:
     elif trainer == OURS:
         import puffervec.train.loop  # noqa: F401
     begin = time.perf_counter()
-    act = train(trainer, kind, settings)
+    trained = train(trainer, kind, settings)
     seconds = time.perf_counter() - begin
-    return {"steps_per_s": settings.steps / seconds, "score": score_of(act, settings.env_id)}
+    return {"steps_per_s": settings.steps / seconds, "score": score_of(trained.act, settings.env_id), "how": trained.how}
 
 
 class Sampler:
@@ -195,7 +205,7 @@ class Sampler:
         """Args: steps: the budget."""
         self.job, self.seed = (trainer, kind, env_id, steps), 0
 
-    def __call__(self) -> dict[str, float]:
+    def __call__(self) -> dict[str, Any]:
         """Raises: ConfigError where the trainer fails."""
         self.seed += 1
         done = subprocess.run(
@@ -207,14 +217,14 @@ class Sampler:
         )
         if done.returncode:
             raise ConfigError(f"{' '.join(map(str, self.job))} failed: {done.stderr.strip()[-500:]}")
-        found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return found
 
 
-def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, float]]]) -> list[dict[str, Any]]:
+def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """Return a row per trainer. samples: by trainer, one per repeat."""
 
-    def column(trainer: str, key: str) -> list[float]:
+    def column(trainer: str, key: str) -> list[Any]:
         return [sample[key] for sample in samples[trainer]]
 
     return [
@@ -222,6 +232,7 @@ def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, flo
             "task": env_id,
             "settings": kind,
             "trainer": trainer,
+            "how": " or ".join(sorted(set(column(trainer, "how")))),
             "steps_per_s": common.figure(column(trainer, "steps_per_s")),
             "score": common.figure(column(trainer, "score")),
             "ours_over_it": common.ratio(column(OURS, "steps_per_s"), column(trainer, "steps_per_s")),
@@ -306,11 +317,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress.clear()
     table = [row for part in tables for row in part]
     cells = [
-        (row["task"], f"{row['trainer']}, {row['settings']}", str(row["steps_per_s"]), str(row["score"]),
+        (row["task"], f"{row['trainer']}, {row['settings']}", row["how"], str(row["steps_per_s"]), str(row["score"]),
          f"{row['ours_over_it'].median:.2f}x")
         for row in table
     ]  # fmt: skip
-    columns = ("task", "trainer, settings", "steps/s", "score", "puffervec's speed over it")
+    columns = ("task", "trainer, settings", "ran with", "steps/s", "score", "puffervec's speed over it")
     found = [one for part in tables for one in verdicts(part)]
     common.print_table(f"training for {options.steps:,} steps", columns, cells, sentences(found))
     common.finish("peers-train", options, common.machine(), foreign, {"rows": table, "verdicts": found})

@@ -18,8 +18,9 @@ TINY = {"num_envs": 4, "horizon": 16, "epochs": 1, "minibatches": 2, "width": 8}
 @pytest.mark.parametrize("trainer", [peers_train.OURS, peers_train.PLAIN])
 @pytest.mark.parametrize("task", peers_train.TASKS)
 def test_trains_and_is_scored(trainer: str, task: str) -> None:
-    act = peers_train.train(trainer, peers_train.SAME, Settings(task, 128, 1, **TINY))
-    score = peers_train.score_of(act, task, episodes=2)
+    trained = peers_train.train(trainer, peers_train.SAME, Settings(task, 128, 1, **TINY))
+    assert "thread" in trained.how
+    score = peers_train.score_of(trained.act, task, episodes=2)
     assert (8 <= score <= 500) if task == "CartPole-v1" else (-2000 < score < 0)
 
 
@@ -29,15 +30,15 @@ def test_trains_and_is_scored(trainer: str, task: str) -> None:
 @pytest.mark.parametrize("task", peers_train.TASKS)
 def test_stable_baselines3_trains_and_is_scored(kind: str, task: str) -> None:
     pytest.importorskip("stable_baselines3")
-    act = peers_train.train(peers_train.SB3, kind, Settings(task, 256, 1, **TINY))
-    assert np.isfinite(peers_train.score_of(act, task, episodes=2))
+    trained = peers_train.train(peers_train.SB3, kind, Settings(task, 256, 1, **TINY))
+    assert np.isfinite(peers_train.score_of(trained.act, task, episodes=2))
 
 
 @pytest.mark.slow
 def test_the_one_file_ppo_learns() -> None:
     """A peer that does not would make a poor comparison."""
-    act = peers_train.train_plain(Settings("CartPole-v1", 100_000, 1))
-    assert peers_train.score_of(act, "CartPole-v1", episodes=10) > 400
+    trained = peers_train.train_plain(Settings("CartPole-v1", 100_000, 1))
+    assert peers_train.score_of(trained.act, "CartPole-v1", episodes=10) > 400
 
 
 def test_advantages_of_the_one_file_ppo() -> None:
@@ -51,9 +52,9 @@ def test_advantages_of_the_one_file_ppo() -> None:
 
 def test_verdicts_say_what_holds_against_each_peer() -> None:
     samples = {
-        peers_train.OURS: [{"steps_per_s": 90.0, "score": 5.0}],
-        "a": [{"steps_per_s": 30.0, "score": 4.0}],
-        "b": [{"steps_per_s": 40.0, "score": 6.0}],
+        peers_train.OURS: [{"steps_per_s": 90.0, "score": 5.0, "how": "2 threads"}],
+        "a": [{"steps_per_s": 30.0, "score": 4.0, "how": "1 thread"}],
+        "b": [{"steps_per_s": 40.0, "score": 6.0, "how": "1 thread"}],
     }
     found = peers_train.verdicts(peers_train.rows("task", "own", samples))
     assert [(v["peer"], v["speed_met"], v["score_met"]) for v in found] == [("a", True, True), ("b", False, False)]
