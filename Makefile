@@ -11,7 +11,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench gpu golden golden-check learn limits model package tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures gpu golden golden-check learn limits model package tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[train,plot]'
 	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript hypothesis
+		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript hypothesis jmespath
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core
@@ -105,6 +105,9 @@ fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kin
 
 bench: $(STAMP) ## steps per second of all backends
 	$(BIN)/python bench/sps.py
+
+figures: $(STAMP) ## measure the figures of README and docs anew and rewrite the pages: make figures RUNS="latency sps-tag"
+	$(BIN)/python bench/figures.py --run $(RUNS)
 
 gpu: $(STAMP) ## everything that needs a GPU, in under 20 minutes; writes bench/results/
 	$(BIN)/python scripts/gpu.py

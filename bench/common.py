@@ -144,9 +144,10 @@ def _git(*arguments: str) -> str:
 
 
 def commit() -> str:
-    """Return the short commit of the source tree, with "+" if it was changed since; "" outside git."""
+    """Return the short commit of the source tree, with "+" if code was changed since; "" outside git."""
     name = _git("rev-parse", "--short=12", "HEAD")
-    return name + "+" if name and _git("status", "--porcelain", "--untracked-files=no") else name
+    changed = name and _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs", ":!*.md")
+    return name + "+" if changed else name
 
 
 def build_flags() -> list[str]:
