@@ -1,31 +1,37 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A plain loop over one env, without any library: what one core could do."""
+"""A plain loop over one env or several, without any library: what one core could do.
+
+Several cost more than one: each has its own objects, which do not all fit into the caches.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bench.rivals.envs import MAKERS, SEED, draw_actions
 from bench.rivals.runner import Count, Job, Runner
 
-STEPS_PER_TURN = 64
+STEPS_PER_TURN = 64  # of one env
 
 
 class Loop(Runner):
-    """Steps one env and resets it where it is done. A reset is no step, but its time counts."""
+    """Steps envs one after another and resets those that are done. A reset is no step, but its time counts."""
 
-    def __init__(self, env: Any) -> None:
-        actions = [list(batch) for batch in draw_actions(env.action_space, STEPS_PER_TURN)]
-        super().__init__(lambda batch: None, actions, STEPS_PER_TURN, close=env.close)
-        self._env = env
-        env.reset(seed=SEED)
+    def __init__(self, envs: Sequence[Any]) -> None:
+        count = STEPS_PER_TURN if len(envs) == 1 else len(envs)
+        actions = [list(batch) for batch in draw_actions(envs[0].action_space, count)]
+        super().__init__(lambda batch: None, actions, count, close=lambda: [env.close() for env in envs])
+        self._calls = [(env.step, env.reset) for env in envs] * (count // len(envs))
+        for env in envs:
+            env.reset(seed=SEED)
 
     def run(self, turns: int) -> Count:
-        """Take 64 steps per turn."""
-        step, reset, actions = self._env.step, self._env.reset, self._actions
+        """Step every env once per turn, a single one 64 times."""
+        calls, actions = self._calls, self._actions
         for index in range(self._at, self._at + turns):
-            for action in actions[index % len(actions)]:
+            for (step, reset), action in zip(calls, actions[index % len(actions)], strict=True):
                 _, _, terminated, truncated, _ = step(action)
                 if terminated or truncated:
                     reset()
@@ -35,4 +41,4 @@ class Loop(Runner):
 
 def open_runner(job: Job) -> Runner:
     """Return the loop."""
-    return Loop(MAKERS[job.workload]())
+    return Loop([MAKERS[job.workload]() for _ in range(job.num_envs)])

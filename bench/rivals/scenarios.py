@@ -67,11 +67,14 @@ def loops_label(count: int) -> str:
     return f"{count} plain loops at once"
 
 
-def _loops(workload: str, cores: int) -> list[Variant]:
-    """Return the bounds: one loop, as many at once as there are cores, and one in the interpreter that PufferLib needs."""
+def _loops(workload: str, num_envs: int, cores: int) -> list[Variant]:
+    """Return the bounds: loops over one env and over all, as many at once as there are cores, and PufferLib's interpreter."""
+    share = num_envs // cores
     return [
         _loop(workload),
+        Variant(f"plain loop, {num_envs} envs", IN_PROCESS, Job("loop", workload, num_envs)),
         Variant(loops_label(cores), WORKERS, Job("loop", workload, 1, copies=cores)),
+        Variant(f"{loops_label(cores)}, {share} envs each", WORKERS, Job("loop", workload, share, copies=cores)),
         Variant(PUFFERLIB_LOOP, IN_PROCESS, Job("loop", workload, 1, pufferlib=True)),
     ]
 
@@ -131,7 +134,7 @@ def _light(workload: str, note: str, cores: int, num_envs: int = 64, processes: 
         _first_come(workload, num_envs, 4),
     ]
     theirs = [
-        *_loops(workload, cores),
+        *_loops(workload, num_envs, cores),
         *_gymnasium(workload, num_envs, processes),
         *_sb3(workload, num_envs, processes),
         *_pufferlib(workload, num_envs, (1, 2), {"num_workers": 2, "batch_size": num_envs // 2}),

@@ -33,7 +33,14 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
     labels = "plain loop,Gymnasium sync,puffervec serial,PufferLib serial"
     document = _run(tmp_path, "--workloads", "noop", "--variants", labels, "--pufferlib-python", str(false))
     rows = {row["label"]: row for row in document["results"]["rows"]}
-    loops = {scenarios.LOOP, scenarios.PUFFERLIB_LOOP, scenarios.loops_label(usable_cores())}
+    at_once = scenarios.loops_label(usable_cores())
+    loops = {
+        scenarios.LOOP,
+        scenarios.PUFFERLIB_LOOP,
+        "plain loop, 64 envs",
+        at_once,
+        f"{at_once}, {64 // usable_cores()} envs each",
+    }
     assert set(rows) == loops | {"Gymnasium sync", "puffervec serial", "PufferLib serial"}
     assert {label for label, row in rows.items() if row["bound"]} == loops
     for label in ("Gymnasium sync", "puffervec serial", "plain loop, 1 env"):
