@@ -9,6 +9,7 @@ import mmap
 import multiprocessing
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any
 
 from puffervec import limits
 from puffervec.errors import ConfigError
+from puffervec.output import steady
 
 MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -160,6 +162,7 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
     os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
     with contextlib.suppress(OSError):
         os.chdir(task.folder)
+    sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)  # what an env prints ends no run
     from puffervec import python_block, python_env
 
     source = python_env.load_source(task.python)

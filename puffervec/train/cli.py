@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import puffervec
 from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
+from puffervec.output import printable, steady_output
 from puffervec.train import flags, job, settings_help, verb_eval, verbs
 from puffervec.train.config import TrainConfig
-from puffervec.train.output import printable, steady_output
 
 if TYPE_CHECKING:
     from puffervec.train.loop import Trainer

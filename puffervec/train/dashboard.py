@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from puffervec.train.output import steady
+from puffervec.output import steady
 
 if TYPE_CHECKING:
     from puffervec.train.config import TrainConfig

@@ -35,6 +35,7 @@ from torch import nn
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.folder import said
+from puffervec.output import printable
 from puffervec.spec import EnvSpec
 from puffervec.train import checkpoint as ckpt
 from puffervec.train import provenance, rundir, startup, state, target, trackers
@@ -55,7 +56,6 @@ from puffervec.train.distributions import refuse_joint
 from puffervec.train.diverged import Diverged, diverged
 from puffervec.train.encoder import RowEncoder
 from puffervec.train.log import METRICS_FILE, RESUMED, JsonLog
-from puffervec.train.output import printable
 from puffervec.train.policy import build_policy, draws, policy_groups
 from puffervec.train.ppo import Loss, Updater, ppo_loss
 from puffervec.train.presets import RATES_PER_AGENT, STEPS_TO_SCORE

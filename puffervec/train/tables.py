@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from puffervec.evaluation import Report
-from puffervec.train.output import printable
+from puffervec.output import printable
 
 WIDE = 160  # characters of a table in a file or a pipe
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/train/output.py). They train to their end
+"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/output.py). They train to their end
 and leave a checkpoint; a command whose output is all it is for says that it failed."""
 
 from __future__ import annotations

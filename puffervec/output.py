@@ -3,7 +3,7 @@
 """Output that never ends a run: a full disk, a closed pipe or a closed terminal costs the output, not the training.
 
 What is shown may come from a run folder of a stranger, so characters that a terminal would act on are shown as escapes.
-Runs in the learner.
+Runs in the learner, and in workers for what Python envs print.
 """
 
 from __future__ import annotations

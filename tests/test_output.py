@@ -1,18 +1,19 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/output.py; whole runs whose output is lost are in tests/faults/test_lost_output.py."""
+"""puffervec/output.py; whole runs whose output is lost are in tests/faults/test_lost_output.py."""
 
 from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 
 import pytest
 
+from puffervec.output import Steady, printable, steady, steady_output
 from puffervec.train.config import TrainConfig
 from puffervec.train.dashboard import LiveTable, PlainLines, make_dashboard
-from puffervec.train.output import Steady, printable, steady, steady_output
 from tests.train.conftest import SMALL
 from tests.train.test_dashboard import METRICS
 
@@ -82,3 +83,25 @@ def test_nothing_is_left_in_a_buffer_that_cannot_be_written(monkeypatch: pytest.
 def test_characters_that_a_terminal_would_act_on() -> None:
     assert printable("a\nb\tc\x1b[31m\x9b\u202e\ud800") == "a\nb\\tc\\x1b[31m\\x9b\\u202e\\ud800"
     assert printable("caf\xe9 \u4e2d") == "caf\xe9 \u4e2d"
+
+
+PRINTING = """
+import gymnasium, puffervec
+
+class Chatty(gymnasium.Wrapper):
+    def step(self, action):
+        print("stepping", flush=True)
+        return self.env.step(action)
+
+with puffervec.make(lambda: Chatty(gymnasium.make("CartPole-v1")), num_envs=2, num_workers=1) as vec:
+    vec.reset(seed=0)
+    for _ in range(3):
+        vec.step([0, 1])
+raise SystemExit(7)
+"""
+
+
+def test_what_an_env_prints_in_a_worker_ends_no_run() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", PRINTING], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (7, "")
