@@ -166,7 +166,7 @@ def test_envs_that_take_long_to_make_are_not_made_twice(small: Small, two_cores:
 
 
 def test_real_vec_envs_are_measured_and_ended(small: Small, two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "speed", lambda rollout, seconds: real(rollout, min(seconds, 0.01)))
+    monkeypatch.setattr(startup, "speed", lambda rollout, seconds: real(rollout, min(seconds, 0.05)))
     monkeypatch.setattr(startup, "MOST_S", 100.0)
     made: list[Any] = []
 
