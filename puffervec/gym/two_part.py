@@ -20,7 +20,7 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoA
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from puffervec.errors import WorkerError, WorkerTimeout
+from puffervec.errors import ConfigError, WorkerError, WorkerTimeout
 from puffervec.gym import arguments
 from puffervec.gym.background import Background
 from puffervec.gym.base import Seed, Step, log_errors, raise_original
@@ -85,6 +85,8 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             if verb != "call" and error.__cause__ is not None:
                 log_errors(self.core.failed())
             raise_original(error)
+        except ConfigError:  # it was refused: nothing was asked
+            raise
         except BaseException:  # as of Ctrl-C: what was received is lost
             self.core._break_off()
             raise
