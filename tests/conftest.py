@@ -150,9 +150,12 @@ def _end_children() -> None:
                 process.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(autouse=True, scope="session")
 def helpers_of_multiprocessing() -> None:
-    """Start the helper processes that multiprocessing keeps, so that they do not count as leaks of the first test."""
+    """Start the helper processes that multiprocessing keeps, so that they do not count as leaks of the first test.
+
+    In every session: a fork server that begins with a Python env has NumPy, and then its C workers have it too.
+    """
     for method in ("spawn", "forkserver"):
         puffervec.make("probe", num_workers=1, start_method=method).close()
 
