@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # What an env gets that has no preset of its own, in C or in Python: few envs, long roll-outs, many passes over each, rewards
-# and observations scaled, and float32, since bf16 would round 1,003 to 1,000. Chosen by measuring: see bench/defaults.py.
+# and observations scaled, and float32, since bf16 would round 1,003 to 1,000. bench/defaults.py compares it with others.
 GENERIC: dict[str, dict[str, Any]] = {
     "vec": {"num_envs": 16},
     "train": {
