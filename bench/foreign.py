@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-MARK = "PUFFERVEC_BENCHMARK"
-os.environ.setdefault(MARK, str(os.getpid()))
+MARK = "PUFFERVEC_BENCHMARK"  # set while a benchmark runs, to its process id
 SHORTEST_S = 0.1  # the kernel counts CPU time in ticks of 10 ms: a shorter time is too coarse to divide by
 
 T = TypeVar("T")
@@ -36,7 +35,11 @@ def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
     Time that a hypervisor gave to other machines counts as theirs.
     """
     before, stolen, begin = foreign_processes(), _stolen_s(), time.monotonic()
-    result = run()
+    os.environ[MARK] = str(os.getpid())
+    try:
+        result = run()
+    finally:
+        os.environ.pop(MARK, None)
     seconds = time.monotonic() - begin
     taken = taken_s(before, foreign_processes()) + _stolen_s() - stolen
     return result, min(1.0, max(0.0, taken) / (os.cpu_count() or 1) / max(SHORTEST_S, seconds))
@@ -75,7 +78,7 @@ def foreign_processes() -> dict[str, Seen]:
 
 def _ours(parents: Mapping[int, int]) -> set[int]:
     """Return the ids of our processes among these, given each one's parent."""
-    mark = f"{MARK}={os.environ[MARK]}".encode()
+    mark = f"{MARK}={os.getpid()}".encode()
     ours = {os.getpid()} | {pid for pid in parents if mark in _environment(pid)}
     grown = True
     while grown:

@@ -25,11 +25,11 @@ def _named(pid: int) -> bool:
 
 def test_children_and_marked_orphans_are_ours() -> None:
     """A fork server's worker has another parent, so its environment tells."""
-    quiet = {name: value for name, value in os.environ.items() if name != foreign.MARK}
+    quiet = dict(os.environ)
     sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
     child = subprocess.Popen(sleep, env=quiet)
     orphans = {}
-    for name, environment in (("marked", None), ("foreign", quiet)):
+    for name, environment in (("marked", {**quiet, foreign.MARK: str(os.getpid())}), ("foreign", quiet)):
         code = (
             f"import subprocess; print(subprocess.Popen({sleep!r}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"
         )
@@ -42,6 +42,12 @@ def test_children_and_marked_orphans_are_ours() -> None:
         for pid in (child.pid, *orphans.values()):
             os.kill(pid, 9)
         child.wait()
+
+
+def test_processes_that_are_started_meanwhile_carry_the_mark() -> None:
+    code = f"import os; print(os.environ[{foreign.MARK!r}])"
+    done, _ = foreign.foreign_load(lambda: subprocess.run([sys.executable, "-c", code], capture_output=True, text=True))
+    assert done.stdout.strip() == str(os.getpid()) and foreign.MARK not in os.environ
 
 
 def test_a_foreign_program_is_seen_and_our_own_work_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
