@@ -77,6 +77,12 @@ def words(text: str) -> list[list[str]]:
     return [NUMBER.sub("#", line).split() for line in text.splitlines()]
 
 
+def differing(page: str, folder: Path) -> list[tuple[str, str]]:
+    """Run a page's examples in `folder` and return (shown, printed) of those that print something else than the page shows."""
+    shown = [text.text if text is not None else "" for _, text in examples(page)]
+    return [pair for pair in zip(shown, printed(page, folder), strict=True) if pair[0] != pair[1]]
+
+
 def missing_links(page: Path) -> list[str]:
     """Return the targets of the page's links that lead nowhere."""
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))

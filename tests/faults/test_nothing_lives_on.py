@@ -56,16 +56,21 @@ CASES = [("probe", "spawn", "yes"), ("probe", "fork", "yes"), ("python", "forkse
 SLOW = [("python", "spawn", "yes"), ("python", "fork", "yes"), ("probe", "forkserver", "yes"), ("probe", "spawn", "")]
 
 
+def _end_with_their_learner(learner: Script, processes: list[int], what: str) -> None:
+    """Kill the learner; the processes must be gone in time."""
+    os.kill(learner.process.pid, signal.SIGKILL)
+    killed = time.monotonic()
+    eventually(lambda: not any(map(alive, processes)), what)
+    assert time.monotonic() - killed < GONE_S
+
+
 @pytest.mark.parametrize(("env", "method", "pidfds"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)])
 def test_workers_of_a_killed_learner_with_a_forked_child(env: str, method: str, pidfds: str) -> None:
     """The child holds the learner's end of every pipe. Also where the system has no pidfds."""
     with Script(FORKED_LEARNER, env, method, pidfds) as learner:
         workers = [int(pid) for pid in learner.line().split()]
         assert len(workers) == 2 and all(map(alive, workers))
-        os.kill(learner.process.pid, signal.SIGKILL)
-        killed = time.monotonic()
-        eventually(lambda: not any(map(alive, workers)), "the workers to end")
-        assert time.monotonic() - killed < GONE_S
+        _end_with_their_learner(learner, workers, "the workers to end")
 
 
 # ---- what envs start ---------------------------------------------------------------------------------------
@@ -125,10 +130,7 @@ def test_processes_that_an_env_has_started_end_with_a_killed_learner() -> None:
     with Script(text) as learner:
         grandchildren = [int(pid) for pid in learner.line().split()]
         assert len(grandchildren) == 2 and all(map(alive, grandchildren))
-        os.kill(learner.process.pid, signal.SIGKILL)
-        killed = time.monotonic()
-        eventually(lambda: not any(map(alive, grandchildren)), "what the envs have started to end")
-        assert time.monotonic() - killed < GONE_S
+        _end_with_their_learner(learner, grandchildren, "what the envs have started to end")
 
 
 # ---- forks that come back ----------------------------------------------------------------------------------
