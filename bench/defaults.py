@@ -53,9 +53,9 @@ TASKS = {
     "Pendulum-v1": Task("Pendulum-v1", 150_000, -1230, -170),
     "LunarLander-v3": Task("LunarLander-v3", 150_000, -180, 240),
     "coin_grid": Task("coin_grid", 100_000, -1.6, 13),  # C
-    "recall": Task("bench.tasks:Recall", 50_000, 0.67, 2, {"policy": {"memory": "mingru"}}),
-    "parts": Task("bench.tasks:Parts", 30_000, 2.9, 8),
-    "spot": Task("bench.tasks:Spot", 30_000, 2, 8),
+    "recall": Task("tests.learn.envs:DelayedCopy", 50_000, 0.67, 2, {"policy": {"memory": "mingru"}}),
+    "parts": Task("tests.learn.envs:Parts", 30_000, 2.9, 8),
+    "spot": Task("tests.learn.envs:Spot", 30_000, 2, 8),
 }
 
 BEFORE: Tables = {  # what C envs got before there was one preset
@@ -65,16 +65,25 @@ BEFORE: Tables = {  # what C envs got before there was one preset
     },
     "policy": {"normalize": False},
 }  # fmt: skip
+WIDE: Tables = {"vec": {"num_envs": 64}, "train": {"horizon": 32}}
+
+
+def wide(**train: Any) -> Tables:
+    """Return the settings of 64 envs x 32 steps, and these."""
+    return {**WIDE, "train": {**WIDE["train"], **train}}
+
+
 CANDIDATES: dict[str, Tables] = {
     "generic": {},
     "before, C": BEFORE,
-    "32 x 64": {"vec": {"num_envs": 32}, "train": {"horizon": 64}},
-    "64 x 32": {"vec": {"num_envs": 64}, "train": {"horizon": 32}},
-    "32 x 128": {"vec": {"num_envs": 32}},
-    "10 epochs": {"train": {"update_epochs": 10}},
-    "lr 5e-4": {"train": {"lr": 5e-4}},
-    "lr 2e-3": {"train": {"lr": 2e-3}},
-    "rewards as they are": {"train": {"scale_rewards": False}},
+    "16 x 128": {"vec": {"num_envs": 16}, "train": {"horizon": 128}},
+    "64 x 32": WIDE,
+    "64 x 32, entropy 0.01": wide(entropy_coef=0.01),
+    "64 x 32, gamma 0.995": wide(gamma=0.995),
+    "64 x 32, minibatches of 512": wide(minibatch_size=512),
+    "64 x 32, lr 2e-3": wide(lr=2e-3),
+    "64 x 32, 10 epochs": wide(update_epochs=10),
+    "128 x 16": {"vec": {"num_envs": 128}, "train": {"horizon": 16}},
 }
 
 

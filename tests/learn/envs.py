@@ -141,6 +141,24 @@ class Parts(Task):
         return float((action == self.shown).mean())
 
 
+class Spot(Task):
+    """1 for the quarter of 16 x 16 points with a bright spot of 2 x 2 in noise."""
+
+    best = 8.0
+    observation_space = spaces.Box(0, 255, (16, 16, 1), np.uint8)
+    action_space = spaces.Discrete(4)
+
+    def observe(self) -> Any:
+        picture = self.np_random.integers(0, 120, (16, 16, 1), dtype=np.uint8)
+        y, x = self.np_random.integers(0, 15, 2)
+        picture[y : y + 2, x : x + 2] = 255
+        self.quarter = 2 * int(y >= 8) + int(x >= 8)
+        return picture
+
+    def reward(self, action: Any) -> float:
+        return float(action == self.quarter)
+
+
 class Dodge(Task):
     """1 where both choices are the same one of four, and not the one that the first of them was a step ago.
 
