@@ -16,7 +16,7 @@ import time
 from puffervec.memory_file import MemoryFile
 
 MOST_BYTES = 64 * 1024
-ASK_TIMEOUT_S = 0.1
+ASK_TIMEOUT_S = 0.5  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
 _POLL_S = 0.003
 
 
