@@ -256,7 +256,7 @@ def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, An
             _send_close(slab, worker, keep[2])
     patience = Patience()
     while any(thread.is_alive() for thread in threads) and patience.waited_s() < CLOSE_TIMEOUT_S:
-        for thread in threads:
+        for thread in filter(threading.Thread.is_alive, threads):  # those after a failed start were never started
             thread.join(0.001)
     return not any(thread.is_alive() for thread in threads)
 

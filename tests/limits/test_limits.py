@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -100,6 +101,21 @@ def test_threads(most: int) -> None:
     said, left = attempt("RLIMIT_NPROC", most, before=before, backend="threading")
     assert said.startswith(f"ConfigError probe, 4 envs: too many processes and threads of this user: RLIMIT_NPROC is {most}")
     assert left == "set() 0 1"
+
+
+def test_a_thread_that_cannot_be_started_ends_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are still alive when their end is waited for."""
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "puffervec-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(ConfigError, match="can't start new thread|too many processes and threads"):
+        puffervec.make("probe", num_envs=4, num_workers=4, backend="threading")
+    assert not any(thread.name.startswith("puffervec-") for thread in threading.enumerate())
 
 
 def test_file_sizes() -> None:
