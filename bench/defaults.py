@@ -65,25 +65,23 @@ BEFORE: Tables = {  # what C envs got before there was one preset
     },
     "policy": {"normalize": False},
 }  # fmt: skip
-WIDE: Tables = {"vec": {"num_envs": 64}, "train": {"horizon": 32}}
-
-
-def wide(**train: Any) -> Tables:
-    """Return the settings of 64 envs x 32 steps, and these."""
-    return {**WIDE, "train": {**WIDE["train"], **train}}
+def wide(policy: Mapping[str, Any] | None = None, **train: Any) -> Tables:
+    """Return the settings of 64 envs x 32 steps, with these."""
+    return {"vec": {"num_envs": 64}, "train": {"horizon": 32, "lr": 2e-3, **train}, "policy": policy or {}}
 
 
 CANDIDATES: dict[str, Tables] = {
     "generic": {},
     "before, C": BEFORE,
-    "16 x 128": {"vec": {"num_envs": 16}, "train": {"horizon": 128}},
-    "64 x 32": WIDE,
-    "64 x 32, entropy 0.01": wide(entropy_coef=0.01),
-    "64 x 32, gamma 0.995": wide(gamma=0.995),
-    "64 x 32, minibatches of 512": wide(minibatch_size=512),
-    "64 x 32, lr 2e-3": wide(lr=2e-3),
-    "64 x 32, 10 epochs": wide(update_epochs=10),
-    "128 x 16": {"vec": {"num_envs": 128}, "train": {"horizon": 16}},
+    "16 x 128, lr 1e-3": {"vec": {"num_envs": 16}, "train": {"horizon": 128, "lr": 1e-3}},
+    "32 x 64, lr 2e-3": {"vec": {"num_envs": 32}, "train": {"horizon": 64, "lr": 2e-3}},
+    "64 x 32, lr 1e-3": wide(lr=1e-3),
+    "64 x 32, lr 2e-3": wide(),
+    "64 x 32, lr 3e-3": wide(lr=3e-3),
+    "64 x 32, lr 2e-3, 10 epochs": wide(update_epochs=10),
+    "64 x 32, lr 2e-3, entropy 0.01": wide(entropy_coef=0.01),
+    "64 x 32, lr 2e-3, minibatches of 128": wide(minibatch_size=128),
+    "64 x 32, lr 2e-3, 128 units": wide({"hidden": (128, 128)}),
 }
 
 
