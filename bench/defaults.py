@@ -65,6 +65,8 @@ BEFORE: Tables = {  # what C envs got before there was one preset
     },
     "policy": {"normalize": False},
 }  # fmt: skip
+
+
 def wide(policy: Mapping[str, Any] | None = None, **train: Any) -> Tables:
     """Return the settings of 64 envs x 32 steps, with these."""
     return {"vec": {"num_envs": 64}, "train": {"horizon": 32, "lr": 2e-3, **train}, "policy": policy or {}}

@@ -6,7 +6,7 @@
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
 All get the same budget of steps, twice. "same": with the same number of envs, roll-outs, passes, minibatches and step size,
-those of puffervec's preset for Python envs. "own": each with settings that suit it, those that its users publish.
+those of puffervec on 16 envs. "own": each with settings that suit it, those that its users publish.
 Every sample is a fresh process, each repeat another seed; the time counts from before the envs are made until the policy is
 trained, imports left out. Scores are mean returns over the same 50 episodes with the likeliest actions. Below the table stands,
 per task, settings and peer, what holds of "at least 3 times the steps/s" and "a score at least as good", and what is missed.
