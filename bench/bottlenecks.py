@@ -32,8 +32,9 @@ import torch
 
 from bench import common, runs
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train import TrainConfig, Trainer, device_turn
-from puffervec.train.device import choose_device, one_torch_thread
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.collect import device_turn
+from puffervec.train.device.device import choose_device, one_torch_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -31,15 +31,17 @@ from torch import nn
 
 from bench import common
 from bench.common import Figure
-from puffervec.train import TrainConfig, fused_loss, target
-from puffervec.train.compiled import CompiledLoss, missing_compiler
-from puffervec.train.config import TrainSection
-from puffervec.train.device import one_torch_thread
-from puffervec.train.distributions import ActionSpec
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import Loss, ppo_loss
-from puffervec.train.samples import Batch, samples_of
-from puffervec.train.storage import Storage
+from puffervec.train import TrainConfig
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config import target
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.device.device import one_torch_thread
+from puffervec.train.learn import fused_loss
+from puffervec.train.learn.compiled import CompiledLoss, missing_compiler
+from puffervec.train.learn.samples import Batch, samples_of
+from puffervec.train.learn.updater import Loss, ppo_loss
+from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.policy import build_policy
 
 COLUMNS = (
     "case",

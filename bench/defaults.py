@@ -5,10 +5,10 @@
     PYTHONPATH=FOLDER python bench/defaults.py          FOLDER has box2d, pygame and examples/out_of_tree (pip install --target)
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
 
-Each candidate is laid over puffervec/train/presets.py's GENERIC. A score is the mean return of 50 episodes with the likeliest
-actions after the task's budget of agent-steps, and counts as (score - random) / (good - random), cut to 0..1: `random` is
-what random actions get, `good` about what is known to be reachable. Every sample is a fresh process with a seed of its own, in
-which envs, policy and update share one thread. An env that is not installed is left out, with a note.
+Each candidate is laid over puffervec/train/config/presets.py's GENERIC. A score is the mean return of 50 episodes with the
+likeliest actions after the task's budget of agent-steps, and counts as (score - random) / (good - random), cut to 0..1:
+`random` is what random actions get, `good` about what is known to be reachable. Every sample is a fresh process with a seed of
+its own, in which envs, policy and update share one thread. An env that is not installed is left out, with a note.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
     """Train and evaluate. job: task, candidate, seed."""
     import torch
 
-    from puffervec.train import TrainConfig, Trainer, evaluate
-    from puffervec.train import checkpoint as ckpt
+    from puffervec.train import TrainConfig, Trainer
+    from puffervec.train.act import evaluate
+    from puffervec.train.run import checkpoint as ckpt
 
     torch.set_num_threads(1)  # Small networks: more threads make it slower, above all on a busy machine.
     name, candidate, seed = job
@@ -133,7 +134,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
 def missing(task: Task) -> str:
     """Return why an env cannot be made here, or ""."""
     from puffervec.train import TrainConfig
-    from puffervec.train.target import env_spec
+    from puffervec.train.config.target import env_spec
 
     try:
         env_spec(TrainConfig.of(task.env))

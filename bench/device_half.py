@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn for the ladder's rungs that only a GPU has, each switched on by itself; see puffervec/train/device_turn.py for
-the trainer's own, which has all of them.
+"""A half's turn for the ladder's rungs that only a GPU has, each switched on by itself; see
+puffervec/train/collect/device_turn.py for the trainer's own, which has all of them.
 
     slab --copies--> device: rows into the memory of the roll-out, policy, sample --copy--> slab
 
@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from puffervec.spec import GroupSpec
-from puffervec.train.device_turn import PAUSE_S, WARM_UPS
-from puffervec.train.pinned import pin
-from puffervec.train.storage import rows_of
+from puffervec.core.spec import GroupSpec
+from puffervec.train.collect.device_turn import PAUSE_S, WARM_UPS
+from puffervec.train.collect.storage import rows_of
+from puffervec.train.device.pinned import pin
 
 TAKEN = ("obs", "rewards", "terminals", "truncations", "masks")
 DRAWN = ("actions", "log_probs", "values")

@@ -29,9 +29,9 @@ from bench import common
 from bench.common import Figure
 from bench.workloads import Workload
 from puffervec.errors import PuffervecError
-from puffervec.train.device import ThreadTeam, choose_device
-from puffervec.train.rollout import Rollout, Times
-from puffervec.train.storage import Slot, Storage
+from puffervec.train.collect.rollout import Rollout, Times
+from puffervec.train.collect.storage import Slot, Storage
+from puffervec.train.device.device import ThreadTeam, choose_device
 
 HORIZON = 64
 HALVES = 2
@@ -53,7 +53,7 @@ class Trivial(nn.Module):
         return ()
 
     def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
-        """See puffervec/train/policy.py."""
+        """See puffervec/train/policies/policy.py."""
         logits = self.logits.expand(len(obs), -1)
         return (logits,), logits[:, 0], ()
 

@@ -21,16 +21,16 @@ from torch.distributions import Categorical
 from bench import runs
 from bench.device_half import DRAWN, DeviceHalf, Parts
 from bench.device_half import TAKEN as ARRAYS
+from puffervec.core.spec import GroupSpec
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
-from puffervec.spec import GroupSpec
-from puffervec.train.advantage import Discount, Steps, advantage, advantage_torch
-from puffervec.train.config import TrainConfig
-from puffervec.train.device import ThreadTeam, choose_device, use_bf16
-from puffervec.train.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
-from puffervec.train.loop import make_vec
-from puffervec.train.policy import build_policy
-from puffervec.train.rollout import pieces_of
+from puffervec.train.collect.rollout import pieces_of
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.device.device import ThreadTeam, choose_device, use_bf16
+from puffervec.train.learn.advantage import Discount, Steps, advantage, advantage_torch
+from puffervec.train.policies.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.run.trainer import make_vec
 
 
 @dataclasses.dataclass(frozen=True)

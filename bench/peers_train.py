@@ -124,8 +124,8 @@ def train_ours(settings: Settings) -> Trained:
     import torch
 
     from puffervec.train import TrainConfig, Trainer
-    from puffervec.train.distributions import greedy
-    from puffervec.train.rows import flat_rows
+    from puffervec.train.policies.distributions import greedy
+    from puffervec.train.policies.leaves import flat_rows
 
     with tempfile.TemporaryDirectory(prefix="puffervec-peers-") as folder:
         config = TrainConfig.of(
@@ -191,7 +191,7 @@ def measure(trainer: str, kind: str, settings: Settings) -> dict[str, Any]:
     if trainer == SB3:
         import stable_baselines3  # noqa: F401
     elif trainer == OURS:
-        import puffervec.train.loop  # noqa: F401
+        import puffervec.train.run.trainer  # noqa: F401
     begin = time.perf_counter()
     trained = train(trainer, kind, settings)
     seconds = time.perf_counter() - begin

@@ -19,7 +19,7 @@ from typing import Any
 
 from bench import common, runs
 from puffervec.train import Trainer
-from puffervec.train.device import ThreadTeam
+from puffervec.train.device.device import ThreadTeam
 
 AUTO = "auto: what a run chooses"
 

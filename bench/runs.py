@@ -22,16 +22,18 @@ from bench.workloads import Workload, draw_actions
 from puffervec import extras
 from puffervec.cores import usable_cores
 from puffervec.errors import MissingExtraError
-from puffervec.train import TrainConfig, Trainer, startup, target
-from puffervec.train.dashboard import TIME_PARTS, Silent
-from puffervec.train.device import choose_device
-from puffervec.train.log import METRICS_FILE, read_metrics
-from puffervec.train.loop import make_vec
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config import target
+from puffervec.train.device.device import choose_device
+from puffervec.train.metrics.dashboard import TIME_PARTS, Silent
+from puffervec.train.metrics.log import METRICS_FILE, read_metrics
+from puffervec.train.run import startup
+from puffervec.train.run.trainer import make_vec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from puffervec.spec import EnvSpec
+    from puffervec.core.spec import EnvSpec
 
 WARM_SHARE = 0.2
 FEWEST_UPDATES = 4

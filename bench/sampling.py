@@ -27,8 +27,8 @@ from bench import common
 from bench.common import Figure
 from bench.compile import medians_ms
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train.device import one_torch_thread
-from puffervec.train.distributions import ActionSpec, draw_noise, sample
+from puffervec.train.device.device import one_torch_thread
+from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
 
 WANTED, FROM_ACTIONS = 3.0, 20  # So many times as fast is wanted from so many choices on.
 COLUMNS = ("choices", "rows", "Categorical, us", "ours, us", "x as fast", "wanted")

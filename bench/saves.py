@@ -66,7 +66,7 @@ class Count:
 def train_and_save(folder: Path, keep: int, saved: Connection) -> None:
     """Train in `folder` and save after every update, telling the number of updates that are safe. Runs in a child."""
     from puffervec.train import TrainConfig, Trainer
-    from puffervec.train import checkpoint as ckpt
+    from puffervec.train.run import checkpoint as ckpt
 
     config = TrainConfig.of(
         "probe",
@@ -87,7 +87,7 @@ def train_and_save(folder: Path, keep: int, saved: Connection) -> None:
 def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[str], None]) -> Count:
     """Fork trainers in `folder`, one after the other, kill each and look at what is left."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["puffervec.train.loop"])
+    context.set_forkserver_preload(["puffervec.train.run.trainer"])
     count = Count()
     for index in range(kills):
         note(f"kill {index + 1}/{kills}")
@@ -111,7 +111,7 @@ def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[st
 
 def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
     """Load the newest checkpoint of a run folder as resuming and evaluating do. updates: of the last save that returned."""
-    from puffervec.train import checkpoint as ckpt
+    from puffervec.train.run import checkpoint as ckpt
 
     count.kills += 1
     count.inside_a_save += any((folder / "checkpoints").glob(".*"))

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from bench import common, runs
-from drive_env import evaluate as drive
-from drive_env.generate import DEFAULT_COUNT
+from drive_env.evaluate import evaluate as drive
+from drive_env.generate.generate import DEFAULT_COUNT
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train import evaluate as ev
-from puffervec.train.dashboard import Silent
+from puffervec.train.act import evaluate as ev
+from puffervec.train.metrics.dashboard import Silent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

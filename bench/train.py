@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common, loops, presets, runs, score
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train.dashboard import TIME_PARTS
-from puffervec.train.device import choose_device
+from puffervec.train.device.device import choose_device
+from puffervec.train.metrics.dashboard import TIME_PARTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

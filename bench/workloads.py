@@ -20,9 +20,9 @@ import numpy as np
 import puffervec
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
+from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.spec import EnvSpec, GroupSpec
 from puffervec.vector import VectorEnv
 
 SEED = 1

@@ -35,7 +35,7 @@
 #define PV_ERROR_STATE 6    // saved state that does not fit
 #define PV_ERROR_BOUNDS 7   // C code of an env wrote outside of its rows (debug builds)
 
-// Data types of fields. The order is mirrored by puffervec/spec.py and compared at import.
+// Data types of fields. The order is mirrored by puffervec/core/spec.py and compared at import.
 #define PV_F32 0
 #define PV_F16 1
 #define PV_F64 2

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The PPO loss with its gradients, in one pass over the samples (the same formulas in torch: ppo_loss in
-// puffervec/train/ppo.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs in
+// puffervec/train/learn/updater.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs in
 // the learner; owns no memory.
 #pragma once
 

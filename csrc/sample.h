@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Draws of discrete actions from logits, in one pass (puffervec/train/distributions.py). Runs in the learner; owns no memory.
+// Draws of discrete actions from logits, in one pass (puffervec/train/policies/distributions.py). Runs in the learner; owns no memory.
 #pragma once
 
 #include "base.h"

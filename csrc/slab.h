@@ -34,7 +34,7 @@ typedef struct pv_slab_request {
     uint32_t split;       // PV_SPLIT_..., of several halves
     uint32_t autoreset;   // PV_NEXT_STEP...
     uint32_t any_order;   // 1: the learner takes halves as they get ready, and all workers ring one bell
-    uint64_t info_bytes;  // of one lane's info area (puffervec/info_area.py), 0 for C envs
+    uint64_t info_bytes;  // of one lane's info area (puffervec/core/info_area.py), 0 for C envs
     uint64_t config_bytes;
     uint64_t params_bytes;
 } pv_slab_request;

@@ -28,15 +28,15 @@ def build(config: DriveConfig) -> EnvData:
 
 
 def evaluation() -> Evaluation:
-    """Rates per scene, baselines and pictures (drive_env.evaluate), imported when they are asked for."""
-    from drive_env.evaluate import EVALUATION
+    """Rates per scene, baselines and pictures (drive_env.evaluate.evaluate), imported when they are asked for."""
+    from drive_env.evaluate.evaluate import EVALUATION
 
     return EVALUATION
 
 
 def recorder(vec: VectorEnv) -> Recorder:
-    """Pictures for `render_mode="rgb_array"` (drive_env.frames). Raises: MissingExtraError: matplotlib is not installed."""
-    from drive_env.frames import FrameRecorder
+    """Pictures for `render_mode="rgb_array"`: drive_env.render.frames. Raises: MissingExtraError: no matplotlib."""
+    from drive_env.render.frames import FrameRecorder
 
     return FrameRecorder(vec)
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import TrainSection
-from puffervec.train.distributions import ActionSpec, log_prob_entropy
-from puffervec.train.samples import Batch
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.learn.samples import Batch
+from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
 
 
 def spo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:

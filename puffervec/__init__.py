@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from puffervec.backends import Serial as Serial
     from puffervec.backends import Threading as Threading
     from puffervec.backends import make as make
+    from puffervec.core.infos import Infos as Infos
     from puffervec.env_types import get_include as get_include
     from puffervec.errors import PuffervecError as PuffervecError
     from puffervec.evaluation import Evaluation as Evaluation
     from puffervec.gym.make_vec import make_vec as make_vec
-    from puffervec.infos import Infos as Infos
     from puffervec.native import EnvData as EnvData
     from puffervec.native import NativeEnv as NativeEnv
     from puffervec.puffer_env import PufferEnv as PufferEnv
@@ -46,7 +46,7 @@ _HOME = {
     "Evaluation": "puffervec.evaluation",
     "PuffervecError": "puffervec.errors",
     "PufferEnv": "puffervec.puffer_env",
-    "Infos": "puffervec.infos",
+    "Infos": "puffervec.core.infos",
     "TorchView": "puffervec.torch_view",
     "make_vec": "puffervec.gym.make_vec",
     "get_include": "puffervec.env_types",

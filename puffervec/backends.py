@@ -14,20 +14,21 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from puffervec import crashes, failures, limits, oom
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
-from puffervec.creators import Creator, creators
+from puffervec.core.shared_memory import PrivateMemory
 from puffervec.errors import ConfigError, UnclosedWarning, WorkerTimeout
-from puffervec.memory import refuse_more
+from puffervec.host import crashes, limits, oom
+from puffervec.host.memory import refuse_more
+from puffervec.host.patience import Patience
+from puffervec.host.traces import TraceFile
 from puffervec.native import NativeEnv, env_type
-from puffervec.patience import Patience
-from puffervec.processes import AUTO, WorkerProcesses
-from puffervec.settings import VectorSettings, check_settings
-from puffervec.shared_memory import PrivateMemory
-from puffervec.traces import TraceFile
+from puffervec.process import failures
+from puffervec.process.processes import AUTO, WorkerProcesses
+from puffervec.process.worker_main import Learner, SharedFile, WorkerTask
+from puffervec.python.creators import Creator, creators
+from puffervec.vec.settings import VectorSettings, check_settings
 from puffervec.vector import VectorEnv
-from puffervec.worker_main import Learner, SharedFile, WorkerTask
 
 START_TIMEOUT_S = 120.0
 LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
@@ -63,16 +64,16 @@ class _InProcess(VectorEnv):
         """Return the `const pv_env_type*` of the envs."""
         if isinstance(self.env, NativeEnv):
             return env_type(self.env.name, self.env.shared_library)
-        from puffervec import python_block
+        from puffervec.python import block
 
         self._open_mail(shared=False)
-        homes: dict[int, python_block.Home] = {}
+        homes: dict[int, block.Home] = {}
         for index, mailbox in enumerate(self._mailboxes):
-            homes |= python_block.homes_of(self._slab, self._buffer, index, mailbox)
-        python_block.register(self.env.source, homes)
-        self._forget = weakref.finalize(self, python_block.forget, self.env.source)
+            homes |= block.homes_of(self._slab, self._buffer, index, mailbox)
+        block.register(self.env.source, homes)
+        self._forget = weakref.finalize(self, block.forget, self.env.source)
         self._finalizers.append(self._forget)
-        return python_block.TYPE
+        return block.TYPE
 
 
 class Serial(_InProcess):
@@ -86,16 +87,16 @@ class Serial(_InProcess):
     @property
     def envs(self) -> list[Any]:
         """The Python envs, in order."""
-        from puffervec import python_block
+        from puffervec.python import block
 
-        return python_block.envs_of(self.env.source) if not isinstance(self.env, NativeEnv) else []
+        return block.envs_of(self.env.source) if not isinstance(self.env, NativeEnv) else []
 
     @property
     def driver_env(self) -> Any:
         """The first Python env (inside its emulation wrapper, where the creator made one); this object for C envs."""
         if isinstance(self.env, NativeEnv) or not self.envs:
             return super().driver_env
-        from puffervec.python_env import unwrapped
+        from puffervec.python.env import unwrapped
 
         driver, first = self.env.driver, self.envs[0]
         if unwrapped(driver) is driver:
@@ -181,7 +182,7 @@ class Multiprocessing(VectorEnv):
             return {"shared_library": self.env.shared_library_path}
         if not self._mailboxes:
             self._open_mail(shared=True)
-            from puffervec.python_env import dump_source
+            from puffervec.python.env import dump_source
 
             self._source = dump_source(self.env)
         surroundings = {"environ": dict(os.environ), "folder": os.getcwd()}
@@ -347,7 +348,7 @@ def make(
 
 def _make_python(kind: type[VectorEnv], made: Sequence[Creator], settings: VectorSettings) -> VectorEnv:
     """Make a vector env of Python envs."""
-    from puffervec.python_env import PythonEnv  # brings Gymnasium, which C envs do without
+    from puffervec.python.env import PythonEnv  # brings Gymnasium, which C envs do without
 
     if issubclass(kind, Threading):
         raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")

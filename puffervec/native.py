@@ -15,9 +15,9 @@ import numpy as np
 
 from puffervec import env_types
 from puffervec._ffi import ffi, lib
+from puffervec.core.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Evaluation, Recorder
-from puffervec.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 
 # What a dataclass field becomes in the C struct, and its struct-module letter.
 _KIND = {"int": "i4", "bool": "i4", "float": "f4"}

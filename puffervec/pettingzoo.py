@@ -24,9 +24,9 @@ import numpy as np
 from gymnasium import spaces
 
 from puffervec import backends, extras
+from puffervec.core.slab import RECORD_DTYPE, GroupRows
 from puffervec.errors import ActionError, CallOrderError, ConfigError
 from puffervec.native import NativeEnv
-from puffervec.slab import RECORD_DTYPE, GroupRows
 from puffervec.vector import VectorEnv
 
 with extras.required("puffervec.pettingzoo"):

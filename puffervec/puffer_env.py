@@ -20,8 +20,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
-from puffervec.emulation.buffers import set_buffers
-from puffervec.emulation.exceptions import APIUsageError
+from puffervec.python.emulation.buffers import set_buffers
+from puffervec.python.emulation.exceptions import APIUsageError
 
 _REQUIRED = ("single_observation_space", "single_action_space", "num_agents")
 

@@ -21,8 +21,8 @@ from typing import Any, Self
 import numpy as np
 
 from puffervec import extras
+from puffervec.core.slab import GroupRows
 from puffervec.errors import ConfigError
-from puffervec.slab import GroupRows
 from puffervec.vector import VectorEnv
 
 with extras.required("puffervec.TorchView"):

@@ -6,7 +6,7 @@
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
 
 Everything that the hot path needs is looked up once here: `recv` is one C call, and `send` another. What stands beside the loop
-(saving, calls, tasks) is in aside.py; halves in the order in which they get ready in any_order.py.
+(saving, calls, tasks) is in control.py; halves in the order in which they get ready in delivery.py.
 
 A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so that it can be called again.
 Where an exception comes between steps that belong together, as between publishing a turn and marking it, the state becomes
@@ -25,27 +25,29 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from puffervec import actions as action_border
-from puffervec import any_order, failures, native
+from puffervec import native
 from puffervec._ffi import ffi, lib
-from puffervec.aside import Aside, env_range
+from puffervec.compat.pufferlib.names import PufferNames
+from puffervec.core import actions as action_border
+from puffervec.core.info_area import InfoArea, InfoReader, gather, info_bytes
+from puffervec.core.infos import NO_INFOS, Infos
+from puffervec.core.shared_memory import PrivateMemory, SharedMemory
+from puffervec.core.slab import RECORD_DTYPE, Half, Request, layout, view_half
+from puffervec.core.spec import row_dtype
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
-from puffervec.info_area import InfoArea, InfoReader, gather, info_bytes
-from puffervec.infos import NO_INFOS, Infos
-from puffervec.mailbox import Mailbox
-from puffervec.patience import Patience
-from puffervec.puffer_names import PufferNames
-from puffervec.settings import VectorSettings
-from puffervec.shared_memory import PrivateMemory, SharedMemory
-from puffervec.slab import RECORD_DTYPE, Half, Request, layout, view_half
-from puffervec.spec import row_dtype
+from puffervec.host.patience import Patience
+from puffervec.process import failures
+from puffervec.process.worker_main import SharedFile
+from puffervec.python.mailbox import Mailbox
 from puffervec.states import CLOSED, FORKED, HELD, IDLE, INTERRUPTED, PENDING, READY
-from puffervec.worker_main import SharedFile
+from puffervec.vec import delivery
+from puffervec.vec.control import Aside, env_range
+from puffervec.vec.settings import VectorSettings
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from puffervec.python_env import PythonEnv
+    from puffervec.python.env import PythonEnv
 
 SLICE_NS = lib.PV_SLICE_NS
 _alive: weakref.WeakSet[VectorEnv] = weakref.WeakSet()
@@ -236,7 +238,7 @@ class VectorEnv(Aside, PufferNames):
     @property
     def agent_ids(self) -> Any:
         """(rows,) int64 ids of the rows of the batch last received; dict by group where there are several."""
-        return any_order.joined([self._results[half][_AGENT_IDS] for half in self._batch])
+        return delivery.joined([self._results[half][_AGENT_IDS] for half in self._batch])
 
     @property
     def env_ids(self) -> np.ndarray:
@@ -250,7 +252,7 @@ class VectorEnv(Aside, PufferNames):
         Views on shared memory as in `recv` (copies where `recv` copies).
         """
         found = [self._collect(self.halves[half], "final_observations") for half in self._batch]
-        return None if self.autoreset_mode != "same_step" else any_order.joined(found, self.settings.copy)
+        return None if self.autoreset_mode != "same_step" else delivery.joined(found, self.settings.copy)
 
     @property
     def _batch(self) -> list[int]:
@@ -301,14 +303,14 @@ class VectorEnv(Aside, PufferNames):
                 None: as long as the vector env's own deadline, after which it is given up.
         Returns:
             (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations (rows, F), rewards (rows,)
-            float32, the flags (rows,) bool; dicts by group where there are several. infos: see `puffervec.infos.Infos`; false
-            where nothing was reported.
+            float32, the flags (rows,) bool; dicts by group where there are several. infos: see `puffervec.core.infos.Infos`;
+            false where nothing was reported.
         Aliasing: views on shared memory, valid until the next `send` of this half (copy=True: copies).
         Raises:
             CallOrderError: nothing was sent. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
         """
         if not self._strict_order:
-            return any_order.recv(self, timeout_s)  # type: ignore[no-any-return]
+            return delivery.recv(self, timeout_s)  # type: ignore[no-any-return]
         half = self._recv_half
         if self._state[half] is not PENDING:
             return self._recv_ready(half)  # type: ignore[no-any-return]
@@ -339,13 +341,13 @@ class VectorEnv(Aside, PufferNames):
                 kinds; dict by group where there are several; None: they stand in `halves[h].groups[...].actions` already.
                 Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
                 Python envs get them as they are, floats in the precision in which they are given; they take
-                `puffervec.actions.Native`, too.
+                `puffervec.core.actions.Native`, too.
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range. Nothing was sent.
             CallOrderError: no half is received; or, without autoreset, an env is done. ClosedError.
         """
         if not self._strict_order:
-            return any_order.send(self, actions)
+            return delivery.send(self, actions)
         half = self._send_half
         if self._state[half] is not HELD:
             self._refuse_send(half)

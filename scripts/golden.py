@@ -24,9 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from drive_env.compile import CompileSettings, compile_scene  # noqa: E402
-from drive_env.generate import generate_scene  # noqa: E402
-from drive_env.sceneset import SceneSet, write_scene_set  # noqa: E402
+from drive_env.generate.generate import generate_scene  # noqa: E402
+from drive_env.scenes.compile import CompileSettings, compile_scene  # noqa: E402
+from drive_env.scenes.sceneset import SceneSet, write_scene_set  # noqa: E402
 from puffervec.errors import SceneError  # noqa: E402
 from tests.builds import Build  # noqa: E402
 from tests.golden import cases, record  # noqa: E402

@@ -112,7 +112,7 @@ def summarize_training(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def collect_training(folder: Path) -> dict[str, Any]:
     """Summarize the one run in a folder of runs."""
-    from puffervec.train.log import METRICS_FILE, read_metrics
+    from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 
     (path,) = folder.glob(f"*/{METRICS_FILE}")
     return summarize_training(read_metrics(path))

@@ -469,7 +469,7 @@ def _finish(run: Run) -> None:
 
     Raises: Trouble.
     """
-    from puffervec.train import checkpoint as ckpt
+    from puffervec.train.run import checkpoint as ckpt
 
     os.killpg(run.process.pid, signal.SIGINT)
     run.await_end(128 + signal.SIGINT, run.process.pid)

@@ -22,7 +22,7 @@ import pytest
 import puffervec
 from puffervec import envs
 from puffervec._ffi import ffi, lib
-from puffervec.spec import Field, GroupSpec
+from puffervec.core.spec import Field, GroupSpec
 from puffervec.vector import HELD, VectorEnv
 from tests.helpers import WRITTEN, Lazy, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The border that actions cross (puffervec/actions.py, csrc/action.c): what is taken, refused, or becomes the no-op."""
+"""The border that actions cross (puffervec/core/actions.py, csrc/action.c): what is taken, refused, or becomes the no-op."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.actions import Native
+from puffervec.core.actions import Native
 from puffervec.errors import ActionError
 from puffervec.vector import VectorEnv
 from tests.gym.envs import Spaced

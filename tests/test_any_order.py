@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Halves in the order in which they get ready (puffervec/any_order.py): who is taken, what is split, what a reset does."""
+"""Halves in the order in which they get ready (puffervec/vec/delivery.py): who is taken, what is split, what a reset does."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 import puffervec
 from puffervec._ffi import lib
-from puffervec.any_order import joined
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ActionError, CallOrderError, WorkerError, WorkerTimeout
+from puffervec.vec.delivery import joined
 from puffervec.vector import VectorEnv
 from tests.helpers import Lazy, ManyInOne
 from tests.python_envs import Counting

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands beside the loop (puffervec/aside.py), for Python envs and batches in any order; the rest is in test_vector.py,
-test_save_load.py and test_python_block.py.
+"""What stands beside the loop (puffervec/vec/control.py), for Python envs and batches in any order; the rest is in
+test_vector.py, test_save_load.py and test_python_block.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The three autoreset modes (csrc/autoreset.c, csrc/worker.c, puffervec/python_cells.py) tell one and the same story.
+"""The three autoreset modes (csrc/autoreset.c, csrc/worker.c, puffervec/python/cells.py) tell one and the same story.
 
 A run is cut into events per env: "reset" with its first rows, "step" with what it led to. Whatever the mode, the events are
 equal, if each env gets the same actions at its own steps. Only the turn in which they show differs.
@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import puffervec
+from puffervec.core.spec import AUTORESET_MODES
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.spec import AUTORESET_MODES
 from puffervec.vector import VectorEnv
 from tests.drive_env.conftest import make_tree
 from tests.helpers import ManyInOne, action_table, actions_of, raw_rows, serial

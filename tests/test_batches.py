@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Batches (puffervec/settings.py, any_order.py): in whatever order they come, each env's own results are the same bytes."""
+"""Batches (puffervec/vec/settings.py, any_order.py): in whatever order they come, each env's own results are the same bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import puffervec
 from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.settings import check_settings
+from puffervec.vec.settings import check_settings
 from puffervec.vector import VectorEnv
 from tests.helpers import Lazy, ManyInOne
 from tests.mock_envs import MULTI, SINGLE
@@ -262,7 +262,7 @@ def test_what_pufferlibs_settings_come_to(given: dict[str, Any], order: str, buf
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 12, "auto", None])
 @pytest.mark.parametrize("cores", [1, 2, 8])
 def test_auto_workers_fit_every_batch_size(size: Any, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("puffervec.settings.usable_cores", lambda: cores)
+    monkeypatch.setattr("puffervec.vec.settings.usable_cores", lambda: cores)
     for order in ({"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}):
         for in_process in (False, True):
             found = check_settings(num_envs=12, batch_size=size, in_process=in_process, **order)

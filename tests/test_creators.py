@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What makes an env (puffervec/creators.py): callables, names, lists of them, their arguments, and PufferLib's buf and seed."""
+"""What makes an env (puffervec/python/creators.py): callables, names, lists of them, their arguments, and PufferLib's buf and
+seed.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ import gymnasium
 import pytest
 
 import puffervec
-from puffervec.creators import Creator, creators, resolve
 from puffervec.errors import ConfigError
+from puffervec.python.creators import Creator, creators, resolve
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

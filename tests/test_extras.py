@@ -118,7 +118,7 @@ def test_only_optional_packages_are_translated() -> None:
 
 
 def test_extras_of_the_metadata_are_those_that_the_code_uses() -> None:
-    """`gpu` is torch's: torch.cuda.utilization imports pynvml (puffervec/train/usage.py)."""
+    """`gpu` is torch's: torch.cuda.utilization imports pynvml (puffervec/train/metrics/usage.py)."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = project["optional-dependencies"]
     assert set(declared) == {*extras.EXTRA_OF.values(), "gpu"}

@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is said of a worker that failed, died or hung (puffervec/failures.py). What really happens: tests/faults."""
+"""What is said of a worker that failed, died or hung (puffervec/process/failures.py). What really happens: tests/faults."""
 
 from __future__ import annotations
 
 import pytest
 
 import puffervec
-from puffervec import failures
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import WorkerDied
-from puffervec.failures import Work
+from puffervec.process import failures
+from puffervec.process.failures import Work
 from puffervec.vector import VectorEnv
 
 

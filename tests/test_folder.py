@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/folder.py; whole commands on folders made to do harm are in tests/faults/test_hostile_folders.py."""
+"""puffervec/host/folder.py; whole commands on folders made to do harm are in tests/faults/test_hostile_folders.py."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from puffervec import folder
-from puffervec.folder import REMOVED, Folder, NotPlainError, folder_of, open_file, replace_file, said
+from puffervec.host import folder
+from puffervec.host.folder import REMOVED, Folder, NotPlainError, folder_of, open_file, replace_file, said
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The fork server (puffervec/fork_server.py): a killed learner leaves no temporary folder, a killed server harms no vec env."""
+"""The fork server (puffervec/process/fork_server.py): a killed learner leaves no temporary folder, a killed server harms no vec
+env.
+"""
 
 from __future__ import annotations
 
@@ -92,6 +94,6 @@ def test_a_killed_server_blames_no_worker(what: str) -> None:
 
 def test_nothing_is_told_to_others(tmp_path: Path) -> None:
     """A program that only imports the module has no exit handler of it."""
-    text = "import puffervec.fork_server, os; assert not any('PUFFERVEC' in name for name in os.environ); print('fine')"
+    text = "import puffervec.process.fork_server, os; assert not any('PUFFERVEC' in name for name in os.environ); print('fine')"
     assert run_script(text, TMPDIR=str(tmp_path)) == (0, "fine\n", "")
     eventually(lambda: list(tmp_path.iterdir()) == [], "nothing to be left")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs that draw from `np.random` and `random` (puffervec/global_random.py): each has its own, whoever steps it."""
+"""Envs that draw from `np.random` and `random` (puffervec/python/global_random.py): each has its own, whoever steps it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gymnasium import spaces
 
 import puffervec
 import puffervec.gym
-from puffervec import global_random
+from puffervec.python import global_random
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Env ids that the script has registered are known in its workers (puffervec/gym_registry.py)."""
+"""Env ids that the script has registered are known in its workers (puffervec/python/registry.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gymnasium.envs.registration import WrapperSpec, namespace
 import puffervec
 import puffervec.compat.pufferlib as pufferlib
 import puffervec.gym
-from puffervec import gym_registry
 from puffervec.errors import ConfigError, WorkerError
+from puffervec.python import registry
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -102,10 +102,10 @@ def test_stable_baselines3() -> None:
 
 def test_modules_of_other_envs_are_not_imported_by_workers() -> None:
     """Plain specs and stand-ins alike wait until their id is asked for."""
-    data = gym_registry.packed()
+    data = registry.packed()
     assert b"here/Class-v0" in data
-    gym_registry.adopt(data)
+    registry.adopt(data)
     stand = gymnasium.spec("here/Class-v0").entry_point
-    assert isinstance(stand, gym_registry.Stand) and "_real" not in vars(stand)
+    assert isinstance(stand, registry.Stand) and "_real" not in vars(stand)
     env = gymnasium.make("here/Class-v0")
     assert type(env.unwrapped) is Counting and stand.metadata == Counting.metadata

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Numbers of infos through the slab (puffervec/info_area.py): what goes as a column, what does not, and what is touched."""
+"""Numbers of infos in the slab (puffervec/core/info_area.py): what goes as a column, what does not, and what is touched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.info_area import COLUMNS, InfoArea, InfoReader, InfoWriter, gather, info_bytes
+from puffervec.core.info_area import COLUMNS, InfoArea, InfoReader, InfoWriter, gather, info_bytes
 
 ENVS, OFFSET = 3, 128
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Infos of a batch (puffervec/infos.py), and how those of Python envs come there: numbers without the mailbox."""
+"""Infos of a batch (puffervec/core/infos.py), and how those of Python envs come there: numbers without the mailbox."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec import info_area, mailbox
+from puffervec.core import info_area
+from puffervec.core.infos import NO_INFOS, Infos
+from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import WorkerError
-from puffervec.infos import NO_INFOS, Infos
-from puffervec.slab import RECORD_DTYPE
+from puffervec.python import mailbox
 from puffervec.vector import VectorEnv
 from tests.helpers import ManyInOne, serial
 

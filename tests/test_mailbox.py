@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel (puffervec/mailbox.py): one message at a time, of any size, by reference or by pickle."""
+"""The side channel (puffervec/python/mailbox.py): one message at a time, of any size, by reference or by pickle."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec import mailbox
-from puffervec.mailbox import LocalSlot, Mailbox, SharedSlot
+from puffervec.python import mailbox
+from puffervec.python.mailbox import LocalSlot, Mailbox, SharedSlot
 from tests.python_envs import TwoPartsError
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Unnamed files in memory (puffervec/memory_file.py). What stands in them: tests/test_traces.py, tests/test_mailbox.py."""
+"""Unnamed files in memory (puffervec/host/memory_file.py). What stands in them: tests/test_traces.py, tests/test_mailbox.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from puffervec.memory_file import MemoryFile
+from puffervec.host.memory_file import MemoryFile
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 

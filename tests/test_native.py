@@ -15,12 +15,12 @@ import pytest
 import puffervec
 from puffervec import envs, native
 from puffervec._ffi import ffi, lib
+from puffervec.core.spec import DTYPE_CODE
 from puffervec.envs.probe import ENV as PROBE
 from puffervec.envs.probe import ProbeConfig
 from puffervec.envs.tag import ENV as TAG
 from puffervec.envs.tag import TagGridConfig
 from puffervec.errors import ConfigError
-from puffervec.spec import DTYPE_CODE
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 
     worker process                     shared slab                     learner process
 1 csrc/probe.c  --writes-->   3 csrc/slab.h  (which bytes) --view-->  5 puffervec/vector.py
-2 csrc/worker.c ran the env   4 csrc/channel.h (when)                 6 puffervec/train/rollout.py  the only copy
+2 csrc/worker.c ran the env   4 csrc/channel.h (when)                 6 puffervec/train/collect/rollout.py  the only copy
 8 csrc/probe.c  <--reads---------- the action's way back -----------  7 the policy
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import puffervec
 from puffervec._ffi import ffi, lib
-from puffervec.spec import GroupSpec
+from puffervec.core.spec import GroupSpec
 from puffervec.train import TrainConfig, Trainer
 from puffervec.vector import VectorEnv
 from tests.helpers import Lazy

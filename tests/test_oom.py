@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The out-of-memory killer (puffervec/oom.py)."""
+"""The out-of-memory killer (puffervec/host/oom.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import puffervec
-from puffervec import oom
+from puffervec.host import oom
 
 
 def put(path: Path, text: str) -> None:

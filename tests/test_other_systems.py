@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.settings import check_settings
+from puffervec.vec.settings import check_settings
 
 # Imported by every Python process at its start, workers and fork servers too. psutil has another way there, and none here.
 TAKEN_AWAY = """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/output.py; whole runs whose output is lost are in tests/faults/test_lost_output.py."""
+"""puffervec/host/output.py; whole runs whose output is lost are in tests/faults/test_lost_output.py."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from puffervec.output import Steady, printable, steady, steady_output
-from puffervec.train.config import TrainConfig
-from puffervec.train.dashboard import LiveTable, PlainLines, make_dashboard
+from puffervec.host.output import Steady, printable, steady, steady_output
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.metrics.dashboard import LiveTable, PlainLines, make_dashboard
 from tests.train.conftest import SMALL
 from tests.train.test_dashboard import METRICS
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from puffervec import parallel
 from puffervec.errors import PuffervecError, SceneError
-from puffervec.parallel import on_all_cores
-from puffervec.processes import hidden_main
+from puffervec.process import parallel
+from puffervec.process.parallel import on_all_cores
+from puffervec.process.processes import hidden_main
 
 
 @pytest.fixture(autouse=True)

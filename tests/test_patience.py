@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How long was waited (puffervec/patience.py): time in which the process was stopped does not count."""
+"""How long was waited (puffervec/host/patience.py): time in which the process was stopped does not count."""
 
 from __future__ import annotations
 
 import pytest
 
-from puffervec import patience
-from puffervec.patience import MOST_S, Patience
+from puffervec.host import patience
+from puffervec.host.patience import MOST_S, Patience
 
 
 def test_a_look_counts_what_has_passed_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

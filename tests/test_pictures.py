@@ -20,12 +20,12 @@ import puffervec
 import puffervec.gym
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.convolution import ConvolutionPolicy, MixedPolicy
-from puffervec.train.evaluate import PolicyActor, evaluate_generic, load_policies
-from puffervec.train.export import export_run
-from puffervec.train.object_set import ObjectSetPolicy
-from puffervec.train.policy import MLPPolicy, build_policy, fitting_kind
-from puffervec.train.target import env_spec
+from puffervec.train.act.evaluate import PolicyActor, evaluate_generic, load_policies
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
+from puffervec.train.policies.object_set import ObjectSetPolicy
+from puffervec.train.policies.policy import MLPPolicy, build_policy, fitting_kind
+from puffervec.train.verbs.export import export_run
 from tests.pictures import install_eye
 
 

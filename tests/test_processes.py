@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Starting, watching and ending worker processes (puffervec/processes.py)."""
+"""Starting, watching and ending worker processes (puffervec/process/processes.py)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 import puffervec
-from puffervec import processes
 from puffervec.errors import ConfigError
-from puffervec.processes import WorkerProcesses
+from puffervec.process import processes
+from puffervec.process.processes import WorkerProcesses
 from tests.helpers import action_table, eventually, run
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

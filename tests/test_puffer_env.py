@@ -12,9 +12,9 @@ import pytest
 from gymnasium import spaces
 
 from puffervec import puffer_env
-from puffervec.emulation import APIUsageError
-from puffervec.emulation.buffers import NAMES
 from puffervec.puffer_env import PufferEnv, joint_space
+from puffervec.python.emulation import APIUsageError
+from puffervec.python.emulation.buffers import NAMES
 
 
 class Counter(PufferEnv):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Attributes of PufferLib's vector envs (puffervec/puffer_names.py) against what `recv` returns and `make` was told."""
+"""Attributes of PufferLib's vector envs (compat/pufferlib/names.py) against what `recv` returns and `make` was told."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stepping Python envs (puffervec/python_cells.py): rewards and flags of all kinds, first observations, PufferEnvs."""
+"""Stepping Python envs (puffervec/python/cells.py): rewards and flags of all kinds, first observations, PufferEnvs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.emulation import SpaceMismatchError
 from puffervec.errors import ActionError, ConfigError, WorkerError
+from puffervec.python.emulation import SpaceMismatchError
 from puffervec.vector import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Walkers, walkers_without_rows

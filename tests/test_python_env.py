@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs as the learner sees them (puffervec/python_env.py): kinds, spaces, the driver env, and what is refused."""
+"""Python envs as the learner sees them (puffervec/python/env.py): kinds, spaces, the driver env, and what is refused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.creators import Creator
-from puffervec.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.python_env import PythonEnv, dump_source
+from puffervec.python.creators import Creator
+from puffervec.python.env import PythonEnv, dump_source
 from tests.helpers import serial
 from tests.mock_envs import make_multi, make_single
 from tests.python_envs import Counting, Walkers

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Taking apart and writing what Python envs return (puffervec/python_results.py); more of it in test_python_cells.py."""
+"""Taking apart and writing what Python envs return (puffervec/python/results.py); more of it in test_python_cells.py."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan, SpaceMismatchError
 from puffervec.errors import ConfigError
-from puffervec.python_results import REWARD_ERRORS, FlatRows, RewardWriter, five, opened, two
+from puffervec.python.emulation import ObservationPlan, SpaceMismatchError
+from puffervec.python.results import REWARD_ERRORS, FlatRows, RewardWriter, five, opened, two
 
 
 def flat_rows(shape: tuple[int, ...] = (3,), count: int = 3) -> tuple[FlatRows, np.ndarray]:

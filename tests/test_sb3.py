@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The Stable-Baselines3 VecEnv (puffervec/sb3.py): equal to SB3's DummyVecEnv step by step, and PPO learns over it."""
+"""The Stable-Baselines3 VecEnv (puffervec/sb3/__init__.py): equal to SB3's DummyVecEnv step by step, and PPO learns over it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3_seat.py): the monitor does what SB3's does."""
+"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/seat.py): the monitor does what SB3's does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.sb3_seat import EnvMaker, Monitor, Seat, SeatMaker, class_name
+from puffervec.sb3.seat import EnvMaker, Monitor, Seat, SeatMaker, class_name
 from tests.sb3_envs import Counter
 
 
@@ -176,6 +176,6 @@ def test_registered_envs_draw_pictures_unless_told_otherwise() -> None:
 
 
 def test_it_loads_neither_sb3_nor_torch() -> None:
-    script = "import sys, puffervec.sb3_seat; print(sorted({'torch', 'stable_baselines3'} & set(sys.modules)))"
+    script = "import sys, puffervec.sb3.seat; print(sorted({'torch', 'stable_baselines3'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
     assert (done.stdout, done.stderr) == ("[]\n", "")

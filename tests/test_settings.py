@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings of a vec env (puffervec/settings.py): refusals name the value and what is allowed, before anything starts."""
+"""Settings of a vec env (puffervec/vec/settings.py): refusals name the value and what is allowed, before anything starts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import psutil
 import pytest
 
 import puffervec
-from puffervec import cores, processes, settings
+from puffervec import cores
 from puffervec.errors import ConfigError
+from puffervec.process import processes
+from puffervec.vec import settings
 
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"backend": "cluster"}, ["backend", "'cluster'", "serial", "threading", "multiprocessing"]),

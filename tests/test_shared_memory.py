@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The shared memory (puffervec/shared_memory.py): page-aligned, nameless, with a memfd where /dev/shm is small or absent."""
+"""The shared memory (core/shared_memory.py): page-aligned, nameless, with a memfd where /dev/shm is small or missing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec import shared_memory
+from puffervec.core import shared_memory
+from puffervec.core.shared_memory import PAGE, SharedMemory
 from puffervec.errors import PuffervecError
-from puffervec.shared_memory import PAGE, SharedMemory
 from tests.helpers import action_table, run
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

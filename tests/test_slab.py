@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab's layout (csrc/slab.c and its twin puffervec/slab.py) and the views on it."""
+"""The slab's layout (csrc/slab.c and its twin puffervec/core/slab.py) and the views on it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec import memory, native, slab
+from puffervec import native
 from puffervec._ffi import ffi, lib
+from puffervec.core import slab
+from puffervec.core.shared_memory import PAGE
+from puffervec.core.slab import Request, layout, twin_bytes
+from puffervec.core.spec import AUTORESET_MODES, EnvSpec, read_spec
 from puffervec.envs.probe import ProbeConfig
 from puffervec.errors import ConfigError
-from puffervec.shared_memory import PAGE
-from puffervec.slab import Request, layout, twin_bytes
-from puffervec.spec import AUTORESET_MODES, EnvSpec, read_spec
+from puffervec.host import memory
 from tests.helpers import WRITTEN, serial
 
 

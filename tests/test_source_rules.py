@@ -23,8 +23,8 @@ WARNINGS = "-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wdouble-pr
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
 # Messages between the two ends of one program; nothing that comes from outside.
 PICKLE = (
-    "puffervec/mailbox.py",
-    "puffervec/travel.py",
+    "puffervec/python/mailbox.py",
+    "puffervec/python/travel.py",
 )
 # Runs in the learner, when scenes are compiled.
 NO_STEP_CODE = ("csrc/drive/index.c",)

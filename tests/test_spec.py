@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What Python reads of a C env's spec (puffervec/spec.py)."""
+"""What Python reads of a C env's spec (puffervec/core/spec.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec._ffi import ffi, lib
-from puffervec.spec import DTYPE_CODE, DTYPES, Field, GroupSpec, read_spec, row_dtype
+from puffervec.core.spec import DTYPE_CODE, DTYPES, Field, GroupSpec, read_spec, row_dtype
 from tests.helpers import serial
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Traces of crashed and hung workers (puffervec/traces.py)."""
+"""Traces of crashed and hung workers (puffervec/host/traces.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from puffervec.traces import MOST_BYTES, TraceFile
+from puffervec.host.traces import MOST_BYTES, TraceFile
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 

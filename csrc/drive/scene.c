@@ -15,11 +15,11 @@
 #define MIN_SIZE_M 1e-3 // the inverse of a length must be a number
 #define ALIGNMENT 64
 
-_Static_assert(sizeof(pv_scene_set) == 64, "written by drive_env/compile.py");
-_Static_assert(sizeof(pv_scene_entry) == 96, "written by drive_env/compile.py");
-_Static_assert(sizeof(pv_object) == 36, "written by drive_env/compile.py");
-_Static_assert(sizeof(pv_frame) == 12, "written by drive_env/compile.py");
-_Static_assert(sizeof(pv_cell) == 12, "written by drive_env/compile.py");
+_Static_assert(sizeof(pv_scene_set) == 64, "written by drive_env/scenes/compile.py");
+_Static_assert(sizeof(pv_scene_entry) == 96, "written by drive_env/scenes/compile.py");
+_Static_assert(sizeof(pv_object) == 36, "written by drive_env/scenes/compile.py");
+_Static_assert(sizeof(pv_frame) == 12, "written by drive_env/scenes/compile.py");
+_Static_assert(sizeof(pv_cell) == 12, "written by drive_env/scenes/compile.py");
 
 void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
     const uint8_t* base = data + drive_entry(data, scene)->offset;

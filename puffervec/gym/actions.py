@@ -17,10 +17,10 @@ from gymnasium import spaces
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
-from puffervec.actions import Native
-from puffervec.emulation import ActionPlan
-from puffervec.emulation.layout import LEAF_SPACES
+from puffervec.core.actions import Native
 from puffervec.errors import ActionError
+from puffervec.python.emulation import ActionPlan
+from puffervec.python.emulation.layout import LEAF_SPACES
 
 
 class ActionWriter:

@@ -19,7 +19,7 @@ from gymnasium.wrappers import OrderEnforcing
 from numpy.typing import NDArray
 
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.settings import MOST_SEED
+from puffervec.vec.settings import MOST_SEED
 
 # Gymnasium's modes by the names of `puffervec.make`.
 AUTORESET = {

@@ -20,12 +20,12 @@ from gymnasium.vector import AutoresetMode
 
 from puffervec.backends import Multiprocessing, make
 from puffervec.cores import usable_cores
-from puffervec.emulation.layout import LEAF_SPACES
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, raise_original
 from puffervec.gym.beside import make_fitting
 from puffervec.gym.two_part import TwoPartVectorEnv
+from puffervec.python.emulation.layout import LEAF_SPACES
 
 
 class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):

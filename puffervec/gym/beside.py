@@ -3,8 +3,8 @@
 """Spaces whose values have no fixed size (Text, Graph, Sequence, OneOf, a user's own kind) for the look-alikes of Gymnasium.
 
 A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info, actions as
-`puffervec.actions.Native`. With worker processes that costs pickling; envs with other spaces pay nothing. `Beside` runs where
-the env lives, `BesideReader` in the learner.
+`puffervec.core.actions.Native`. With worker processes that costs pickling; envs with other spaces pay nothing. `Beside` runs
+where the env lives, `BesideReader` in the learner.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gymnasium import spaces
 from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
 
-from puffervec.emulation import ActionPlan, ObservationPlan
+from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError
-from puffervec.infos import Infos
+from puffervec.python.emulation import ActionPlan, ObservationPlan
 
 KEY = "puffervec.observation"
 

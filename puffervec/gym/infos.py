@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from puffervec.infos import Infos
+    from puffervec.core.infos import Infos
 
 # Always an object array, whatever the observations are.
 OBJECT_KEYS = frozenset(("final_obs",))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from puffervec.emulation import ObservationPlan
-from puffervec.infos import Infos
+from puffervec.core.infos import Infos
+from puffervec.python.emulation import ObservationPlan
 
 
 class ObservationReader:

@@ -53,7 +53,7 @@ def add_records(batch: dict[str, Any], key: str, episodes: NDArray[Any], names: 
     """Add the records of finished episodes, at most one per env, to `batch` under `key`.
 
     Args:
-        episodes: (n,) records of puffervec.slab.RECORD_DTYPE. names: what the env calls the values of its records.
+        episodes: (n,) records of puffervec.core.slab.RECORD_DTYPE. names: what the env calls the values of its records.
     """
     if not len(episodes):
         return

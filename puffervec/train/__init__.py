@@ -11,11 +11,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from puffervec import extras
-from puffervec.train.config import TrainConfig
+from puffervec.train.config.sections import TrainConfig
 
 if TYPE_CHECKING:
-    from puffervec.train.loaded import LoadedPolicy, load_policy
-    from puffervec.train.loop import Trainer
+    from puffervec.train.act.loaded import LoadedPolicy, load_policy
+    from puffervec.train.run.trainer import Trainer
 
 __all__ = ["LoadedPolicy", "TrainConfig", "Trainer", "load_policy"]
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train [VERB] TARGET [flags]`: a thin caller of the trainer and the evaluation; verbs.py has the other verbs.
+"""`puffer-train [VERB] TARGET [flags]`: a thin caller of the trainer and the evaluation; table.py has the other table.
 
 Arguments are checked before torch is imported, and everything is checked before a worker starts. Exit codes: 0 done, 1 the run
 failed, 2 bad input (one line on standard error), 130 and 143 stopped by Ctrl-C and SIGTERM: in training after saving a
@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import puffervec
 from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
-from puffervec.output import printable, steady_output
-from puffervec.train import flags, job, settings_help, verb_eval, verbs
-from puffervec.train.config import TrainConfig
+from puffervec.host.output import printable, steady_output
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.device import job
+from puffervec.train.verbs import evaluate, settings_help, table
 
 if TYPE_CHECKING:
-    from puffervec.train.loop import Trainer
+    from puffervec.train.run.trainer import Trainer
 
 USAGE = """\
 usage: puffer-train [train] ENV [flags]         train a policy in ENV
@@ -93,7 +95,7 @@ def _run(args: list[str]) -> tuple[int, bool]:
     if run is not run_train and int(os.environ.get("WORLD_SIZE", "1")) > 1 and job.under_torchrun():
         _say("torchrun is for training only: give this verb without torchrun")
         return EXIT_BAD_INPUT, False
-    return _guarded(run, args), run in (run_train, verbs.run_sweep)
+    return _guarded(run, args), run in (run_train, table.run_sweep)
 
 
 def _guarded(run: Callable[[list[str], StopSignals], int], args: list[str]) -> int:
@@ -197,9 +199,9 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
     resume = flags.take_option(args, "--resume")
     checkpoint: Path | None = None
     if resume is not None:
-        from puffervec.train import checkpoint as ckpt
-        from puffervec.train.config import LogSection
-        from puffervec.train.rundir import config_from_tables, find_checkpoint, run_folder_of
+        from puffervec.train.config.sections import LogSection
+        from puffervec.train.run import checkpoint as ckpt
+        from puffervec.train.run.rundir import config_from_tables, find_checkpoint, run_folder_of
 
         checkpoint = find_checkpoint(resume, _runs_folder(args), lambda text: _say(f"note: {text}"))
         config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], (target, flags.peek(args, "--policy.kind")))
@@ -216,7 +218,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
 
 def _runs_folder(args: Sequence[str]) -> Path:
     """Where `latest` is looked for: --log.folder where it is given, else the default."""
-    from puffervec.train.config import LogSection
+    from puffervec.train.config.sections import LogSection
 
     value = flags.peek(args, "--log.folder")
     return LogSection().folder if value is None else Path(value)
@@ -233,7 +235,7 @@ def run_train(args: list[str], signals: StopSignals) -> int:
             print(USAGE + settings_help.full_help(config) if "--help-all" in args else settings_help.short_help(config))
         return 0
     config, checkpoint = parse_train(args)
-    from puffervec.train.report import print_scenes, print_summary
+    from puffervec.train.verbs.report import print_scenes, print_summary
 
     with signals.start(lambda: _make_trainer(config, checkpoint)) as trainer, signals.training(trainer):
         if trainer.ranks.first:
@@ -252,8 +254,8 @@ def run_train(args: list[str], signals: StopSignals) -> int:
 
 def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
     """Make the trainer; where torchrun has started the ranks again, in the run folder that they had."""
-    from puffervec.train import ranks
-    from puffervec.train.loop import Trainer
+    from puffervec.train.device import ranks
+    from puffervec.train.run.trainer import Trainer
 
     peers = ranks.of_environment(config.train.rank_timeout_s)
     before = job.find(config.log.folder, peers.job) if peers.first else None
@@ -263,16 +265,16 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
 
 VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
     "train": run_train,
-    "eval": verb_eval.run_eval,
-    "list": verbs.run_list,
-    "plot": verbs.run_plot,
-    "export": verbs.run_export,
-    "sweep": verbs.run_sweep,
-    "bench": verbs.run_bench,
-    "cache": verbs.run_cache,
-    "completion": verbs.run_completion,
+    "eval": evaluate.run_eval,
+    "list": table.run_list,
+    "plot": table.run_plot,
+    "export": table.run_export,
+    "sweep": table.run_sweep,
+    "bench": table.run_bench,
+    "cache": table.run_cache,
+    "completion": table.run_completion,
 }
-WITHOUT_TRAINER = (verbs.run_plot, verbs.run_cache, verbs.run_completion)
+WITHOUT_TRAINER = (table.run_plot, table.run_cache, table.run_completion)
 WITH_TARGET = ("eval", "plot", "export", "sweep", "bench", "completion")  # Without arguments they show their help.
 
 
@@ -280,8 +282,8 @@ def usages() -> dict[str, str]:
     """Return what each verb prints for --help."""
     return {
         "train": USAGE,
-        "eval": verb_eval.USAGE,
-        **{name: getattr(verbs, f"{name.upper()}_USAGE") for name in VERBS if name not in ("train", "eval")},
+        "eval": evaluate.USAGE,
+        **{name: getattr(table, f"{name.upper()}_USAGE") for name in VERBS if name not in ("train", "eval")},
     }
 
 

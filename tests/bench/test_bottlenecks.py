@@ -15,7 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench import bottlenecks, runs, uneven
-from puffervec.train import Trainer, device_turn
+from puffervec.train import Trainer
+from puffervec.train.collect import device_turn
 
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 4}, "policy": {"hidden": (8,)}}
 

@@ -33,7 +33,7 @@ def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_the_loss_in_c_is_what_many_rows_are_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
     gradients, _ = bench.gradients_of(bench.Case("large", "probe", 25_600, hidden=(8,)))
     assert bench.loss_of(gradients) == "C"
-    monkeypatch.setattr("puffervec.train.ppo.fits", lambda *given: False)
+    monkeypatch.setattr("puffervec.train.learn.updater.fits", lambda *given: False)
     assert bench.loss_of(gradients) == "torch"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import saves
-from puffervec.train import checkpoint as ckpt
+from puffervec.train.run import checkpoint as ckpt
 from tests.train.saved import some
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from bench import runs, score, train
-from drive_env import generate
+from drive_env.generate import generate
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from puffervec._ffi import ffi, lib
-from puffervec.spec import DTYPE_CODE
+from puffervec.core.spec import DTYPE_CODE
 
 GUARD = 0x5A
 

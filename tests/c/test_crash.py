@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/crash.c and puffervec/crashes.py: a crash in C names the function, also in a process that steps envs itself."""
+"""csrc/crash.c and puffervec/host/crashes.py: a crash in C names the function, also in a process that steps envs itself."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import puffervec
-from puffervec.crashes import blamed
 from puffervec.errors import WorkerDied, WorkerTimeout
+from puffervec.host.crashes import blamed
 from tests.builds import source_folder
 from tests.libraries import environment
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.grid import Grid, Segments, build_index
-from drive_env.packed import CELL, CELL_EMPTY
+from drive_env.scenes.grid import Grid, Segments, build_index
+from drive_env.scenes.packed import CELL, CELL_EMPTY
 from puffervec._ffi import ffi, lib
 
 

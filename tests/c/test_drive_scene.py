@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drive_env import packed
+from drive_env.scenes import packed
 from puffervec._ffi import ffi, lib
 from tests.drive_env.worlds import make_env, random_scene, write_world
 

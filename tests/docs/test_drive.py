@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from drive_env.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
-from drive_env.levels import LEVEL_M
-from drive_env.observation import columns
-from puffervec.train import verb_eval
-from puffervec.train.config import TrainConfig
-from puffervec.train.flags import known_flags
-from puffervec.train.target import env_spec
+from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
+from drive_env.evaluate.observation import columns
+from drive_env.scenes.levels import LEVEL_M
+from puffervec.train.config.flags import known_flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.verbs import evaluate
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
@@ -77,5 +77,5 @@ def test_settings_and_flags_exist() -> None:
     commands = [line for block in pages.blocks(PAGE) if block.info == "sh" for line in block.text.splitlines()]
     assert len(commands) == 4
     for command in commands:
-        request = verb_eval.parse(shlex.split(command)[2:])
+        request = evaluate.parse(shlex.split(command)[2:])
         assert request.baseline is None or request.baseline in own.baselines

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.log import METRICS_FILE, read_metrics
-from puffervec.train.trackers import TENSORBOARD_FOLDER
-from puffervec.train.usage import Usage
+from puffervec.train.metrics.log import METRICS_FILE, read_metrics
+from puffervec.train.metrics.trackers import TENSORBOARD_FOLDER
+from puffervec.train.metrics.usage import Usage
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "run-folder.md"
@@ -68,7 +68,7 @@ def test_the_metrics_are_those_that_a_run_writes(run: Path, monkeypatch: pytest.
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2))
     monkeypatch.setattr("torch.cuda.memory_reserved", lambda device: 1)
     monkeypatch.setattr("torch.cuda.utilization", lambda device: 1)
-    monkeypatch.setattr("puffervec.train.usage._has_nvml", lambda: True)
+    monkeypatch.setattr("puffervec.train.metrics.usage._has_nvml", lambda: True)
     assert {key for key in Usage((), torch.device("cuda"), 0.0).sample() if "gpu" in key} == gpu
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from torch.distributed.run import get_args_parser
 
-from puffervec.train import TrainConfig, cli, flags, settings_help
-from puffervec.train import verbs as other_verbs
-from puffervec.train.search import PREFIX, build_space, take_ranges
+from puffervec.train import TrainConfig, cli
+from puffervec.train.config import flags
+from puffervec.train.config.ranges import PREFIX, build_space, take_ranges
+from puffervec.train.verbs import settings_help
+from puffervec.train.verbs import table as other_verbs
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "training.md"

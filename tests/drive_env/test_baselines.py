@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD, LaneFollowActor, action_of, baseline, lookahead
 from drive_env.config import DriveConfig
-from drive_env.evaluate import evaluate
-from drive_env.generate import main as generate_main
+from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD, LaneFollowActor, action_of, baseline, lookahead
+from drive_env.evaluate.evaluate import evaluate
+from drive_env.generate.generate import main as generate_main
 from drive_env.prepare import prepare_scenes
 from puffervec.errors import ConfigError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drive_env.boxes import box_crosses_segment, boxes_overlap
+from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
 
 
 def inside(points: np.ndarray, centre: np.ndarray, heading: float, half_length: float, half_width: float) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
-from drive_env.schema import Scene
+from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, PuffervecError, WorkerError
 from puffervec.vector import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world

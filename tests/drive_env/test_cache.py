@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from drive_env import cache
-from drive_env.cache import cache_folder, key_of, write_atomically
+from drive_env.scenes import cache
+from drive_env.scenes.cache import cache_folder, key_of, write_atomically
 from puffervec.errors import ConfigError, SceneError
 from puffervec.train.cli import main
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env import packed
-from drive_env.compile import CompiledScene, CompileSettings, compile_scene
-from drive_env.scenes import LeftOut, read_usable, scene_files, scene_from_tree
-from drive_env.sceneset import SceneSet, write_scene_set
-from drive_env.schema import Scene
-from drive_env.simplify import segment_distance
+from drive_env.scenes import packed
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
+from drive_env.scenes.reader import LeftOut, read_usable, scene_files, scene_from_tree
+from drive_env.scenes.sceneset import SceneSet, write_scene_set
+from drive_env.scenes.schema import Scene
+from drive_env.scenes.simplify import segment_distance
 from puffervec.errors import SceneError
 
 MakeTree = Callable[..., dict[str, Any]]

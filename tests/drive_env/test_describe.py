@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drive_env.config import DriveConfig
-from drive_env.describe import describe_scenes
+from drive_env.evaluate.describe import describe_scenes
 
 MakeTree = Callable[..., dict[str, Any]]
 

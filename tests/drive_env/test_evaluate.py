@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env import evaluate as module
-from drive_env.baselines import action_of, baseline
 from drive_env.config import DriveConfig
-from drive_env.evaluate import RATES, draw, drawings, evaluate, held_out, summarise
-from drive_env.stats import clustered, wilson
+from drive_env.evaluate import evaluate as module
+from drive_env.evaluate.baselines import action_of, baseline
+from drive_env.evaluate.evaluate import RATES, draw, drawings, evaluate, held_out, summarise
+from drive_env.evaluate.stats import clustered, wilson
 from puffervec.errors import ConfigError, SceneError
 
 MakeTree = Callable[..., dict[str, Any]]

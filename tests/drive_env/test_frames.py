@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Frames of a drive env (drive_env/frames.py) have one size, whatever the cars do and whichever scene it is."""
+"""Frames of a drive env (drive_env/render/frames.py) have one size, whatever the cars do and whichever scene it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import puffervec
-from drive_env.frames import FrameRecorder
+from drive_env.render.frames import FrameRecorder
 from puffervec.errors import CallOrderError
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drive_env import generate
-from drive_env.compile import CompileSettings, compile_scene
-from drive_env.generate import generate_scene, generate_tree, main
-from drive_env.scenes import generation_of, read_usable, scene_files, scene_from_tree
-from drive_env.schema import Scene
+from drive_env.generate import generate
+from drive_env.generate.generate import generate_scene, generate_tree, main
+from drive_env.scenes.compile import CompileSettings, compile_scene
+from drive_env.scenes.reader import generation_of, read_usable, scene_files, scene_from_tree
+from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
 
 

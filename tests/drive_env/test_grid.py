@@ -9,8 +9,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from drive_env.grid import MAX_CELLS, Grid, Segments, build_index, choose_grid
-from drive_env.packed import CELL_EMPTY
+from drive_env.scenes.grid import MAX_CELLS, Grid, Segments, build_index, choose_grid
+from drive_env.scenes.packed import CELL_EMPTY
 
 K = (6, 3, 4)
 RANGE_M = 40.0

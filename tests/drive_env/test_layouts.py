@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drive_env.boxes import box_crosses_segment
-from drive_env.generate import NARROW, WIDE
-from drive_env.layouts import Layout, arc_length, bent_line, draw_layout, headings_of, offset, turn_curve
-from drive_env.simplify import segment_distance
+from drive_env.generate.generate import NARROW, WIDE
+from drive_env.generate.layouts import Layout, arc_length, bent_line, draw_layout, headings_of, offset, turn_curve
+from drive_env.scenes.boxes import box_crosses_segment
+from drive_env.scenes.simplify import segment_distance
 
 FAMILIES = ("straight", "curve", "tee", "cross")
 

@@ -15,7 +15,7 @@ import pytest
 import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
-from drive_env.observation import ObservationReader, columns
+from drive_env.evaluate.observation import ObservationReader, columns
 
 MakeTree = Callable[..., dict[str, Any]]
 

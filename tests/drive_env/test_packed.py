@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from drive_env import packed
-from drive_env.schema import OBJECT_TYPES, SEGMENT_TYPES
+from drive_env.scenes import packed
+from drive_env.scenes.schema import OBJECT_TYPES, SEGMENT_TYPES
 from puffervec._ffi import ffi, lib
 
 

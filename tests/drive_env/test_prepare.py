@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from drive_env import generate, prepare
+from drive_env import prepare
 from drive_env.config import DriveConfig
+from drive_env.generate import generate
 from drive_env.prepare import prepare_scenes
-from drive_env.sceneset import SceneSet
-from drive_env.schema import Scene
+from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, SceneError
-from puffervec.parallel import on_all_cores
+from puffervec.process.parallel import on_all_cores
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -181,7 +182,7 @@ def test_processes_compile_to_the_same_bytes(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prepare, "MANY", 6)
-    monkeypatch.setattr("puffervec.parallel.usable_cores", lambda: 2)
+    monkeypatch.setattr("puffervec.process.parallel.usable_cores", lambda: 2)
     alone = prepare_scenes(DriveConfig(scenes="generated:6"))
     content = alone.path.read_bytes()
     alone.path.unlink()

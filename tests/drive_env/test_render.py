@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from drive_env import render
-from drive_env.render import (
+from drive_env.render import render
+from drive_env.render.render import (
     Roads,
     Tracks,
     interesting_points,

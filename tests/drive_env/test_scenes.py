@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env import scenes
-from drive_env.scenes import (
+from drive_env.scenes import reader
+from drive_env.scenes.reader import (
     LeftOut,
     Unusable,
     generation_of,
@@ -266,7 +266,7 @@ def test_size_caps(tiny_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.Monk
         ("MAX_POINTS", 300, r"roads\[1\].geometry: expected at most 19 items"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(scenes, name, value)
+            patch.setattr(reader, name, value)
             with pytest.raises(SceneError, match=text):
                 read_scene(path)
 

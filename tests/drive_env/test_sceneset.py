@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env import packed
-from drive_env.compile import CompiledScene, CompileSettings, compile_scene
-from drive_env.scenes import scene_from_tree
-from drive_env.sceneset import SceneSet, write_scene_set
+from drive_env.scenes import packed
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
+from drive_env.scenes.reader import scene_from_tree
+from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.scenes import scene_from_tree
-from drive_env.schema import SceneObject
+from drive_env.scenes.reader import scene_from_tree
+from drive_env.scenes.schema import SceneObject
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drive_env.simplify import segment_distance, simplify, split
+from drive_env.scenes.simplify import segment_distance, simplify, split
 
 
 def curves(seed: int) -> list[np.ndarray]:

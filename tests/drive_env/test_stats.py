@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drive_env.stats import clustered, wilson
+from drive_env.evaluate.stats import clustered, wilson
 
 
 def test_wilson_against_published_values() -> None:

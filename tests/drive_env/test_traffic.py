@@ -9,11 +9,11 @@ import itertools
 import numpy as np
 import pytest
 
-from drive_env import traffic
-from drive_env.boxes import box_crosses_segment, boxes_overlap
-from drive_env.generate import NARROW, WIDE
-from drive_env.layouts import Layout, Trip, arc_length, draw_layout, line
-from drive_env.traffic import FRAMES, PARKED, Car, Path, edge_segments, make_path, plan_cars, speed_limit
+from drive_env.generate import traffic
+from drive_env.generate.generate import NARROW, WIDE
+from drive_env.generate.layouts import Layout, Trip, arc_length, draw_layout, line
+from drive_env.generate.traffic import FRAMES, PARKED, Car, Path, edge_segments, make_path, plan_cars, speed_limit
+from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
 
 SCENES = [(family, seed) for family in ("straight", "curve", "tee", "cross") for seed in range(4)]
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Action plans (puffervec/emulation/actions.py)."""
+"""Action plans (puffervec/python/emulation/actions.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ActionPlan, SpaceMismatchError, actions
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import ActionPlan, SpaceMismatchError, actions
 from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample
 
 SPACES = {**{f"observation {name}": make for name, make in OBSERVATIONS.items()}, **ACTIONS}

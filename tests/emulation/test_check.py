@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Values that do not fit their space (puffervec/emulation/check.py)."""
+"""Values that do not fit their space (puffervec/python/emulation/check.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan, SpaceMismatchError, check_space
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import ObservationPlan, SpaceMismatchError, check_space
 
 SPACE = spaces.Dict(
     image=spaces.Box(0, 255, (2, 2), np.uint8),

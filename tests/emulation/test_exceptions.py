@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The errors of the emulation layer (puffervec/emulation/exceptions.py)."""
+"""The errors of the emulation layer (puffervec/python/emulation/exceptions.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pickle
 
 import pytest
 
-from puffervec.emulation.exceptions import APIUsageError, InvalidAgentError, SpaceMismatchError
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.python.emulation.exceptions import APIUsageError, InvalidAgentError, SpaceMismatchError
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium envs in PufferLib's wrapper (gymnasium_env.py, puffervec/emulation/puffer_rows.py) against envs stepped by hand."""
+"""Gymnasium envs in PufferLib's wrapper (gymnasium_env.py, puffervec/compat/pufferlib/puffer_rows.py) against envs stepped by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import APIUsageError, GymnasiumPufferEnv, SpaceMismatchError, nativize
-from puffervec.emulation.buffers import NAMES
+from puffervec.compat.pufferlib import nativize
+from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import APIUsageError, SpaceMismatchError
+from puffervec.python.emulation.buffers import NAMES
 from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample
 
 

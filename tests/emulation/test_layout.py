@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where leaves stand in a row (puffervec/emulation/layout.py)."""
+"""Where leaves stand in a row (puffervec/python/emulation/layout.py)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import layout
-from puffervec.emulation.layout import Leaf, dtype_from_space, field_names, flatten_space, get_dtype_bounds, leaves, plan
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import layout
+from puffervec.python.emulation.layout import Leaf, dtype_from_space, field_names, flatten_space, get_dtype_bounds, leaves, plan
 from tests.mock_envs import OBSERVATIONS
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's emulation functions (puffervec/emulation/nativize.py)."""
+"""PufferLib's emulation functions (puffervec/compat/pufferlib/nativize.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ActionPlan, ObservationPlan, emulate, emulate_action_space, emulate_observation_space, nativize
+from puffervec.compat.pufferlib import nativize
+from puffervec.compat.pufferlib.nativize import emulate, emulate_action_space, emulate_observation_space
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import ActionPlan, ObservationPlan
 from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample
 
 

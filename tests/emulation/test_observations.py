@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Observation plans (puffervec/emulation/observations.py)."""
+"""Observation plans (puffervec/python/emulation/observations.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan, observations
+from puffervec.python.emulation import ObservationPlan, observations
 from tests.mock_envs import OBSERVATIONS, same_bits, sample
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation.resets import reset_of
 from puffervec.errors import ConfigError
 from puffervec.puffer_env import PufferEnv
+from puffervec.python.emulation.resets import reset_of
 
 
 class Logging:

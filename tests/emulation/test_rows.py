@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Views and writers (puffervec/emulation/rows.py): nested values to rows and back, bit by bit."""
+"""Views and writers (puffervec/python/emulation/rows.py): nested values to rows and back, bit by bit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan, SpaceMismatchError
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import ObservationPlan, SpaceMismatchError
 from tests.mock_envs import OBSERVATIONS, same_bits, sample
 
 

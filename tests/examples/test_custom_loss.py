@@ -16,10 +16,10 @@ import torch
 from torch import nn
 
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import TrainSection
-from puffervec.train.distributions import ActionSpec
-from puffervec.train.ppo import LOSS_NAMES, ppo_loss
-from puffervec.train.samples import Batch
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.learn.samples import Batch
+from puffervec.train.learn.updater import LOSS_NAMES, ppo_loss
+from puffervec.train.policies.distributions import ActionSpec
 from tests.train.conftest import SMALL
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "custom_loss.py"

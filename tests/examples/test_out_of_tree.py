@@ -21,8 +21,8 @@ from puffervec import env_types, envs
 from puffervec._ffi import lib
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import register_envs
-from puffervec.train import verb_eval
-from puffervec.train.evaluation_run import run_evaluation
+from puffervec.train.verbs import evaluate
+from puffervec.train.verbs.evaluation_run import run_evaluation
 from tests.contract import EnvContract
 from tests.helpers import action_table, run, serial
 from tests.libraries import compile_library, environment, install_example
@@ -162,7 +162,7 @@ def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
 
 
 def test_its_evaluation_is_its_own(site: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    asked = verb_eval.EvalRequest(PACKAGE, baseline="walk", json=tmp_path / "walk.json", env_flags=("--env.size", "4"))
+    asked = evaluate.EvalRequest(PACKAGE, baseline="walk", json=tmp_path / "walk.json", env_flags=("--env.size", "4"))
     assert run_evaluation(asked) == 0
     assert "64 grids of 4 x 4" in capsys.readouterr().out
     (row,) = json.loads((tmp_path / "walk.json").read_text())["rows"]

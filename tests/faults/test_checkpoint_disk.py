@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/checkpoint.py and durable.py on a disk that fails: each call in turn, full disks, size limits.
+"""puffervec/train/run/checkpoint.py and durable.py on a disk that fails: each call in turn, full disks, size limits.
 
 An old or the new checkpoint always loads, the next save cleans up, and the message says what to do.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.checkpoint import SaveError
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run.checkpoint import SaveError
 from tests.faults.disk import Failing, half_writes
 from tests.train.saved import some, value_of
 

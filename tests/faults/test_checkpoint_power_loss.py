@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/checkpoint.py and durable.py on a disk that loses power: at every moment of a save, with every part of what
-was not synced lost, an old or the new checkpoint loads."""
+"""puffervec/train/run/checkpoint.py and durable.py on a disk that loses power: at every moment of a save, with every part of
+what was not synced lost, an old or the new checkpoint loads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import checkpoint as ckpt
+from puffervec.train.run import checkpoint as ckpt
 from tests.faults.disk import Operation, Recorder, after_power_loss, lay_out, snapshot
 from tests.train.saved import some, value_of
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """A run folder that somebody else made: each name that a command reads or writes there is a link out of it, a pipe, a socket or
-a folder. The command ends in one line and nothing outside is opened, changed, made or removed (puffervec/folder.py)."""
+a folder. The command ends in one line and nothing outside is opened, changed, made or removed (puffervec/host/folder.py)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import pytest
 
 import puffervec
 import puffervec.gym
-from puffervec.actions import Native
+from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vector import VectorEnv
 from tests.gym.envs import Count

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/output.py). They train to their end
+"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/host/output.py). They train to their end
 and leave a checkpoint; a command whose output is all it is for says that it failed."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import checkpoint as ckpt
 from puffervec.train import cli
+from puffervec.train.run import checkpoint as ckpt
 from tests.faults.trainers import ROOT, SMALL, WAIT_S
 
 PROGRAM = "import sys; from puffervec.train.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ends of a trainer that nobody planned (puffervec/train/loop.py): numbers that are not finite, exceptions, no `close`, Ctrl-C
-in the middle of the start. Good checkpoints stay, nothing else is left."""
+"""Ends of a trainer that nobody planned (puffervec/train/run/trainer.py): numbers that are not finite, exceptions, no `close`,
+Ctrl-C in the middle of the start. Good checkpoints stay, nothing else is left."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ import torch
 
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import UnclosedWarning
-from puffervec.train import TrainConfig, Trainer, loop, state
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.diverged import Diverged
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import state
+from puffervec.train.run import trainer as training
+from puffervec.train.run.diverged import Diverged
 from tests.faults.trainers import Notes
 from tests.train.conftest import small, torch_state
 
@@ -88,7 +90,7 @@ def test_a_start_that_is_broken_off(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise kind
 
-    monkeypatch.setattr(loop, where, broken)
+    monkeypatch.setattr(training, where, broken)
     with pytest.raises(kind):
         Trainer(small())
     left = list((tmp_path / "runs").glob("*/*")) if kind is KeyboardInterrupt else []

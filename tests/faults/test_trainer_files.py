@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A trainer whose run folder fails it: full, read-only, a file, deleted under it, used by another (puffervec/train/rundir.py,
-log.py, loop.py). Bad input is one line and exit code 2; what happens under way is said, and the run goes on."""
+"""A trainer whose run folder fails it: full, read-only, a file, deleted under it, used by another
+(puffervec/train/run/rundir.py, log.py, loop.py). Bad input is one line and exit code 2; what happens under way is said, and the
+run goes on."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ import psutil
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer, cli, rundir
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.log import read_metrics
+from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train.metrics.log import read_metrics
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import rundir
 from tests.faults.trainers import SMALL, Notes, start
 from tests.train.conftest import small, torch_state
 from tests.train.saved import fill_up
@@ -180,7 +182,7 @@ def test_a_disk_that_fills_up_under_the_run(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
         pytest.skip("mounting needs privileges (unshare -m) that this process does not have")
     check = TRAIN.replace("sys.exit(main(sys.argv[1:]))", "code = main(sys.argv[1:])") + (
-        "; from puffervec.train.rundir import find_checkpoint, Path; from puffervec.train.checkpoint import read"
+        "; from puffervec.train.run.rundir import find_checkpoint, Path; from puffervec.train.run.checkpoint import read"
         f"; print('loads', read(find_checkpoint('latest', Path('{tmp_path}'))).manifest['counters']['updates']); sys.exit(code)"
     )
     flags = ["--policy.hidden", "128", "--train.total-timesteps", "2000", "--log.checkpoint-interval-s", "0"]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""2N updates in one go are byte for byte N updates, a checkpoint, a new process and N more (puffervec/train/state.py): weights,
-optimizer, random states, env states, counters; without workers and with one or two."""
+"""2N updates in one go are byte for byte N updates, a checkpoint, a new process and N more (puffervec/train/run/state.py):
+weights, optimizer, random states, env states, counters; without workers and with one or two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from puffervec.train import TrainConfig, Trainer, state
-from puffervec.train.policy import build_policy
+from puffervec.train.policies.policy import build_policy
 
 N = 5
 VECS = {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import checkpoint as ckpt
+from puffervec.train.run import checkpoint as ckpt
 from tests.faults.trainers import Run, start
 from tests.helpers import eventually
 

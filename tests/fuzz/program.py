@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drive_env.compile import CompileSettings, compile_scene
-from drive_env.scenes import read_scene
-from drive_env.sceneset import write_scene_set
+from drive_env.scenes.compile import CompileSettings, compile_scene
+from drive_env.scenes.reader import read_scene
+from drive_env.scenes.sceneset import write_scene_set
 from puffervec import envs
 from puffervec.native import NativeEnv, pack_config, pack_params
 

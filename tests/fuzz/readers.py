@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 import puffervec
-from drive_env import packed
-from drive_env.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.config import DriveConfig
 from drive_env.prepare import load_cached
-from drive_env.scenes import parse_scene
-from drive_env.sceneset import SceneSet, write_scene_set
+from drive_env.scenes import packed
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
+from drive_env.scenes.reader import parse_scene
+from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from puffervec.errors import CheckpointError, ConfigError, SceneError
 from puffervec.native import EnvData, NativeEnv
 from tests.fuzz.mutators import dump, mutate_bytes, mutate_tree
@@ -57,7 +57,7 @@ class Reader:
 
 
 class JsonScenes(Reader):
-    """drive_env/scenes.py; what it lets pass is compiled, and driven, several scenes in one env."""
+    """drive_env/scenes/reader.py; what it lets pass is compiled, and driven, several scenes in one env."""
 
     errors = (SceneError,)
     BATCH = 64
@@ -110,7 +110,7 @@ def drive_all(path: Path) -> None:
 
 
 class SceneSets(Reader):
-    """drive_env/sceneset.py and the notes beside a cached set; sums are made right again, else nothing gets past them."""
+    """drive_env/scenes/sceneset.py and notes beside a cached set; sums are made right, so that much gets past them."""
 
     errors = (SceneError,)
 
@@ -149,7 +149,9 @@ class SceneSets(Reader):
 
 
 class Checkpoints(Reader):
-    """puffervec/train/checkpoint.py, the config in a manifest, the policies it describes; hashes and lengths are made right."""
+    """puffervec/train/run/checkpoint.py, the config in a manifest, the policies it describes; hashes and lengths are made
+    right.
+    """
 
     errors = (CheckpointError, ConfigError)
 
@@ -158,10 +160,10 @@ class Checkpoints(Reader):
         import torch
         from safetensors.torch import save
 
-        from puffervec.train.config import TrainConfig
-        from puffervec.train.evaluate import load_policies
-        from puffervec.train.policy import build_policy
-        from puffervec.train.target import env_spec
+        from puffervec.train.act.evaluate import load_policies
+        from puffervec.train.config.sections import TrainConfig
+        from puffervec.train.config.target import env_spec
+        from puffervec.train.policies.policy import build_policy
 
         self._load: Callable[[Path], Any] = lambda path: load_policies(path, torch.device("cpu"))
         config = TrainConfig.of("probe", policy={"hidden": (8, 4)})
@@ -206,14 +208,14 @@ class Checkpoints(Reader):
 
 
 class RunConfigs(Reader):
-    """puffervec/train/config.py and flags.py: a --config file, laid over the config of an env, checked."""
+    """puffervec/train/config/sections.py and flags.py: a --config file, laid over the config of an env, checked."""
 
     errors = (ConfigError,)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        from puffervec.train import flags
-        from puffervec.train.config import TrainConfig
+        from puffervec.train.config import flags
+        from puffervec.train.config.sections import TrainConfig
 
         self._apply: Callable[[Any, Path], Any] = flags.apply_config_file
         self.bases = [TrainConfig.of(name) for name in ("probe", "tag_grid", "drive")]

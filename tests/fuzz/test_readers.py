@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from drive_env.compile import compile_scene
 from drive_env.prepare import load_cached, scene_source
-from drive_env.scenes import MAX_FILE_BYTES, LeftOut, parse_scene, read_scene, read_usable, scene_files
-from drive_env.sceneset import SceneSet
+from drive_env.scenes.compile import compile_scene
+from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, parse_scene, read_scene, read_usable, scene_files
+from drive_env.scenes.sceneset import SceneSet
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError, SceneError
-from puffervec.train import checkpoint
-from puffervec.train.flags import MOST_CONFIG_BYTES, read_toml
+from puffervec.train.config.flags import MOST_CONFIG_BYTES, read_toml
+from puffervec.train.run import checkpoint
 from tests.fuzz import loop
 from tests.fuzz.program import CORPUS, MEMORY_MIB, REGRESSIONS, Broken, compile_corpus
 from tests.fuzz.readers import READERS, SETTINGS, JsonScenes

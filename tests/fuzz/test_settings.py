@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from puffervec import envs
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.settings import VectorSettings, check_settings
 from puffervec.train.cli import parse_train
-from puffervec.train.config import TrainConfig
-from puffervec.train.flags import ALIASES, known_flags
+from puffervec.train.config.flags import ALIASES, known_flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.vec.settings import VectorSettings, check_settings
 
 ODD = st.sampled_from(
     [0, 1, -1, 2, 3, 1.5, -0.0, 2**31, 2**63, 2**64, 10**400, math.nan, math.inf, -math.inf, 1e-320, 1e300, None, True, False,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.spec import GroupSpec
+from puffervec.core.spec import GroupSpec
 from puffervec.vector import VectorEnv
 from tests.golden.cases import HERE, Case
 from tests.helpers import WRITTEN, actions_of, raw_rows

@@ -11,9 +11,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
-from puffervec.emulation import ActionPlan
 from puffervec.errors import ActionError
 from puffervec.gym.actions import ActionWriter
+from puffervec.python.emulation import ActionPlan
 from tests.gym.envs import Spaced, counts
 from tests.gym.kinds import OURS, Kind, kind_fixture
 from tests.gym.test_base import same

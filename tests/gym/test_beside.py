@@ -13,8 +13,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
+from puffervec.core.infos import Infos
 from puffervec.gym.beside import KEY, Beside, BesideReader, Needs
-from puffervec.infos import Infos
 from tests.gym.envs import Spaced
 from tests.gym.kinds import DISABLED, MODES, SAME, Kind, kind_fixture
 

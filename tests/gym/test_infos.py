@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
+from puffervec.core.infos import Infos
 from puffervec.gym.infos import batch_infos
-from puffervec.infos import Infos
 from tests.gym.envs import Count, telling
 from tests.gym.kinds import NEXT, OURS, SAME, Kind, kind_fixture
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan
 from puffervec.gym.observations import ObservationReader, copied
+from puffervec.python.emulation import ObservationPlan
 
 SPACE = spaces.Dict(
     a=spaces.Box(0, 255, (2,), np.uint8), b=spaces.Tuple([spaces.Discrete(9), spaces.Box(-1, 1, (), np.float32)])

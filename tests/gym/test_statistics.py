@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from puffervec.core.slab import RECORD_DTYPE
 from puffervec.gym.statistics import RowStatistics, add_records
-from puffervec.slab import RECORD_DTYPE
 
 NEXT, SAME = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP
 ALL = np.ones(3, bool)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from torch import Tensor
 
-from puffervec.train.policy import MLPPolicy, Observation
+from puffervec.train.policies.policy import MLPPolicy, Observation
 
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 

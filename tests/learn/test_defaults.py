@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from puffervec.train import TrainConfig, Trainer, evaluate
-from puffervec.train import checkpoint as ckpt
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.act import evaluate
+from puffervec.train.run import checkpoint as ckpt
 from tests.libraries import install_env
 
 # Gymnasium's CartPole-v1 by the short way: numbers as they are, a time limit of 500 steps, 1 per step times `reward`.

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train import checkpoint as ckpt
-from puffervec.train import evaluate as ev
+from puffervec.train.act import evaluate as ev
+from puffervec.train.run import checkpoint as ckpt
 from tests.helpers import TIME_SCALE
 from tests.learn import envs
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from puffervec.core.spec import GroupSpec
 from puffervec.errors import ActionError
-from puffervec.spec import GroupSpec
 from puffervec.vector import VectorEnv
 from tests.contract import check_bounds
 from tests.golden.cases import BY_NAME

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Limits of the system (puffervec/limits.py) end in one error with the limit's name and value; nothing is half-started."""
+"""Limits of the system (puffervec/host/limits.py) end in one error with the limit's name and value; nothing is half-started."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import puffervec
-from puffervec import limits, shared_memory
+from puffervec.core import shared_memory
+from puffervec.core.shared_memory import SharedMemory
 from puffervec.errors import ConfigError
-from puffervec.shared_memory import SharedMemory
+from puffervec.host import limits
 
 # Lowers a limit, makes a vec env, raises it again, prints the error and which children and descriptors are left (but for the
 # small arenas that multiprocessing's heap keeps for reuse).
@@ -220,6 +221,6 @@ def test_a_memory_error_of_the_learner_is_named(monkeypatch: pytest.MonkeyPatch)
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
     monkeypatch.setattr(shared_memory, "_shm_free", lambda: 0)
-    monkeypatch.setattr("puffervec.shared_memory.mmap.mmap", none)
+    monkeypatch.setattr("puffervec.core.shared_memory.mmap.mmap", none)
     with pytest.raises(ConfigError, match=r"probe|shared memory.*address space"):
         puffervec.make("probe", num_envs=1, num_workers=1)

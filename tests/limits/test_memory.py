@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Room for memory (puffervec/memory.py): machine, cgroups of both versions, address space; on faked files."""
+"""Room for memory (puffervec/host/memory.py): machine, cgroups of both versions, address space; on faked files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from puffervec import memory
 from puffervec.errors import ConfigError
+from puffervec.host import memory
 
 MIB = 1 << 20
 

@@ -18,8 +18,10 @@ import psutil
 import pytest
 
 import puffervec
-from puffervec import memory, processes, shared_memory
+from puffervec.core import shared_memory
 from puffervec.errors import ConfigError
+from puffervec.host import memory
+from puffervec.process import processes
 from tests.helpers import TIME_SCALE
 from tests.mock_envs import SINGLE
 
@@ -91,7 +93,7 @@ def test_the_bound_is_the_cgroups_where_that_is_less(monkeypatch: pytest.MonkeyP
 def trainer(**train: Any) -> Any:
     """Make a trainer of the probe."""
     from puffervec.train import TrainConfig
-    from puffervec.train.loop import Trainer
+    from puffervec.train.run.trainer import Trainer
 
     config = TrainConfig.of("probe")
     config = dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", **train))
@@ -100,7 +102,7 @@ def trainer(**train: Any) -> Any:
 
 @pytest.mark.parametrize("horizon", [0, -1, 1.5, True, "8", 2**31, 2**40, 2**62], ids=repr)
 def test_of_a_roll_out(horizon: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import puffervec.train.loop  # noqa: F401  (loading torch is not what is measured)
+    import puffervec.train.run.trainer  # noqa: F401  (loading torch is not what is measured)
 
     monkeypatch.chdir(tmp_path)
     assert "train.horizon" in refused(lambda: trainer(horizon=horizon))
@@ -109,7 +111,7 @@ def test_of_a_roll_out(horizon: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPa
 
 def test_a_minibatch_that_does_not_divide_is_refused_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next smaller one that does is found without trying all."""
-    import puffervec.train.loop  # noqa: F401
+    import puffervec.train.run.trainer  # noqa: F401
 
     monkeypatch.chdir(tmp_path)
     assert "train.minibatch_size" in refused(lambda: trainer(horizon=65536, minibatch_size=2**31 - 1))

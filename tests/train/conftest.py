@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from puffervec.train.config import TrainConfig
+from puffervec.train.config.sections import TrainConfig
 
 SMALL: dict[str, dict[str, Any]] = {
     "vec": {"backend": "serial", "num_envs": 4},

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from puffervec.spec import Field, GroupSpec
+from puffervec.core.spec import Field, GroupSpec
 
 
 def group(*fields: tuple[str, tuple[int, ...]], sizes: tuple[int, ...] = (5,), mask: int = 0, dtype: str = "f4") -> GroupSpec:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import torch.distributed as dist
 
-from puffervec.train.ranks import GroupRanks
+from puffervec.train.device.ranks import GroupRanks
 
 Result = TypeVar("Result")
 

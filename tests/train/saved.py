@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.log import JsonLog
+from puffervec.train.metrics.log import JsonLog
+from puffervec.train.run import checkpoint as ckpt
 
 
 def some(steps: int, value: float = 1.0, size: int = 3) -> ckpt.Checkpoint:

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/acting.py: memory by row number. tests/train/test_evaluate.py has PolicyActor in whole episodes."""
+"""puffervec/train/act/acting.py: memory by row number. tests/train/test_evaluate.py has PolicyActor in whole episodes."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from puffervec.train.acting import RowActor
+from puffervec.train.act.acting import RowActor
 from tests.train.fakes import Remembering, group
 
 CPU = torch.device("cpu")

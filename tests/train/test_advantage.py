@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Advantages (puffervec/train/advantage.py): three implementations against the definition, written out in plain Python."""
+"""Advantages (puffervec/train/learn/advantage.py): three implementations against the definition in plain Python."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from puffervec.train.advantage import DeviceAdvantage, Discount, Steps, advantage, advantage_c, advantage_scan, advantage_torch
-from puffervec.train.graphs import WARM_UPS
+from puffervec.train.device.graphs import WARM_UPS
+from puffervec.train.learn.advantage import (
+    DeviceAdvantage,
+    Discount,
+    Steps,
+    advantage,
+    advantage_c,
+    advantage_scan,
+    advantage_torch,
+)
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]

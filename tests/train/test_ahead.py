@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A roll-out ahead of the learner (puffervec/train/ahead.py): which weights act, the same bytes, checkpoints, errors."""
+"""A roll-out ahead of the learner (puffervec/train/collect/ahead.py): which weights act, same bytes, checkpoints, errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch
 
 from puffervec.errors import WorkerError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.ahead import Ahead
-from puffervec.train.reevaluate import reevaluate
+from puffervec.train.collect.ahead import Ahead
+from puffervec.train.learn.reevaluate import reevaluate
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]

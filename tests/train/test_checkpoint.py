@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from puffervec.errors import CheckpointError
-from puffervec.train import checkpoint as ckpt
+from puffervec.train.run import checkpoint as ckpt
 from tests.train.saved import some, value_of
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draws in C (puffervec/train/choices.py, csrc/sample.c) against their definition in torch."""
+"""Draws in C (puffervec/train/policies/choices.py, csrc/sample.c) against their definition in torch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import math
 import pytest
 import torch
 
-from puffervec.train import choices
-from puffervec.train.distributions import MASKED_LOGIT
+from puffervec.train.policies import choices
+from puffervec.train.policies.distributions import MASKED_LOGIT
 
 
 @pytest.mark.parametrize("sizes", [(2,), (5,), (91,), (8,), (3, 7, 9), (1, 16), (500,)])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import puffervec
-from puffervec.train import checkpoint as ckpt
 from puffervec.train import cli
+from puffervec.train.run import checkpoint as ckpt
 
 SMALL = (
     "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.precision fp32"

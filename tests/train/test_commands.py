@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/commands.py: what is copied from a narrow terminal runs as it would from a wide one."""
+"""puffervec/train/verbs/commands.py: what is copied from a narrow terminal runs as it would from a wide one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from puffervec.train import commands
+from puffervec.train.verbs import commands
 
 WORDS = ["puffer-train", "my_envs:make", "--resume", "runs/it's a run", "--total-timesteps", "2000", "--env.on", "true"]
 

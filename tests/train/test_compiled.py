@@ -10,14 +10,16 @@ import torch
 from torch import Tensor, library, nn
 
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer, compiled, target
-from puffervec.train.compiled import CompiledLoss
-from puffervec.train.device import ThreadTeam
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import Updater, ppo_loss
-from puffervec.train.samples import Batch, samples_of
-from puffervec.train.set_encoder import HIDDEN, WIDTH, encode_set
-from puffervec.train.storage import Storage
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config import target
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.learn import compiled
+from puffervec.train.learn.compiled import CompiledLoss
+from puffervec.train.learn.samples import Batch, samples_of
+from puffervec.train.learn.updater import Updater, ppo_loss
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.set_encoder import HIDDEN, WIDTH, encode_set
 
 pytestmark = [  # What torch's own modules warn of.
     pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),
@@ -156,7 +158,7 @@ def weights_after(config: TrainConfig) -> tuple[dict[str, Tensor], Updater, dict
 
 
 def compiled_manifest(trainer: Trainer) -> dict[str, Any]:
-    from puffervec.train import checkpoint as ckpt
+    from puffervec.train.run import checkpoint as ckpt
 
     found: dict[str, Any] = ckpt.read_manifest(trainer.save())["numerics"]
     return found

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/completion.py: candidates for every place of a command line, and the scripts in the shells that are here."""
+"""puffervec/train/verbs/completion.py: candidates for every place of a command line, and the scripts in the shells that are
+here.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import cli, flags
-from puffervec.train.completion import SCRIPTS, candidates
-from puffervec.train.config import TrainConfig
+from puffervec.train import cli
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.verbs.completion import SCRIPTS, candidates
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train import config as cfg
-from puffervec.train.config import TrainConfig, TrainSection
+from puffervec.train.config import sections as cfg
+from puffervec.train.config.sections import TrainConfig, TrainSection
 
 
 def test_preset_lies_under_the_given_tables() -> None:
@@ -95,7 +95,7 @@ def test_minibatch_must_divide() -> None:
 
 
 def test_every_field_has_one_sentence() -> None:
-    from puffervec.train.settings_help import field_sentences
+    from puffervec.train.verbs.settings_help import field_sentences
 
     for kind in (cfg.VecSection, cfg.TrainSection, cfg.PolicySection, cfg.LogSection):
         sentences = field_sentences(kind)

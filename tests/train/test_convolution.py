@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policy for pictures (puffervec/train/convolution.py), and policies by name."""
+"""The policy for pictures (puffervec/train/policies/convolution.py), and policies by name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import PolicySection, TrainConfig
-from puffervec.train.convolution import ConvolutionPolicy, picture_shape
-from puffervec.train.distributions import ActionSpec
-from puffervec.train.policy import ActorCritic, MLPPolicy, build_policy
-from puffervec.train.target import env_spec
+from puffervec.train.config.sections import PolicySection, TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.convolution import ConvolutionPolicy, picture_shape
+from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.policy import ActorCritic, MLPPolicy, build_policy
 from tests.train.fakes import group
 
 

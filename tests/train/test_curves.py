@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/curves.py: what is smoothed, joined and put on one axis."""
+"""puffervec/train/metrics/curves.py: what is smoothed, joined and put on one axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train import curves
+from puffervec.train.metrics import curves
 
 
 def run(name: str, env: str = "probe", steps: int = 5, config: dict[str, Any] | None = None, **values: Any) -> curves.Run:

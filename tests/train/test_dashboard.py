@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from puffervec.train import dashboard as db
-from puffervec.train.config import TrainConfig
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.metrics import dashboard as db
 
 METRICS: dict[str, float] = {
     "step": 1234567,

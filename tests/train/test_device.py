@@ -11,7 +11,7 @@ import torch
 
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train import device as dev
+from puffervec.train.device import device as dev
 
 
 def test_names() -> None:

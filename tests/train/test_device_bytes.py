@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A turn on a device (puffervec/train/device_turn.py) byte by byte: unsigned observations, actions in one copy, its wait."""
+"""A turn on a device (puffervec/train/collect/device_turn.py) byte by byte: unsigned observations, actions in one copy, its
+wait.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ import torch
 from gymnasium import spaces
 
 import puffervec
-from puffervec.train import device_turn
-from puffervec.train.device_turn import LOOKS, YIELDS, DeviceTurn
+from puffervec.train.collect import device_turn
+from puffervec.train.collect.device_turn import LOOKS, YIELDS, DeviceTurn
 from tests.train.streams import Event
 from tests.train.test_device_turn import make_rollout
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gradient steps in fixed buffers (puffervec/train/device_step.py): as on a CPU, nothing read back, nothing replaced."""
+"""Gradient steps in fixed buffers (puffervec/train/learn/device_step.py): as on a CPU, nothing read back, nothing replaced."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.device import ThreadTeam
-from puffervec.train.device_step import DeviceStep
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import Updater, _Part
-from puffervec.train.samples import Batch
-from puffervec.train.storage import Storage
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.learn.device_step import DeviceStep
+from puffervec.train.learn.samples import Batch
+from puffervec.train.learn.updater import Updater, _Part
+from puffervec.train.policies.policy import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import Graph, Syncs, fake_cuda
 

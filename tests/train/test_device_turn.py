@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn on a device (puffervec/train/device_turn.py): the same as on a CPU, and nothing in it waits for the device.
+"""A half's turn on a device (puffervec/train/collect/device_turn.py): the same as on a CPU, and nothing in it waits for the
+device.
 
 Where there is no GPU, the turn runs as it stands on the CPU, and whole vector steps on fake CUDA tensors (syncs.py), which fail
 where a number is read back.
@@ -17,12 +18,12 @@ import pytest
 import torch
 
 import puffervec
-from puffervec.train.config import PolicySection
-from puffervec.train.device import ThreadTeam
-from puffervec.train.device_turn import DeviceTurn
-from puffervec.train.policy import build_policy
-from puffervec.train.rollout import Rollout
-from puffervec.train.storage import Slot, Storage
+from puffervec.train.collect.device_turn import DeviceTurn
+from puffervec.train.collect.rollout import Rollout
+from puffervec.train.collect.storage import Slot, Storage
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.policies.policy import build_policy
 from tests.train.syncs import COPIES, Graph, Syncs, fake_cuda
 
 HORIZON = 6

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from puffervec.errors import ConfigError
-from puffervec.train.distributions import (
+from puffervec.train.policies.distributions import (
     MASKED_LOGIT,
     ActionMap,
     ActionSpec,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is left behind where a number is not finite (puffervec/train/diverged.py); whole runs are in tests/faults."""
+"""What is left behind where a number is not finite (puffervec/train/run/diverged.py); whole runs are in tests/faults."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from puffervec.train import diverged as module
-from puffervec.train.diverged import Diverged, diverged
-from puffervec.train.storage import Storage
+from puffervec.train.collect.storage import Storage
+from puffervec.train.run import diverged as module
+from puffervec.train.run.diverged import Diverged, diverged
 from tests.train.fakes import group
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/durable.py; on failing disks in tests/faults/test_checkpoint_disk.py."""
+"""puffervec/train/device/durable.py; on failing disks in tests/faults/test_checkpoint_disk.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import durable
+from puffervec.train.device import durable
 
 
 def test_folders_are_made_with_those_above(tmp_path: Path) -> None:

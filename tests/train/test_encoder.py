@@ -9,9 +9,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from puffervec.emulation import ObservationPlan
-from puffervec.train.encoder import RowEncoder
-from puffervec.train.rows import flat_rows, leaf_views
+from puffervec.python.emulation import ObservationPlan
+from puffervec.train.policies.encoder import RowEncoder
+from puffervec.train.policies.leaves import flat_rows, leaf_views
 
 
 def encode(space: Any, value: Any, normalize: bool = True) -> list[float]:

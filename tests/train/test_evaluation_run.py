@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from drive_env import generate
+from drive_env.generate import generate
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Interval, Report
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.evaluation_run import chosen_parts, run_evaluation
-from puffervec.train.verb_eval import EvalRequest
+from puffervec.train.verbs.evaluate import EvalRequest
+from puffervec.train.verbs.evaluation_run import chosen_parts, run_evaluation
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]

@@ -15,9 +15,10 @@ from gymnasium import spaces
 from torch import nn
 
 from puffervec.errors import ConfigError, MissingExtraError
-from puffervec.train import TrainConfig, Trainer, export
-from puffervec.train.policy import build_policy
-from puffervec.train.target import env_spec
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.verbs import export
 
 Small = Callable[..., TrainConfig]
 

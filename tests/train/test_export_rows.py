@@ -9,12 +9,12 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from puffervec.emulation import ActionPlan, ObservationPlan
-from puffervec.spec import GroupSpec
-from puffervec.train.config import PolicySection
-from puffervec.train.export_rows import Observations, random_values
-from puffervec.train.policy import build_policy
-from puffervec.train.rows import flat_rows
+from puffervec.core.spec import GroupSpec
+from puffervec.python.emulation import ActionPlan, ObservationPlan
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.leaves import flat_rows
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.verbs.export_rows import Observations, random_values
 from tests.train.fakes import group
 
 NESTED = spaces.Dict(a=spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))), b=spaces.MultiBinary(4))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train import flags
-from puffervec.train.config import TrainConfig
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
 
 PROBE = TrainConfig.of("probe")
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from puffervec.train import ppo
-from puffervec.train.choices import MOST_CHOICES
-from puffervec.train.config import TrainSection
-from puffervec.train.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy, sample
-from puffervec.train.fused_loss import fits
-from puffervec.train.samples import Batch
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.learn import updater
+from puffervec.train.learn.fused_loss import fits
+from puffervec.train.learn.samples import Batch
+from puffervec.train.policies.choices import MOST_CHOICES
+from puffervec.train.policies.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy, sample
 
 
 class Given(nn.Module):
@@ -68,8 +68,8 @@ def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, m
     """Losses, sums and gradients of C and of torch."""
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(ppo, "fits", fits if fused else lambda *_: False)
-        loss, sums = ppo.ppo_loss(policy, spec, batch, section, bf16=False)
+        monkeypatch.setattr(updater, "fits", fits if fused else lambda *_: False)
+        loss, sums = updater.ppo_loss(policy, spec, batch, section, bf16=False)
         assert (type(loss.grad_fn).__name__ == "_LossBackward") == fused
         gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
         found.append([loss.detach(), sums, *gradients])
@@ -103,7 +103,7 @@ def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> 
         weights[3] = weight
         with torch.no_grad():
             policy.heads[0][3, 1] = math.nan
-        loss, _ = ppo.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+        loss, _ = updater.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
         gradient = torch.autograd.grad(loss, policy.heads[0])[0]
         assert bool(loss.isfinite()) == finite and bool(gradient.isfinite().all()) == finite
 
@@ -135,11 +135,11 @@ def test_what_weighs_nothing_may_hold_anything() -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     weights = torch.ones(9)
     weights[3] = 0
-    clean = ppo.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+    clean = updater.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
     with torch.no_grad():
         for tensor in (policy.heads[0], policy.value, batch.advantages, batch.log_probs):
             tensor[3] = math.nan
-    loss, sums = ppo.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+    loss, sums = updater.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
     assert torch.equal(loss, clean[0]) and torch.equal(sums, clean[1])
     gradients = torch.autograd.grad(loss, [policy.heads[0], policy.value])
     assert all(bool((gradient[3] == 0).all()) and bool(gradient.isfinite().all()) for gradient in gradients)
@@ -151,10 +151,10 @@ def test_numbers_that_are_not_finite_show(bad: float, column: int) -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     with torch.no_grad():
         policy.heads[0][2, column] = bad
-    assert not bool(ppo.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
+    assert not bool(updater.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
 
 
 def test_an_action_that_is_no_choice_shows() -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     batch.actions[4] = 5
-    assert not bool(ppo.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
+    assert not bool(updater.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())

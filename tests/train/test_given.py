@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/given.py: every form of observations becomes the same rows. test_loaded.py has what is refused."""
+"""puffervec/train/act/given.py: every form of observations becomes the same rows. test_loaded.py has what is refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector.utils import concatenate, create_empty_array
 
-from puffervec.emulation import ActionPlan, ObservationPlan
-from puffervec.emulation.exceptions import SpaceMismatchError
-from puffervec.spec import leaf_fields
-from puffervec.train.given import read_batch
+from puffervec.core.spec import leaf_fields
+from puffervec.python.emulation import ActionPlan, ObservationPlan
+from puffervec.python.emulation.exceptions import SpaceMismatchError
+from puffervec.train.act.given import read_batch
 from tests.train import fakes
 
 SPACES = {

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from puffervec.train import TrainConfig
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.evaluate import load_policies
+from puffervec.train.act.evaluate import load_policies
+from puffervec.train.run import checkpoint as ckpt
 
 GOLDEN = Path(__file__).parent / "golden" / "checkpoint_v1"
 # What the policy put out when the checkpoint was written, for the rows 0, 1/8, ... 7/8 and 1, 9/8, ... 15/8.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""When CUDA graphs are recorded (puffervec/train/graphs.py), with a stand-in for torch.cuda."""
+"""When CUDA graphs are recorded (puffervec/train/device/graphs.py), with a stand-in for torch.cuda."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 
 import torch
 
-from puffervec.train import graphs
-from puffervec.train.graphs import WARM_UPS, Recorded, recording
+from puffervec.train.device import graphs
+from puffervec.train.device.graphs import WARM_UPS, Recorded, recording
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]

@@ -14,9 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
-from puffervec.train import checkpoint as ckpt
-from puffervec.train import cli, job, provenance
-from puffervec.train.log import read_metrics
+from puffervec.train import cli
+from puffervec.train.device import job
+from puffervec.train.metrics.log import read_metrics
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import provenance
 from tests.helpers import eventually
 from tests.train.saved import some
 

@@ -8,9 +8,9 @@ import pytest
 
 import puffervec.envs
 from puffervec.errors import ConfigError
-from puffervec.train import listing
-from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.presets import PRESETS
+from puffervec.train.config.presets import PRESETS
+from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.verbs import listing
 
 
 def test_all_that_there_is() -> None:

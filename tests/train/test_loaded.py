@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/loaded.py: policies of every kind act as `eval` acts, in every form in which people have observations."""
+"""puffervec/train/act/loaded.py: policies of every kind act as `eval` acts, in every form in which people have observations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import puffervec
 import puffervec.train
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer, load_policy
-from puffervec.train import evaluate as ev
+from puffervec.train.act import evaluate as ev
 from tests.pictures import install_eye
 from tests.train import envs
 from tests.train.fakes import Remembering
@@ -289,7 +289,7 @@ def test_a_folder_alone_runs_no_code(small: Small, tmp_path: Path) -> None:
 
 def test_a_driver_whose_training_scenes_are_gone(small: Small, tmp_path: Path) -> None:
     """Its env is looked at with the scenes of the evaluation, or with those that are given."""
-    from drive_env import generate
+    from drive_env.generate import generate
 
     for name in ("train", "other"):
         (tmp_path / name).mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train.log import SCHEMA_VERSION, JsonLog, read_head, read_metrics
+from puffervec.train.metrics.log import SCHEMA_VERSION, JsonLog, read_head, read_metrics
 from tests.train.saved import fill_up
 
 

@@ -14,13 +14,14 @@ import torch
 from torch import nn
 
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
-from puffervec.train import TrainConfig, Trainer, rundir
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.config import SEEDS
-from puffervec.train.diverged import Diverged
-from puffervec.train.log import read_metrics
-from puffervec.train.policy import MLPPolicy
-from puffervec.train.ppo import ppo_loss
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config.sections import SEEDS
+from puffervec.train.learn.updater import ppo_loss
+from puffervec.train.metrics.log import read_metrics
+from puffervec.train.policies.policy import MLPPolicy
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import rundir
+from puffervec.train.run.diverged import Diverged
 from tests.train import envs
 from tests.train.fakes import Notes
 
@@ -220,16 +221,16 @@ def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.Monk
 
 
 def test_float32_runs_get_an_estimate(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    from puffervec.train import loop
+    from puffervec.train.run import trainer as training
 
-    monkeypatch.setattr(loop, "STEPS_TO_SCORE", {"probe": 6_000_000})
-    monkeypatch.setattr(loop, "ESTIMATE_AFTER_S", 0.0)
+    monkeypatch.setattr(training, "STEPS_TO_SCORE", {"probe": 6_000_000})
+    monkeypatch.setattr(training, "ESTIMATE_AFTER_S", 0.0)
     for precision, expected in (("fp32", 1), ("bf16", 0)):
         notes = Notes()
         with Trainer(small(train={"precision": precision}), dashboard=notes) as trainer:
             trainer.train()
         assert len(notes.notes) == expected
-    assert "estimated 10 min" in loop.estimate("drive", 6_000_000, 10_000)
+    assert "estimated 10 min" in training.estimate("drive", 6_000_000, 10_000)
 
 
 def test_bad_input_leaves_no_folder_and_no_worker(small: Small, tmp_path: Path) -> None:

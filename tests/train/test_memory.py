@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Memory cells (puffervec/train/memory.py): a sequence gives what its steps give, and nothing crosses a reset."""
+"""Memory cells (puffervec/train/policies/memory.py): a sequence gives what its steps give, and nothing crosses a reset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from puffervec.errors import ConfigError
-from puffervec.train.memory import LSTM, MEMORIES, LinearRecurrence, Memory, MinGRU, Stack, build_memory
+from puffervec.train.policies.memory import LSTM, MEMORIES, LinearRecurrence, Memory, MinGRU, Stack, build_memory
 
 T, B, WIDTH = 7, 5, 6
 

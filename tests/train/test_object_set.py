@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from puffervec.spec import Field
-from puffervec.train.config import PolicySection
-from puffervec.train.object_set import ObjectEncoder, factor_of, has_object_sets
-from puffervec.train.policy import build_policy
-from puffervec.train.rows import TORCH_DTYPES
-from puffervec.train.storage import Storage
+from puffervec.core.spec import Field
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.leaves import TORCH_DTYPES
+from puffervec.train.policies.object_set import ObjectEncoder, factor_of, has_object_sets
+from puffervec.train.policies.policy import build_policy
 from tests.train.fakes import group
 
 

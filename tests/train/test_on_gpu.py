@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer on a GPU (puffervec/train/device_turn.py, device_step.py, pinned.py): what fake tensors cannot show.
+"""The trainer on a GPU (puffervec/train/collect/device_turn.py, device_step.py, pinned.py): what fake tensors cannot show.
 
 Run by `make gpu` (scripts/gpu.py).
 """
@@ -16,17 +16,18 @@ import pytest
 import torch
 
 import puffervec
-from puffervec.train import TrainConfig, Trainer, state
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.config import PolicySection
-from puffervec.train.device import ThreadTeam
-from puffervec.train.device_step import DeviceStep
-from puffervec.train.device_turn import DeviceTurn
-from puffervec.train.pinned import pin
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import Updater
-from puffervec.train.rollout import Rollout
-from puffervec.train.storage import Slot, Storage
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.collect.device_turn import DeviceTurn
+from puffervec.train.collect.rollout import Rollout
+from puffervec.train.collect.storage import Slot, Storage
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.pinned import pin
+from puffervec.train.learn.device_step import DeviceStep
+from puffervec.train.learn.updater import Updater
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import state
 from tests.train.test_device_step import CASES as STEPS
 from tests.train.test_device_step import HORIZON as LENGTH
 from tests.train.test_device_step import PARTS, ROWS, SPEC, filled

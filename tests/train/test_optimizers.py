@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Optimizers (puffervec/train/optimizers.py): who steps which weights, and that a saved state goes on as if never stopped."""
+"""Optimizers (puffervec/train/learn/optimizers.py): who steps which weights, and that a saved state goes on as if never
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.optimizers import Adam, Muon, Optimizers, clip_gradients, make_optimizer, orthogonal
-from puffervec.train.policy import build_policy
+from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.learn.optimizers import Adam, Muon, Optimizers, clip_gradients, make_optimizer, orthogonal
+from puffervec.train.policies.policy import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import Syncs, fake_cuda
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Page-locking (puffervec/train/pinned.py) against a stand-in for CUDA's runtime, since a GPU is seldom there."""
+"""Page-locking (puffervec/train/device/pinned.py) against a stand-in for CUDA's runtime, since a GPU is seldom there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from puffervec.train import pinned
+from puffervec.train.device import pinned
 
 
 class Runtime:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from puffervec.errors import ConfigError, MissingExtraError
-from puffervec.train import plot
-from puffervec.train.dashboard import TIME_PARTS
+from puffervec.train.metrics import plot
+from puffervec.train.metrics.dashboard import TIME_PARTS
 
 pytest.importorskip("matplotlib")
 

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import PolicySection, TrainConfig
-from puffervec.train.convolution import ConvolutionPolicy
-from puffervec.train.distributions import ActionSpec
-from puffervec.train.object_set import ObjectSetPolicy
-from puffervec.train.policy import LOG_STD_RANGE, ActorCritic, MLPPolicy, Policy, build_policy, draws, policy_groups
-from puffervec.train.target import env_spec
+from puffervec.train.config.sections import PolicySection, TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.convolution import ConvolutionPolicy
+from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.object_set import ObjectSetPolicy
+from puffervec.train.policies.policy import LOG_STD_RANGE, ActorCritic, MLPPolicy, Policy, build_policy, draws, policy_groups
 from tests.train.envs import Pictures
 from tests.train.fakes import group
 

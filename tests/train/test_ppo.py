@@ -11,14 +11,16 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.train import TrainConfig, Trainer, ppo, samples
-from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.device import ThreadTeam
-from puffervec.train.distributions import ActionSpec
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import LOSS_NAMES, Updater, ppo_loss
-from puffervec.train.samples import Batch, normalised
-from puffervec.train.storage import Storage
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.learn import samples
+from puffervec.train.learn import updater as learning
+from puffervec.train.learn.samples import Batch, normalised
+from puffervec.train.learn.updater import LOSS_NAMES, Updater, ppo_loss
+from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.policy import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import fake_cuda
 
@@ -39,7 +41,7 @@ class Fixed(nn.Module):
 @pytest.mark.parametrize("in_c", [True, False])
 def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
-    monkeypatch.setattr(ppo, "fits", lambda *_: in_c)
+    monkeypatch.setattr(learning, "fits", lambda *_: in_c)
     probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
     actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
     advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])

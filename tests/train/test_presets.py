@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from puffervec.envs import BUILT_IN
-from puffervec.train.config import TrainConfig
-from puffervec.train.presets import GENERIC, PRESETS, RATES_PER_AGENT, preset_of
+from puffervec.train.config.presets import GENERIC, PRESETS, RATES_PER_AGENT, preset_of
+from puffervec.train.config.sections import TrainConfig
 
 
 @pytest.mark.parametrize("target", sorted(PRESETS))

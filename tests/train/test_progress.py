@@ -15,12 +15,12 @@ import torch
 
 import puffervec
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import TrainSection
-from puffervec.train.dashboard import TIME_PARTS
-from puffervec.train.log import JsonLog, read_metrics
-from puffervec.train.progress import Reporter, Totals, step_seconds
-from puffervec.train.trackers import Trackers
-from puffervec.train.usage import Usage
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.log import JsonLog, read_metrics
+from puffervec.train.metrics.progress import Reporter, Totals, step_seconds
+from puffervec.train.metrics.trackers import Trackers
+from puffervec.train.metrics.usage import Usage
 
 Small = Callable[..., TrainConfig]
 

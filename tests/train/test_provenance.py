@@ -15,7 +15,8 @@ import pytest
 import torch
 
 import puffervec
-from puffervec.train import TrainConfig, Trainer, provenance
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.run import provenance
 
 Small = Callable[..., TrainConfig]
 

@@ -19,9 +19,9 @@ import torch
 import puffervec
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer, cli
-from puffervec.train import checkpoint as ckpt
-from puffervec.train import evaluate as ev
-from puffervec.train.loop import make_vec
+from puffervec.train.act import evaluate as ev
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run.trainer import make_vec
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]

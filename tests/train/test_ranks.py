@@ -22,16 +22,17 @@ from torch import nn
 
 from puffervec import cores
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer, rollout
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.config import PolicySection, TrainSection
-from puffervec.train.device import ThreadTeam
-from puffervec.train.diverged import Diverged
-from puffervec.train.log import read_metrics
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import Updater
-from puffervec.train.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
-from puffervec.train.storage import Storage
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.collect import rollout
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
+from puffervec.train.learn.updater import Updater
+from puffervec.train.metrics.log import read_metrics
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run.diverged import Diverged
 from tests.train.gangs import all_well, together
 from tests.train.streams import Cuda, cuda
 from tests.train.test_ppo import SPEC, Unseeing, filled_storage, weights
@@ -155,7 +156,7 @@ def test_cores_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outside_of_torchrun_nothing_is_imported() -> None:
     """The same names are set by other launchers; without torchrun's own they mean nothing."""
     code = (
-        "import sys, puffervec.train.cli, puffervec.train.ranks as r; assert r.of_environment(1.0).size == 1\n"
+        "import sys, puffervec.train.cli, puffervec.train.device.ranks as r; assert r.of_environment(1.0).size == 1\n"
         "assert 'torch' not in sys.modules"
     )
     environment = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Values and ratios of a policy that has changed since the roll-out (puffervec/train/reevaluate.py)."""
+"""Values and ratios of a policy that has changed since the roll-out (puffervec/train/learn/reevaluate.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.distributions import log_prob_entropy
-from puffervec.train.reevaluate import reevaluate
+from puffervec.train.learn.reevaluate import reevaluate
+from puffervec.train.policies.distributions import log_prob_entropy
 
 Small = Callable[..., TrainConfig]
 

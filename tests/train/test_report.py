@@ -12,7 +12,8 @@ import pytest
 from puffervec import envs
 from puffervec.envs.probe import ENV as PROBE
 from puffervec.evaluation import Evaluation, Report
-from puffervec.train import TrainConfig, Trainer, report
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.verbs import report
 
 Small = Callable[..., TrainConfig]
 

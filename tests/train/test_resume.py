@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run that was saved, closed and resumed is byte for byte the run that was never stopped (puffervec/train/state.py).
+"""A run that was saved, closed and resumed is byte for byte the run that was never stopped (puffervec/train/run/state.py).
 
 Compared: weights, optimizer, random generators, env states, memory, counters, metrics, and the roll-out after all that. States
 of Python envs cannot be saved: there a resumed run is the one that starts new episodes where the save was.
@@ -16,10 +16,11 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec.train import TrainConfig, Trainer, state
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.log import read_metrics
-from puffervec.train.policy import MLPPolicy
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.metrics.log import read_metrics
+from puffervec.train.policies.policy import MLPPolicy
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import state
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]

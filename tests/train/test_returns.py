@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from puffervec.train.returns import EpisodeTracker, InfoMeans, ReturnScale, as_records
+from puffervec.train.collect.episodes import EpisodeTracker, InfoMeans, ReturnScale, as_records
 
 
 def test_episodes_are_those_of_a_loop_over_rows() -> None:

@@ -11,10 +11,10 @@ import torch
 
 import puffervec
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.device import ThreadTeam
-from puffervec.train.distributions import log_prob_entropy
-from puffervec.train.rollout import Rollout, pieces_of
-from puffervec.train.storage import Slot, Storage
+from puffervec.train.collect.rollout import Rollout, pieces_of
+from puffervec.train.collect.storage import Slot, Storage
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.policies.distributions import log_prob_entropy
 from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.train import TrainConfig, Trainer, cli, rundir
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.config import LogSection
+from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train.config.sections import LogSection
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import rundir
 from tests.train.saved import some, value_of
 
 Small = Callable[..., TrainConfig]
@@ -45,7 +46,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_one_trainer_per_folder(tmp_path: Path) -> None:
     """A second process is refused with the first one's pid; when the first is killed, the folder is free again."""
     code = (
-        "import sys, time; from pathlib import Path; from puffervec.train.rundir import RunLock;"
+        "import sys, time; from pathlib import Path; from puffervec.train.run.rundir import RunLock;"
         "lock = RunLock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
@@ -164,7 +165,7 @@ CODE = """
 from pathlib import Path
 Path({canary!r}).touch()
 from tests.train.envs import Guess as make
-from puffervec.train.policy import MLPPolicy as Net
+from puffervec.train.policies.policy import MLPPolicy as Net
 """
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What minibatches are made of (puffervec/train/samples.py)."""
+"""What minibatches are made of (puffervec/train/learn/samples.py)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train import samples as samples_module
-from puffervec.train.config import TrainSection
-from puffervec.train.ppo import ppo_loss
-from puffervec.train.samples import FlatSamples, Priority, SequenceSamples, normalised, samples_of
-from puffervec.train.storage import Storage
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.learn import samples as samples_module
+from puffervec.train.learn.samples import FlatSamples, Priority, SequenceSamples, normalised, samples_of
+from puffervec.train.learn.updater import ppo_loss
 from tests.train.fakes import group
 
 Small = Callable[..., TrainConfig]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train import search
-from puffervec.train.config import TrainConfig
-from puffervec.train.presets import PRESETS, SEARCHED, SEARCHED_OF
-from puffervec.train.search import Choices, Range
+from puffervec.train.config import ranges
+from puffervec.train.config.presets import PRESETS, SEARCHED, SEARCHED_OF
+from puffervec.train.config.ranges import Choices, Range
+from puffervec.train.config.sections import TrainConfig
 
 
 class Middle:
@@ -41,16 +41,16 @@ class Middle:
 )
 def test_ranges(key: str, text: str, found: Any) -> None:
     config = TrainConfig.of("probe")
-    assert search.parse(config, key, text) == found
-    assert search.parse(config, key, search.as_text(found)) == found
+    assert ranges.parse(config, key, text) == found
+    assert ranges.parse(config, key, ranges.as_text(found)) == found
     ends = found.options if isinstance(found, Choices) else (found.low, found.high)
-    assert [search.place(found, end) for end in (ends[0], ends[-1])] == [0.0, 1.0]
-    search.with_values(config, {key: ends[0]}).check()
+    assert [ranges.place(found, end) for end in (ends[0], ends[-1])] == [0.0, 1.0]
+    ranges.with_values(config, {key: ends[0]}).check()
 
 
 def test_values_become_settings() -> None:
     config = TrainConfig.of("probe")
-    space = search.build_space(
+    space = ranges.build_space(
         config,
         {
             "train.lr": "1e-4:1e-2:log",
@@ -60,33 +60,33 @@ def test_values_become_settings() -> None:
             "train.optimizer": "adam/muon",
         },
     )
-    values = search.draw(Middle(), space)
-    made = search.with_values(config, values)
+    values = ranges.draw(Middle(), space)
+    made = ranges.with_values(config, values)
     assert made.train.lr == pytest.approx(1e-3) and made.train.horizon == 36 and made.policy.hidden == (64, 64)
     assert made.train.anneal_lr is False and made.train.optimizer == "muon"
-    assert search.place(space["train.lr"], values["train.lr"]) == pytest.approx(0.5)
+    assert ranges.place(space["train.lr"], values["train.lr"]) == pytest.approx(0.5)
 
 
 def test_settings_of_python_envs_are_what_they_look_like() -> None:
     config = TrainConfig.of("CartPole-v1")
-    assert search.parse(config, "env.size", "2:8") == Range(2, 8, False, True)
-    assert search.parse(config, "env.size", "2.0:8.0") == Range(2, 8, False, False)
-    assert search.with_values(config, {"env.kind": "b", "env.size": "3"}).env == {"kind": "b", "size": 3}
+    assert ranges.parse(config, "env.size", "2:8") == Range(2, 8, False, True)
+    assert ranges.parse(config, "env.size", "2.0:8.0") == Range(2, 8, False, False)
+    assert ranges.with_values(config, {"env.kind": "b", "env.size": "3"}).env == {"kind": "b", "size": 3}
 
 
 @pytest.mark.parametrize("target", ["probe", "CartPole-v1", *PRESETS])
 def test_the_usual_settings_fit_the_envs(target: str) -> None:
-    space = search.build_space(TrainConfig.of(target), {})
+    space = ranges.build_space(TrainConfig.of(target), {})
     assert list(space) == list(dict.fromkeys([*SEARCHED, *SEARCHED_OF.get(target, {})]))
 
 
 def test_parameters_choose_among_usual_and_given() -> None:
     config = TrainConfig.of("probe")
-    assert list(search.build_space(config, {"train.clip": "0.1:0.2"})) == ["train.clip"]
-    found = search.build_space(config, {"train.horizon": "8/16"}, ["train.horizon", "train.lr"])
+    assert list(ranges.build_space(config, {"train.clip": "0.1:0.2"})) == ["train.clip"]
+    found = ranges.build_space(config, {"train.horizon": "8/16"}, ["train.horizon", "train.lr"])
     assert list(found) == ["train.horizon", "train.lr"]
     with pytest.raises(ConfigError, match="train.lrr, which has no range: did you mean train.lr"):
-        search.build_space(config, {}, ["train.lrr"])
+        ranges.build_space(config, {}, ["train.lrr"])
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_parameters_choose_among_usual_and_given() -> None:
 )
 def test_bad_ranges(key: str, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        search.build_space(TrainConfig.of("probe"), {key: text})
+        ranges.build_space(TrainConfig.of("probe"), {key: text})
 
 
 def test_flags_are_taken_out() -> None:
     argv = ["--sweep.train.update-epochs", "1/2", "--seed", "3", "--sweep.train.lr=1:2"]
-    assert search.take_ranges(argv) == {"train.update_epochs": "1/2", "train.lr": "1:2"} and argv == ["--seed", "3"]
+    assert ranges.take_ranges(argv) == {"train.update_epochs": "1/2", "train.lr": "1:2"} and argv == ["--seed", "3"]
     with pytest.raises(ConfigError, match="needs a value"):
-        search.take_ranges(["--sweep.train.lr"])
+        ranges.take_ranges(["--sweep.train.lr"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from puffervec.train import set_encoder
-from puffervec.train.set_encoder import HIDDEN, WIDTH, encode_set, encode_set_plain, max_over_objects
+from puffervec.train.policies import set_encoder
+from puffervec.train.policies.set_encoder import HIDDEN, WIDTH, encode_set, encode_set_plain, max_over_objects
 
 
 def weights(features: int, hidden: int = HIDDEN, width: int = WIDTH) -> tuple[torch.Tensor, torch.Tensor]:

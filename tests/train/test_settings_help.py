@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/settings_help.py: the short and the full list of settings."""
+"""puffervec/train/verbs/settings_help.py: the short and the full list of settings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import re
 
 import pytest
 
-from puffervec.train import flags, settings_help
-from puffervec.train.config import SECTIONS, TrainConfig
+from puffervec.train.config import flags
+from puffervec.train.config.sections import SECTIONS, TrainConfig
+from puffervec.train.verbs import settings_help
 
 
 @pytest.mark.parametrize("target", ["probe", "tag_grid", "drive"])

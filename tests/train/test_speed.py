@@ -9,8 +9,8 @@ import pytest
 
 from puffervec.train import TrainConfig
 from puffervec.train.cli import StopSignals
-from puffervec.train.dashboard import TIME_PARTS
-from puffervec.train.speed import TooShort, measure, summary
+from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.verbs.speed import TooShort, measure, summary
 
 Small = Callable[..., TrainConfig]
 

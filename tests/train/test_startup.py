@@ -13,10 +13,12 @@ import pytest
 import torch
 
 from puffervec.errors import PuffervecError
-from puffervec.train import TrainConfig, Trainer, startup, target
-from puffervec.train.loop import make_vec
-from puffervec.train.policy import build_policy
-from puffervec.train.ppo import UpdateResult
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config import target
+from puffervec.train.learn.updater import UpdateResult
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.run import startup
+from puffervec.train.run.trainer import make_vec
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -256,7 +258,7 @@ def test_interleaved() -> None:
 
 
 def test_a_run_keeps_what_was_chosen(small: Small, speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("puffervec.train.loop.make_vec", in_this_process)
+    monkeypatch.setattr("puffervec.train.run.trainer.make_vec", in_this_process)
     speeds |= {"serial": 1000.0, "threading": 1.0, "multiprocessing": 100.0}
     config = small(vec=AUTO, train={**LONG, "precision": "auto", "compile": "off"})
     with Trainer(config) as trainer:

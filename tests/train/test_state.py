@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.train import TrainConfig, Trainer, state, target
-from puffervec.train import checkpoint as ckpt
-from puffervec.train.target import env_spec
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.config import target
+from puffervec.train.config.target import env_spec
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run import state
 from tests.train.fakes import Notes
 
 Small = Callable[..., TrainConfig]

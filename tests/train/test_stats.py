@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from puffervec.slab import RECORD_DTYPE
-from puffervec.train.stats import EpisodeWindow, mean_interval
+from puffervec.core.slab import RECORD_DTYPE
+from puffervec.train.collect.stats import EpisodeWindow, mean_interval
 
 
 def records(*rows: tuple[float, int, tuple[float, ...]]) -> np.ndarray:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The memory of a roll-out (puffervec/train/storage.py): shapes, dtypes, bytes, and the seam of two roll-outs."""
+"""The memory of a roll-out (puffervec/train/collect/storage.py): shapes, dtypes, bytes, and the seam of two roll-outs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import puffervec
-from puffervec.train.storage import Storage, pairs, pick, rows_of, step_bytes
+from puffervec.train.collect.storage import Storage, pairs, pick, rows_of, step_bytes
 from tests.train.fakes import group
 
 CPU = torch.device("cpu")

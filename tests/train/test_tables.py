@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from puffervec.evaluation import Interval, Report
-from puffervec.train import tables
+from puffervec.train.metrics import tables
 
 
 def test_table_columns_line_up(capsys: pytest.CaptureFixture[str]) -> None:

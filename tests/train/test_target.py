@@ -11,7 +11,8 @@ import pytest
 
 import puffervec.envs
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, target
+from puffervec.train import TrainConfig
+from puffervec.train.config import target
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from puffervec.errors import ConfigError, MissingExtraError
-from puffervec.train import TrainConfig, Trainer, trackers
+from puffervec.train import TrainConfig, Trainer
 from puffervec.train.cli import main
-from puffervec.train.config import LogSection
+from puffervec.train.config.sections import LogSection
+from puffervec.train.metrics import trackers
 
 Small = Callable[..., TrainConfig]
 
@@ -185,7 +186,7 @@ def accumulator() -> Callable[[Path], Any]:
 
 
 def test_tensorboard_has_a_point_per_update_and_the_settings(small: Small, accumulator: Callable[[Path], Any]) -> None:
-    from puffervec.train.log import METRICS_FILE, read_metrics
+    from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 
     config = small(log={"tensorboard": True, "print_interval_s": 1000.0}, train={"total_timesteps": 200, "lr": 0.125})
     with Trainer(config) as trainer:

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import PolicySection
-from puffervec.train.distributions import ActionSpec
-from puffervec.train.policy import ActorCritic, Observation, build_policy
-from puffervec.train.trial import try_policies
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.policy import ActorCritic, Observation, build_policy
+from puffervec.train.run.trial import try_policies
 from tests.train.fakes import group
 
 

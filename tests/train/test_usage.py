@@ -11,8 +11,8 @@ import psutil
 import pytest
 import torch
 
-from puffervec.train import usage
-from puffervec.train.usage import MIB, Usage
+from puffervec.train.metrics import usage
+from puffervec.train.metrics.usage import MIB, Usage
 
 CPU = torch.device("cpu")
 

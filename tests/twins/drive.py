@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from drive_env.sceneset import SceneSet
+from drive_env.scenes.sceneset import SceneSet
 
 ACCELERATIONS = (-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0)
 STEERINGS = (-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0)

@@ -4,21 +4,17 @@
 
 from __future__ import annotations
 
-from puffervec.emulation import (
-    GymnasiumPufferEnv,
-    PettingZooPufferEnv,
-    check_space,
-    dtype_from_space,
+from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from puffervec.compat.pufferlib.nativize import (
     emulate,
     emulate_action_space,
     emulate_observation_space,
-    flatten_space,
-    get_dtype_bounds,
     make_buffer,
-    make_object,
     nativize,
-    pad_agent_data,
 )
+from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
+from puffervec.compat.pufferlib.puffer_rows import make_object, pad_agent_data
+from puffervec.python.emulation import check_space, dtype_from_space, flatten_space, get_dtype_bounds
 
 __all__ = [
     "GymnasiumPufferEnv",

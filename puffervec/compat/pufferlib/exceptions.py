@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from puffervec.emulation import APIUsageError, InvalidAgentError
 from puffervec.errors import PuffervecError
+from puffervec.python.emulation import APIUsageError, InvalidAgentError
 
 __all__ = ["APIUsageError", "EnvironmentSetupError", "InvalidAgentError"]
 

@@ -14,12 +14,14 @@ from puffervec import backends
 from puffervec.backends import Threading
 from puffervec.backends import make as core_make
 from puffervec.compat.pufferlib.autotune import autotune
-from puffervec.creators import Creator, creators
-from puffervec.emulation import APIUsageError, GymnasiumPufferEnv, PettingZooPufferEnv
+from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.native import NativeEnv
 from puffervec.puffer_env import PufferEnv
-from puffervec.settings import VectorSettings, whole
+from puffervec.python.creators import Creator, creators
+from puffervec.python.emulation import APIUsageError
+from puffervec.vec.settings import VectorSettings, whole
 from puffervec.vector import VectorEnv
 
 __all__ = [

@@ -14,8 +14,8 @@ from gymnasium import spaces
 from torch.distributions import Normal
 
 from puffervec.compat.pufferlib import models, pytorch, vector
-from puffervec.emulation import ObservationPlan
 from puffervec.errors import ConfigError
+from puffervec.python.emulation import ObservationPlan
 from tests.compat.pufferlib.envs import NestedCounter
 from tests.compat.pufferlib.test_vector import make_nested
 

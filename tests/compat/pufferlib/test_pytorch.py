@@ -16,8 +16,8 @@ from torch import nn
 from torch.distributions import Categorical, Normal
 
 from puffervec.compat.pufferlib import pytorch
-from puffervec.emulation import ObservationPlan
 from puffervec.errors import ActionError, ConfigError
+from puffervec.python.emulation import ObservationPlan
 
 MIXED = spaces.Dict(
     a=spaces.Box(0, 255, (3,), np.uint8),

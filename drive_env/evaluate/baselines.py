@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Drivers to compare a policy with: `random`, `stop`, `lane-follow` and `log`. Each fills the same table
+(drive_env.evaluate.evaluate).
+
+Runs in the learner. An actor of this env may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a
+policy sees and nothing else: it keeps to its lane, holds a speed and brakes for the car ahead, and has no idea of its route.
+`log` lets the env move the cars by their logs, so the env judges the data itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.evaluate.observation import ObservationReader, Single
+from drive_env.scenes.schema import FRAME_S
+from puffervec.errors import ConfigError
+from puffervec.evaluation import Actor
+
+if TYPE_CHECKING:
+    from puffervec.vector import VectorEnv
+
+# The joint action is acceleration index * 13 + steering index, as in csrc/drive/dynamics.c.
+ACCELERATIONS_MPS2 = np.array([-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0], dtype=np.float32)
+STEERINGS_RAD = np.array(
+    [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0], dtype=np.float32
+)
+
+TARGET_MPS = 11.0  # of 7, 9, 11 and 13 m/s the one with the best score on the generated scenes, within noise
+LATERAL_MPS2 = 3.0
+WHEELBASE_FACTOR = 0.6
+
+
+def action_of(acceleration_mps2: Single, steering_rad: Single) -> NDArray[np.int32]:
+    """Index of the joint action nearest to what is wanted, (N,) each."""
+    a = np.abs(acceleration_mps2[:, None] - ACCELERATIONS_MPS2).argmin(axis=1)
+    s = np.abs(steering_rad[:, None] - STEERINGS_RAD).argmin(axis=1)
+    return np.asarray(a * len(STEERINGS_RAD) + s, dtype=np.int32)
+
+
+class RandomActor:
+    """Every action equally likely, from a seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        self._rng = np.random.default_rng(seed)
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Nothing to do: batches go on with the same stream."""
+
+    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+        """(rows,) random actions."""
+        return self._rng.integers(0, len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD), len(obs), dtype=np.int32)
+
+
+class StopActor:
+    """Brakes to a stop and stays."""
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Take the columns of this env's observations."""
+        self._reader = ObservationReader(vec.spec.groups[0])
+
+    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+        """The strongest braking that does not reverse the car by more than the grid of accelerations forces it to."""
+        speed = self._reader.read(obs)["ego"]["speed"]
+        return action_of((-speed / FRAME_S).astype(np.float32), np.zeros_like(speed))
+
+
+class LaneFollowActor:
+    """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Take the columns of this env's observations."""
+        self._reader = ObservationReader(vec.spec.groups[0])
+        missing = {"partners", "lanes"} - set(self._reader.blocks)
+        if missing:
+            raise ConfigError(f"lane-follow needs {' and '.join(sorted(missing))} in the observation; their number is 0")
+
+    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+        """(rows,) actions for (rows, F) observations."""
+        seen = self._reader.read(obs)
+        ego = seen["ego"]
+        reach = np.maximum(5.0, 0.9 * np.abs(ego["speed"])).astype(np.float32)
+        x, y = lookahead(seen["lanes"], reach)
+        curvature = 2 * y / np.maximum(x * x + y * y, 1.0)
+        wheelbase = WHEELBASE_FACTOR * ego["length"]
+        target = np.minimum(TARGET_MPS, np.sqrt(LATERAL_MPS2 / np.maximum(np.abs(curvature), 1e-3)))
+        wanted = (target - ego["speed"]) / 0.5
+        wanted = np.minimum(wanted, following_acceleration(ego, seen["partners"], curvature.astype(np.float32)))
+        return action_of(wanted.astype(np.float32), np.arctan(curvature * wheelbase).astype(np.float32))
+
+
+def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Single]:
+    """The point of the lanes ahead to steer for, in the car's frame: (N,) x and y; straight ahead where there is no lane.
+
+    Of points along the observed segments that run roughly with the car, the one about `reach_m` away that is least to the
+    side and turns least is taken.
+    """
+    along = np.linspace(-1.0, 1.0, 9, dtype=np.float32)
+    px = lanes["x"][..., None] + along * (lanes["half_length"] * lanes["cos"])[..., None]
+    py = lanes["y"][..., None] + along * (lanes["half_length"] * lanes["sin"])[..., None]
+    distance = np.hypot(px, py)
+    bearing = np.arctan2(py, px)
+    heading = np.arctan2(lanes["sin"], lanes["cos"])[..., None]
+    cost = np.abs(distance - reach_m[:, None, None]) / reach_m[:, None, None] + 1.5 * np.abs(bearing) + 0.5 * np.abs(heading)
+    usable = lanes["there"][..., None].astype(bool) & (px > 1.0) & (np.abs(heading) < 1.0)
+    cost = np.where(usable, cost, np.inf).reshape(len(px), -1)
+    best = cost.argmin(axis=1)
+    rows = np.arange(len(px))
+    found = np.isfinite(cost[rows, best])
+    x = np.where(found, px.reshape(len(px), -1)[rows, best], reach_m)
+    y = np.where(found, py.reshape(len(px), -1)[rows, best], 0.0)
+    return x.astype(np.float32), y.astype(np.float32)
+
+
+def following_acceleration(ego: Mapping[str, Single], partners: Mapping[str, Single], curvature: Single) -> Single:
+    """Acceleration that keeps a gap to the nearest car in front, (N,) m/s^2; large where there is none.
+
+    The intelligent driver model's interaction with the desired gap 2 m + 1 s * v (Treiber, Hennecke and Helbing 2000), for
+    partners whose box reaches into the corridor along the arc that the car steers.
+    """
+    reach = (partners["length"] * np.abs(partners["cos"]) + partners["width"] * np.abs(partners["sin"])) / 2
+    side = (partners["length"] * np.abs(partners["sin"]) + partners["width"] * np.abs(partners["cos"])) / 2
+    aside = partners["y"] - curvature[:, None] * partners["x"] ** 2 / 2
+    in_way = (np.abs(aside) < side + ego["width"][:, None] / 2 + 0.2) & (partners["x"] > 0)
+    gap = partners["x"] - reach - ego["length"][:, None] / 2
+    gap = np.where(in_way & partners["there"].astype(bool), np.maximum(gap, 0.1), np.inf)
+    rows = np.arange(len(gap))
+    nearest = gap.argmin(axis=1)
+    speed = np.maximum(ego["speed"], 0.0)
+    closing = -partners["velocity_x"][rows, nearest]
+    desired = 2.0 + np.maximum(0.0, speed + speed * closing / (2 * np.sqrt(1.5 * 3.0)))
+    result = 1.5 * (1 - (desired / gap[rows, nearest]) ** 2)
+    # Standing still is enough; braking on would drive backward.
+    return np.asarray(np.maximum(result, -speed / np.float32(FRAME_S)), dtype=np.float32)
+
+
+class LogActor:
+    """Lets the env move the agents by their logs; actions do not matter."""
+
+    overrides: Mapping[str, Any] = {"replay_log": 1}
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Nothing to do."""
+
+    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+        """(rows,) zeros."""
+        return np.zeros(len(obs), dtype=np.int32)
+
+
+# By their names on the command line; made from a seed.
+BASELINES: dict[str, Callable[[int], Actor]] = {
+    "random": RandomActor,
+    "stop": lambda seed: StopActor(),
+    "lane-follow": lambda seed: LaneFollowActor(),
+    "log": lambda seed: LogActor(),
+}
+
+
+def baseline(name: str, seed: int = 0) -> Actor:
+    """A baseline by its name on the command line.
+
+    Raises:
+        ConfigError: there is no such baseline.
+    """
+    if name not in BASELINES:
+        raise ConfigError(f"no baseline is called {name!r}; there are {', '.join(BASELINES)}")
+    return BASELINES[name](seed)

@@ -1,0 +1,322 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Drives every scene a number of times and makes a table of rates, per scene and in total.
+
+Runs in the learner; the envs run in any backend. Env i of a batch is given scene i as its task and holds that scene alone; the
+first `episodes` records that it leaves are counted, and everything in the table comes from these records, so it is judged in C.
+Shaping rewards are off. Whoever drives is an `Actor`: a baseline (drive_env.evaluate.baselines) or a policy wrapped by the
+trainer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
+from drive_env.env import ENV
+from drive_env.evaluate.baselines import BASELINES, baseline
+from drive_env.evaluate.describe import describe_scenes
+from drive_env.evaluate.stats import clustered, wilson
+from drive_env.prepare import prepare_scenes, remarks_on
+from drive_env.scenes.schema import Floats
+from puffervec.core.infos import Infos
+from puffervec.errors import ConfigError, PuffervecError, SceneError
+from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row
+from puffervec.host.folder import replace_file, said
+
+if TYPE_CHECKING:
+    from puffervec.vector import VectorEnv
+
+__all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
+
+BATCH_ROWS = 8192  # agent rows of one batch of envs, to bound memory
+FOREVER = 1_000_000  # resample_steps that no evaluation reaches
+RATES = ("score", "goal", "collision", "offroad")
+_RECORDED = {"score": "score", "goal": "goals", "collision": "collisions", "offroad": "offroads"}
+
+
+@dataclass(frozen=True)
+class Results:
+    """Counts of one scene or of all: agents that started (over all episodes) and how many of them did what."""
+
+    name: str
+    episodes: int
+    agents: int
+    counts: Mapping[str, int]  # by name in RATES
+    intervals: Mapping[str, tuple[float, float]]  # 95 %, by name in RATES
+    mean_return: float  # per agent, NaN where there are no agents
+    mean_length: float  # steps per episode
+
+    def rate(self, name: str) -> float:
+        """Share of the agents, NaN where there are none."""
+        return self.counts[name] / self.agents if self.agents else float("nan")
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-like data; rates of scenes without agents are null."""
+        return {
+            "name": self.name,
+            "episodes": self.episodes,
+            "agents": self.agents,
+            **{name: self.rate(name) if self.agents else None for name in RATES},
+            **{f"{name}_95": list(self.intervals[name]) for name in RATES},
+            "return": self.mean_return if self.agents else None,
+            "length": self.mean_length if self.episodes else None,
+        }
+
+    def row(self) -> Row:
+        """As a line of a table."""
+        rates = {name: Interval(self.rate(name), *self.intervals[name]) if self.agents else None for name in RATES}
+        return {
+            "scene": self.name,
+            "episodes": self.episodes,
+            "agents": self.agents,
+            **rates,
+            "return": self.mean_return,
+            "length": self.mean_length,
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of driving all scenes."""
+
+    scenes: tuple[Results, ...]
+    total: Results
+    remarks: tuple[str, ...] = ()  # files that were left out, scenes in which height matters
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-like data: {"schema_version", "total", "scenes"}."""
+        return {
+            "schema_version": 1,
+            "total": self.total.to_json(),
+            "scenes": [scene.to_json() for scene in self.scenes],
+        }
+
+    def report(self) -> Report:
+        """As a table for people: rates of agents with 95 % intervals."""
+        names = [scene.name for scene in self.scenes if scene.agents]
+        most = max(self.scenes, key=lambda scene: scene.agents, default=None)
+        return Report(
+            rows=[scene.row() for scene in self.scenes],
+            total=self.total.row(),
+            remarks=["rates are shares of the agents; in the total's 95 % intervals scenes are clusters", *self.remarks],
+            score="score",
+            drawn=most.name if names and most else None,
+        )
+
+
+def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial") -> Outcome:
+    """Drive every scene of `config.scenes` and count.
+
+    Args:
+        actor: who drives. If it has an attribute `overrides` (a dict of config values), these are put into the config.
+        config: settings of the env; shaping rewards, resampling and num_agents are replaced.
+        episodes: per scene, at least 1.
+        seed: scene i runs in an env seeded with seed + i.
+        backend: "serial", "threading" or "multiprocessing".
+
+    Raises:
+        ConfigError: episodes below 1. SceneError: see `prepare_scenes`.
+    """
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
+        raise ConfigError(f"episodes is {episodes!r}; it must be a whole number of at least 1")
+    config = evaluation_config(config, getattr(actor, "overrides", {}))
+    prepared = prepare_scenes(config)
+    scenes = prepared.scenes
+    agents = scenes.agents(config.control, config.goal_radius_m)
+    todo = np.flatnonzero(agents)
+    config = dataclasses.replace(config, num_agents=int(agents.max()))
+    batch = int(min(len(todo), max(1, BATCH_ROWS // config.num_agents)))
+    records: dict[int, list[Any]] = {int(index): [] for index in todo}
+    names: tuple[str, ...] = ()
+    with make_envs(config, batch, seed, backend) as vec:
+        names = tuple(vec.spec.record_names)
+        limit = turns_needed(config, episodes, int(longest(scenes)))
+        for first in range(0, len(todo), batch):
+            run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records)
+    remarks = tuple(remarks_on(prepared.left_out, prepared.levels))
+    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks)
+
+
+def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
+    """The config with shaping off and bundles that are never drawn anew."""
+    largest = 4096  # as many rows as a scene may need; the caller lowers it to what the scenes need
+    return dataclasses.replace(
+        config, **{"reward_progress": 0.0, "reward_step": 0.0, "resample_steps": FOREVER, "num_agents": largest, **overrides}
+    )
+
+
+def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> VectorEnv:
+    """A vector env for evaluation, with as many workers as there is work for."""
+    import puffervec
+
+    workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
+    return puffervec.make(ENV, env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
+
+
+def longest(scenes: Any) -> int:
+    """Most frames of any scene."""
+    return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))
+
+
+def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
+    """Turns after which every env must have left its records; one more per episode for the reset row."""
+    return (max(config.max_steps, frames) + 2) * episodes + 2
+
+
+def run_batch(
+    actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]]
+) -> None:
+    """Drive some scenes, one per env, until each has left its records.
+
+    Args:
+        scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and are not counted.
+        records: filled per scene with (length, return, values (16,)).
+    """
+    tasks = np.concatenate([scenes, np.repeat(scenes[:1], vec.num_envs - len(scenes))])
+    vec.set_tasks(np.arange(vec.num_envs), tasks)
+    vec.async_reset([seed + int(task) for task in tasks])
+    open_scenes = {int(scene) for scene in scenes}
+    obs, infos = _received(vec)
+    actor.reset(vec)
+    for _ in range(limit):
+        vec.send(actor.act(obs, vec))
+        obs, infos = _received(vec)
+        for record in infos.episodes:
+            scene = int(record["task"])
+            if int(record["env"]) < len(scenes) and scene in open_scenes:
+                records[scene].append((int(record["length"]), float(record["return"]), np.array(record["values"])))
+                if len(records[scene]) >= episodes:
+                    open_scenes.discard(scene)
+        if not open_scenes:
+            return
+    raise PuffervecError(f"evaluation: scenes {sorted(open_scenes)[:5]} left no record of {episodes} episodes in {limit} turns")
+
+
+def _received(vec: VectorEnv) -> tuple[Any, Infos]:
+    received = vec.recv()
+    return received[0], received[4]
+
+
+def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...]) -> Outcome:
+    """Turn records into rates and intervals.
+
+    Args:
+        names: of all scenes. records: per scene index (length, mean return of its agents, values). columns: names of values.
+    """
+    agents_at = columns.index("agents")
+    found = []
+    for index, name in enumerate(names):
+        runs = records.get(index, [])
+        sums = np.sum([run[2] for run in runs], axis=0) if runs else np.zeros(len(columns))
+        agents = int(sums[agents_at])
+        counts = {rate: int(sums[columns.index(_RECORDED[rate])]) for rate in RATES}
+        found.append(
+            Results(
+                name=name,
+                episodes=len(runs),
+                agents=agents,
+                counts=counts,
+                intervals={rate: wilson(counts[rate], agents) for rate in RATES},
+                mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents if agents else float("nan"),
+                mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
+            )
+        )
+    return Outcome(tuple(found), _total(found))
+
+
+def _total(scenes: list[Results]) -> Results:
+    """All scenes together; the intervals take each scene as a cluster."""
+    counts: Floats = np.array([scene.agents for scene in scenes], dtype=np.float64)
+    driven = [scene for scene in scenes if scene.agents]
+    agents = int(counts.sum())
+    episodes = sum(scene.episodes for scene in scenes)
+    return Results(
+        name=f"total of {len(driven)} scenes",
+        episodes=episodes,
+        agents=agents,
+        counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},
+        intervals={
+            rate: clustered(np.array([scene.counts[rate] for scene in scenes], dtype=np.float64), counts) for rate in RATES
+        },
+        mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents if agents else float("nan"),
+        mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes if episodes else float("nan"),
+    )
+
+
+def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | None = None, seed: int = 0) -> str:
+    """Drive one scene once and draw it.
+
+    Args:
+        path: the PNG file to write. actor, config, seed: as for `evaluate`.
+        scene: index or file name of a scene of config.scenes; None: the one with most agents.
+
+    Returns:
+        The scene's file name.
+
+    Raises:
+        SceneError: there is no such scene, or nobody to drive in it. ConfigError: the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    ((name, picture),) = drawings(actor, config, [scene], seed=seed)
+    try:
+        replace_file(path, picture)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+    return name
+
+
+def drawings(
+    actor: Actor, config: DriveConfig, scenes: Iterable[int | str | None], *, seed: int = 0
+) -> Iterator[tuple[str, bytes]]:
+    """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of `draw`."""
+    from drive_env.evaluate.recording import record, roads_of
+    from drive_env.render.render import png_of, require_matplotlib
+
+    require_matplotlib()
+    config = evaluation_config(config, getattr(actor, "overrides", {}))
+    found = prepare_scenes(config).scenes
+    agents = found.agents(config.control, config.goal_radius_m)
+    chosen = [_find_scene(found.names, agents, scene) for scene in scenes]
+    config = dataclasses.replace(config, num_agents=int(agents.max()))
+    with make_envs(config, 1, seed, "serial") as vec:
+        for index in chosen:
+            tracks = record(actor, vec, found, index, seed + index)
+            head, arrays = found.scene(index)
+            yield found.names[index], png_of(found.names[index], roads_of(arrays, head["segment_count"]), tracks)
+
+
+def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | None) -> int:
+    if scene is None:
+        return int(agents.argmax())
+    if isinstance(scene, str):
+        index = names.index(scene) if scene in names else -1
+    else:
+        index = scene
+    if not 0 <= index < len(names):
+        raise SceneError(f"there is no scene {scene!r}; there are 0 to {len(names) - 1}: {', '.join(names[:3])}, ...")
+    if agents[index] == 0:
+        raise SceneError(f"{names[index]} has no vehicle to control")
+    return index
+
+
+def held_out(config: DriveConfig) -> DriveConfig:
+    """A run's config as it is evaluated: on the held-out scenes where it was trained on generated ones."""
+    generated = config.scenes.partition(":")[0] == DEFAULT_SCENES
+    return dataclasses.replace(config, scenes=HELD_OUT_SCENES) if generated else config
+
+
+EVALUATION = Evaluation(
+    evaluate=lambda actor, config, **how: evaluate(actor, config, **how).report(),
+    settings=held_out,
+    baselines=BASELINES,
+    draw=drawings,
+    describe=lambda config: describe_scenes(config).text(),
+)

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Drives one scene once and notes what happened, frame by frame, for a picture.
+
+Runs in the learner with one env in process. Poses come from the env's readable state (`vec.peek`); objects that are not
+driven come from the compiled log at the env's clock. Everything is a copy, in the scene's local frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.render.render import Roads, Tracks
+from drive_env.scenes import packed
+from drive_env.scenes.sceneset import SceneSet
+from puffervec.evaluation import Actor
+from puffervec.vector import VectorEnv
+
+FLAGS = ("active", "collided", "offroad", "reached")
+
+
+def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int) -> Tracks:
+    """Drive a scene to the end of its episode.
+
+    Args:
+        vec: one env in process, whose config has shaping off. scene: index in the set. seed: of the env.
+    """
+    vec.set_tasks([0], [scene])
+    vec.async_reset([seed])
+    obs = vec.recv()[0]
+    actor.reset(vec)
+    states = [vec.peek(0)]
+    while True:
+        vec.send(actor.act(obs, vec))
+        received = vec.recv()
+        obs, infos = received[0], received[4]
+        states.append(vec.peek(0))
+        if len(infos.episodes):
+            return tracks_of(states, *scenes.scene(scene), vec.config.goal_radius_m)
+
+
+def tracks_of(
+    states: list[dict[str, NDArray[Any]]], head: NDArray[Any], arrays: dict[str, NDArray[Any]], goal_radius_m: float
+) -> Tracks:
+    """Put agents (from the states) and other objects (from the log) into one table of all objects of the scene.
+
+    Args:
+        states: one `peek` per frame. head, arrays: of the compiled scene.
+    """
+    objects, frames = arrays["objects"], len(states)
+    poses = np.zeros((3, frames, len(objects)))
+    flags = {name: np.zeros((frames, len(objects)), dtype=np.bool_) for name in FLAGS}
+    driven = states[0]["object"][states[0]["object"] >= 0]
+    for frame, state in enumerate(states):
+        for axis, name in enumerate(("x", "y", "heading")):
+            poses[axis, frame, driven] = state[name][: len(driven)]
+        for name in FLAGS:
+            flags[name][frame, driven] = state[name][: len(driven)] != 0
+    agent = np.zeros(len(objects), dtype=np.bool_)
+    agent[driven] = True
+    for index in np.flatnonzero(~agent):
+        poses[:, :, index], flags["active"][:, index] = logged_poses(objects[index], arrays["frames"], frames)
+    logs = np.full((2, int(head["frame_count"]), len(objects)), np.nan)
+    for number, item in enumerate(objects):
+        logged, there = logged_poses(item, arrays["frames"], logs.shape[1])
+        logs[:, there, number] = logged[:2, there]
+    return Tracks(
+        x_m=poses[0],
+        y_m=poses[1],
+        heading_rad=poses[2],
+        there=flags["active"],
+        length_m=objects["length_m"].astype(np.float64),
+        width_m=objects["width_m"].astype(np.float64),
+        kind=objects["type"].astype(np.int64),
+        agent=agent,
+        log_x_m=logs[0],
+        log_y_m=logs[1],
+        goal_m=np.stack([objects["goal_x_m"], objects["goal_y_m"]], axis=-1).astype(np.float64),
+        goal_radius_m=goal_radius_m,
+        reached=np.asarray(flags["reached"].any(axis=0)),
+        collided=begun(flags["collided"]),
+        offroad=begun(flags["offroad"]),
+    )
+
+
+def logged_poses(item: NDArray[Any], frames: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """x, y, heading (3, count) and presence (count,) of one object in the first `count` frames of its log."""
+    poses, there = np.zeros((3, count)), np.zeros(count, dtype=np.bool_)
+    first, length = int(item["frame_first"]), int(item["frame_count"])
+    span = slice(first, min(first + length, count))
+    own = frames[int(item["frames_index"]) :][: max(0, span.stop - first)]
+    poses[:, span] = own["x_m"], own["y_m"], own["heading"] / packed.HEADING_SCALE
+    there[span] = own["speed"] != packed.FRAME_INVALID
+    return poses, there
+
+
+def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Frames in which a flag rises, (F, K); what is set in the first frame stood before the drive and is no event."""
+    rising = flag.copy()
+    rising[1:] &= ~flag[:-1]
+    rising[0] = False
+    return rising
+
+
+def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any]) -> Roads:
+    """Polylines of a compiled scene, put together from its segments."""
+    middle = np.stack([arrays["x"], arrays["y"]], axis=-1).astype(np.float64)
+    along = np.stack([arrays["ux"], arrays["uy"]], axis=-1).astype(np.float64) * arrays["half"][:, None]
+    breaks = np.flatnonzero(np.diff(arrays["polyline"].astype(np.int64))) + 1
+    lanes_end, lines_end = int(counts[0]), int(counts[0] + counts[1])
+    roads = Roads([], [], [])
+    for part in np.split(np.arange(len(middle)), breaks):
+        if not len(part):
+            continue
+        points = np.concatenate([middle[part[:1]] - along[part[:1]], middle[part] + along[part]])
+        kind = int(arrays["kind"][part[0]])
+        if part[0] < lanes_end:
+            roads.lanes.append(points)
+        elif part[0] < lines_end:
+            roads.lines.append((kind, points))
+        else:
+            roads.edges.append((kind, points))
+    return roads

@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Turns dense polylines into few straight segments, with a stated bound on what is lost.
+
+Runs in the learner. Data sets sample lanes and edges every 0.5 m; the env needs segments, and its cost grows with their number.
+Source of the method: Douglas and Peucker 1973, written as a loop.
+
+Bound: no input point is farther than `tolerance_m` from the segment that replaces its stretch. The converse holds as well: a
+stretch runs from one end of its segment to the other without leaving that tube, so every point of the segment is as near to
+the input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.schema import Floats
+from puffervec.errors import SceneError
+
+JOIN_M = 1e-3  # points closer than this to their predecessor are the same point; segments are longer than this
+MOST_LOOKS, MOST_LOOKS_PER_POINT = 20_000_000, 200  # points looked at again and again; roads need about 15 per point
+
+
+def simplify(points_m: Floats, tolerance_m: float) -> Floats:
+    """Drop points of a polyline so that none lies farther than the tolerance from what remains.
+
+    Args:
+        points_m: (n, 2) float64, metres.
+        tolerance_m: bound on the distance, 0 or more; 0 keeps all but points exactly on a straight stretch.
+
+    Returns:
+        (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) where
+        the polyline has no extent.
+
+    Raises:
+        SceneError: it has thousands of points that split off one at a time, which takes time by the square of their number.
+    """
+    points = _distinct(points_m)
+    if len(points) <= 2:
+        return points
+    keep = np.zeros(len(points), dtype=bool)
+    keep[[0, -1]] = True
+    pending = [(0, len(points) - 1)]
+    looks = 0
+    while pending:
+        first, last = pending.pop()
+        if last - first < 2:
+            continue
+        looks += last - first
+        if looks > MOST_LOOKS + MOST_LOOKS_PER_POINT * len(points):
+            raise SceneError(f"a polyline of {len(points)} points is too crooked to be simplified: thin it out, or cut it")
+        distance = segment_distance(points[first + 1 : last], points[first], points[last])
+        worst = int(distance.argmax())
+        if distance[worst] > tolerance_m:
+            middle = first + 1 + worst
+            keep[middle] = True
+            pending += [(first, middle), (middle, last)]
+    return _distinct(points[keep])
+
+
+def split(points_m: Floats, longest_m: float) -> Floats:
+    """Insert points so that no segment is longer than `longest_m`. (n, 2) -> (m, 2), m >= n; the shape stays as it is."""
+    if len(points_m) < 2:
+        return points_m
+    pieces = _pieces(points_m, longest_m)
+    if pieces.max(initial=1) == 1:
+        return points_m
+    start = np.repeat(np.arange(len(pieces)), pieces)
+    share = (np.arange(len(start)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[start]
+    inner = points_m[start] + share[:, None] * (points_m[start + 1] - points_m[start])
+    return np.concatenate([inner, points_m[-1:]])
+
+
+def split_count(points_m: Floats, longest_m: float) -> int:
+    """How many segments `split` would return for at least two points (n, 2), without making them."""
+    return int(_pieces(points_m, longest_m).sum())
+
+
+def _pieces(points_m: Floats, longest_m: float) -> NDArray[np.int64]:
+    lengths = np.hypot(*np.diff(points_m, axis=0).T)
+    return np.asarray(np.maximum(1, np.ceil(lengths / longest_m - 1e-9)).astype(np.int64))
+
+
+def segment_distance(points_m: Floats, start_m: Floats, end_m: Floats) -> Floats:
+    """Distance of points (n, 2) from the segment between two points (2,), as (n,) metres; a zero-length segment is a point."""
+    direction = end_m - start_m
+    length2 = float(direction @ direction)
+    offset = points_m - start_m
+    share = np.clip(offset @ direction / length2, 0.0, 1.0) if length2 > 0 else np.zeros(len(points_m))
+    return np.asarray(np.hypot(*(offset - share[:, None] * direction).T))
+
+
+def _distinct(points_m: Floats) -> Floats:
+    """Drop points that coincide with the one kept before them."""
+    if len(points_m) < 2:
+        return points_m
+    if float(np.hypot(*np.diff(points_m, axis=0).T).min()) > JOIN_M:
+        return points_m
+    kept = [0]
+    for index in range(1, len(points_m)):
+        if np.hypot(*(points_m[index] - points_m[kept[-1]])) > JOIN_M:
+            kept.append(index)
+    return points_m[kept]

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Attributes of PufferLib's vector envs that scripts read, under its names. Learner side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from puffervec.vec import delivery
+
+
+class PufferNames:
+    """Base of VectorEnv (vector.py), which has the attributes that are only declared here.
+
+    The arrays are those of the batch last received: what `recv` returned, or its views on shared memory where it copied.
+    """
+
+    num_envs: int
+    num_workers: int
+    settings: Any
+    _workers: list[range]
+    _results: list[tuple[Any, ...]]
+
+    @property
+    def _batch(self) -> list[int]:
+        raise NotImplementedError
+
+    @property
+    def num_environments(self) -> int:
+        """Number of envs, as `num_envs`."""
+        return self.num_envs
+
+    @property
+    def envs_per_worker(self) -> int:
+        """Number of envs of a worker (the most, where workers have different numbers)."""
+        return -(-self.num_envs // self.num_workers)
+
+    @property
+    def workers_per_batch(self) -> int:
+        """Number of workers that fill a batch."""
+        return len(self._workers[0]) * int(self.settings.batch_halves)
+
+    @property
+    def observations(self) -> Any:
+        """(rows, F); dict by group where there are several groups, as all of these arrays."""
+        return self._received(0)
+
+    @property
+    def rewards(self) -> Any:
+        """(rows,) float32."""
+        return self._received(1)
+
+    @property
+    def terminals(self) -> Any:
+        """(rows,) bool."""
+        return self._received(2)
+
+    @property
+    def truncations(self) -> Any:
+        """(rows,) bool."""
+        return self._received(3)
+
+    @property
+    def masks(self) -> Any:
+        """(rows,) bool."""
+        return self._received(5)
+
+    def _received(self, place: int) -> Any:
+        return delivery.joined([self._results[half][place] for half in self._batch])

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The memory that learner and workers share. Made by the learner; workers receive it through multiprocessing and map it.
+
+Apart from slab.py, because a worker imports this file: it must not pull in NumPy, which costs start-up time and threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from multiprocessing import heap, reduction, sharedctypes
+from typing import Any
+
+from puffervec.errors import ConfigError
+from puffervec.host import limits
+from puffervec.host.memory_file import reserve, unnamed_file
+
+PAGE = 4096
+SHM_FOLDER = "/dev/shm"
+
+
+class SharedMemory:
+    """`size` zeroed bytes, page-aligned, that processes started by multiprocessing can map; without a name, so nothing leaks.
+
+    Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by
+    a memfd, which that limit does not bound (memory_file.py; where there is none, an unnamed file). The room is reserved before
+    a byte is touched, and then every page is touched here: a lack of memory shows now, as an error, not as a SIGBUS here or in
+    a worker.
+
+    Raises:
+        ConfigError: neither has room, or a limit of this process is too low.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._array: Any = None
+        self._fd = -1
+        self._mapping: mmap.mmap | None = None
+        with limits.named(f"{size:,} bytes of shared memory"):
+            if _shm_free() >= size + 2 * PAGE:
+                self._array = _reserved_array(size + PAGE)
+            if self._array is None:
+                self._fd = _reserved_memfd(size)
+                self._mapping = mmap.mmap(self._fd, size)
+                ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
+
+    @property
+    def backing(self) -> str:
+        """What backs the memory: "RawArray" or "memfd"."""
+        return "memfd" if self._array is None else "RawArray"
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes, starting on a page. Holding the view keeps the mapping alive."""
+        if self._array is None:
+            assert self._mapping is not None
+            return memoryview(self._mapping)
+        skip = -ctypes.addressof(self._array) % PAGE
+        return memoryview(self._array).cast("B")[skip : skip + self.size]
+
+    def __getstate__(self) -> dict[str, Any]:
+        fd = reduction.DupFd(self._fd) if self._fd >= 0 else None
+        return {"size": self.size, "array": self._array, "fd": fd}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.size, self._array = state["size"], state["array"]
+        self._fd = state["fd"].detach() if state["fd"] is not None else -1
+        self._mapping = mmap.mmap(self._fd, self.size) if self._fd >= 0 else None
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class PrivateMemory:
+    """As SharedMemory, for workers that live in this process: a forked child has a copy, and nobody else sees it.
+
+    Raises:
+        ConfigError: there is no room.
+    """
+
+    def __init__(self, size: int) -> None:
+        with limits.named(f"{size:,} bytes of memory"):
+            self._mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes, starting on a page. Holding the view keeps the mapping alive."""
+        return memoryview(self._mapping)
+
+
+def _shm_free() -> int:
+    """Return the free bytes of /dev/shm, 0 where there is none. RawArray uses it only if it is writable."""
+    if not os.access(SHM_FOLDER, os.W_OK | os.X_OK):
+        return 0
+    try:
+        status = os.statvfs(SHM_FOLDER)
+    except OSError:
+        return 0
+    return status.f_bavail * status.f_frsize
+
+
+def _reserved_array(size: int) -> Any:
+    """Return a zeroed RawArray whose room is reserved, or None where /dev/shm has filled up since it was asked.
+
+    RawArray itself zeroes memory that nobody has promised: where another program takes the room in between, that is a SIGBUS.
+    So this does what RawArray does, with the reservation before the zeroing.
+    """
+    wrapper: Any = heap.BufferWrapper(size)
+    (arena, _, _), _ = wrapper._state
+    if os.fstat(arena.fd).st_dev != os.stat(SHM_FOLDER).st_dev:
+        return None  # a file on disk
+    try:
+        reserve(arena.fd, arena.size)
+    except OSError:
+        return None
+    array = sharedctypes.rebuild_ctype(ctypes.c_uint8 * size, wrapper, None)  # type: ignore[attr-defined]
+    ctypes.memset(ctypes.addressof(array), 0, size)
+    return array
+
+
+def _reserved_memfd(size: int) -> int:
+    fd = unnamed_file("puffervec")
+    try:
+        reserve(fd, size)
+    except OSError as error:
+        os.close(fd)
+        if limits.in_words(error) is not None:
+            raise
+        raise ConfigError(
+            f"shared memory: {size:,} bytes wanted, {_shm_free():,} free in {SHM_FOLDER}, and the kernel refused a memfd "
+            f"({error}): use fewer envs, or give the machine more memory"
+        ) from None
+    return fd

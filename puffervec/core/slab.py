@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The slab from Python: a twin of csrc/slab.c's layout, and NumPy views on the rows. Runs in the learner."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+from puffervec.core.shared_memory import PAGE
+from puffervec.core.spec import AUTORESET_MODES, EnvSpec, GroupSpec
+from puffervec.host.memory import refuse_more
+
+SPLITS = ("workers", "envs")
+
+RECORD_DTYPE = np.dtype(
+    {
+        "names": ["episode", "task", "env", "slot", "agent_type", "length", "return", "values"],
+        "formats": ["u8", "i8", "u4", "u4", "u4", "u4", "f4", ("f4", (lib.PV_RECORD_VALUES,))],
+        "offsets": [ffi.offsetof("pv_record", c_name) for c_name in
+                    ("episode", "task", "env", "slot", "agent_type", "length", "episode_return", "values")],
+        "itemsize": ffi.sizeof("pv_record"),
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one wants of a slab (`pv_slab_request`)."""
+
+    num_envs: int
+    num_workers: int
+    num_buffers: int
+    split: str
+    config_bytes: int
+    params_bytes: int
+    autoreset: str = "next_step"
+    any_order: bool = False
+    info_bytes: int = 0
+
+    def to_c(self) -> Any:
+        """Return a filled `pv_slab_request*`."""
+        values = dataclasses.asdict(self)
+        values["split"] = SPLITS.index(self.split)
+        values["autoreset"] = AUTORESET_MODES.index(self.autoreset)
+        return ffi.new("pv_slab_request*", values)
+
+
+def layout(c_spec: Any, request: Request) -> Any:
+    """Return a `pv_slab*` head with all offsets (csrc/slab.c).
+
+    Raises:
+        ConfigError: the sizes overflow, or there is no room for them (puffervec/host/memory.py).
+    """
+    head = ffi.new("pv_slab*")
+    size = lib.pv_slab_layout(c_spec, request.to_c(), head)
+    states = request.num_envs * c_spec.save_bytes  # about what the workers keep for themselves
+    refuse_more(
+        size + states if size else None, f"{request.num_envs:,} envs need", "of shared memory and env states",
+        "use fewer envs, or smaller observations",
+    )  # fmt: skip
+    return head
+
+
+def twin_bytes(spec: EnvSpec, request: Request) -> int:
+    """Return the size of the slab, computed without C: the twin of pv_slab_layout."""
+    at: int = ffi.sizeof("pv_slab")
+
+    def take(size: int, alignment: int = 64) -> None:
+        nonlocal at
+        at = -(-at // alignment) * alignment + size
+
+    halves = request.num_buffers
+    envs = request.num_envs // halves
+    by_workers = request.split == "workers"
+    workers_per_half = request.num_workers // halves if by_workers else request.num_workers
+    most_envs = max(1, -(-envs // workers_per_half))
+    lanes = request.num_workers * (1 if by_workers else halves)
+    kept = int(request.autoreset == "same_step")  # final_observations
+    row_bytes = sum(g.agents * ((1 + kept) * g.observation_bytes + 8 + g.action_mask_size) for g in spec.groups)
+    take(request.config_bytes)
+    take(request.params_bytes)
+    for width in (8, 8, 1):  # tasks, seeds, reset masks
+        take(request.num_envs * width)
+    take((2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES)
+    take(lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES)
+    record_area = 64 + most_envs * spec.records_per_turn * RECORD_DTYPE.itemsize
+    take(lanes * (-(-record_area // 64) * 64))
+    take(request.num_workers * ffi.sizeof("pv_error_slot"))
+    widest = max(spec.save_bytes + row_bytes, spec.state_bytes)
+    transfer_envs = min(max(1, (1 << 20) // widest), most_envs)
+    take(request.num_workers * (-(-widest * transfer_envs // 64) * 64))
+    take(lanes * (-(-request.info_bytes // 64) * 64))
+    for _ in range(halves):
+        take(0, PAGE)
+        for group in spec.groups:
+            rows = envs * group.agents
+            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size, kept * group.observation_bytes):
+                if width:
+                    take(rows * width)
+        for group in spec.groups:
+            take(envs * group.agents * group.action_bytes)
+        take(0, PAGE)
+    return at
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """One group's rows of one half: NumPy views on the slab, in env order.
+
+    Attributes:
+        observations: (rows, F) of the flat dtype, (rows, *shape) of a picture, or a dict of (rows, *shape) arrays by field.
+        rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
+        action_masks: (rows, choices) bool, or None. actions: (rows,) int32, or (rows, D) int32 or float32; Python envs: as the
+            action plan says.
+        final_observations: like observations, in same-step mode: the last observation of rows that are done; else None.
+        agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of all groups + slot.
+    Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this half.
+    """
+
+    spec: GroupSpec
+    rows: int
+    observations: Any
+    rewards: np.ndarray
+    terminals: np.ndarray
+    truncations: np.ndarray
+    masks: np.ndarray
+    agent_types: np.ndarray
+    action_masks: np.ndarray | None
+    actions: np.ndarray
+    agent_ids: np.ndarray
+    final_observations: Any = None
+
+
+@dataclass(frozen=True)
+class Half:
+    """One half of the envs.
+
+    Attributes:
+        env_ids: (envs,) int64 global env indices. rows: rows of all groups.
+        block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy. offsets: byte offset in the block
+            of each (group, array).
+        groups: the rows by group name.
+    """
+
+    index: int
+    env_ids: np.ndarray
+    rows: int
+    block: np.ndarray
+    offsets: dict[tuple[str, str], int]
+    groups: dict[str, GroupRows]
+
+
+_ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "agent_types", "action_masks", "actions")
+
+
+def _observations(memory: memoryview, offset: int, rows: int, group: GroupSpec) -> Any:
+    size = rows * group.observation_bytes
+    raw = np.frombuffer(memory, np.uint8, size, offset)
+    if group.observation_plan is not None:
+        return raw.view(group.observation_plan.row_dtype).reshape(rows, *group.observation_plan.row_shape)
+    if group.flat_dtype is not None:
+        return raw.view(group.flat_dtype).reshape(rows, *group.flat_shape)
+    table = raw.view(group.row_dtype)
+    return {field.name: table[field.name] for field in group.fields}
+
+
+def _agent_ids(env_ids: np.ndarray, spec: EnvSpec, g: int) -> np.ndarray:
+    first_slot = sum(group.agents for group in spec.groups[:g])
+    slots = np.arange(first_slot, first_slot + spec.groups[g].agents)
+    return (env_ids[:, None] * spec.agents + slots).reshape(-1)
+
+
+def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.ndarray) -> GroupRows:
+    rows = int(at.rows)
+
+    def view(dtype: Any, offset: int, *columns: int) -> np.ndarray:
+        count = rows * int(np.prod(columns, dtype=np.int64))
+        return np.frombuffer(memory, dtype, count, offset).reshape(rows, *columns)
+
+    columns = group.action_shape
+    return GroupRows(
+        spec=group,
+        rows=rows,
+        observations=_observations(memory, at.observations, rows, group),
+        rewards=view(np.float32, at.rewards),
+        terminals=view(np.bool_, at.terminals),
+        truncations=view(np.bool_, at.truncations),
+        masks=view(np.bool_, at.masks),
+        agent_types=view(np.uint8, at.agent_types),
+        action_masks=view(np.bool_, at.action_masks, group.action_mask_size) if group.action_mask_size else None,
+        actions=view(group.action_dtype, at.actions, *columns),
+        agent_ids=agent_ids,
+        final_observations=_observations(memory, at.final_observations, rows, group) if at.final_observations else None,
+    )
+
+
+def view_half(memory: memoryview, head: Any, spec: EnvSpec, index: int) -> Half:
+    """Return the views of one half; `head` is the slab's `pv_slab*`."""
+    at = head.halves[index]
+    env_ids = np.arange(at.first_env, at.first_env + at.env_count)
+    ids = [_agent_ids(env_ids, spec, g) for g in range(len(spec.groups))]
+    groups = {group.name: _group_rows(memory, at.groups[g], group, ids[g]) for g, group in enumerate(spec.groups)}
+    offsets = {
+        (group.name, array): getattr(at.groups[g], array) - at.offset
+        for g, group in enumerate(spec.groups)
+        for array in _ARRAYS
+        if array != "action_masks" or group.action_mask_size
+    }
+    return Half(
+        index=index,
+        env_ids=env_ids,
+        rows=at.env_count * spec.agents,
+        block=np.frombuffer(memory, np.uint8, at.bytes, at.offset),
+        offsets=offsets,
+        groups=groups,
+    )
+
+
+def _check_twin() -> None:
+    """Compare the twin with C once, on the teaching env: an old build or a changed header shows at import."""
+    from puffervec import native
+    from puffervec.envs.probe import ProbeConfig
+
+    config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
+    c_spec, spec = native.describe("probe", config, params, None)
+    for workers, buffers, split, mode in (
+        (3, 1, "workers", "next_step"), (4, 2, "workers", "same_step"), (3, 2, "envs", "disabled"),
+        (5, 5, "workers", "same_step"),
+    ):  # fmt: skip
+        request = Request(10, workers, buffers, split, len(config), len(params), mode, buffers == 5, 100)
+        in_c, in_python = lib.pv_slab_layout(c_spec, request.to_c(), ffi.new("pv_slab*")), twin_bytes(spec, request)
+        if in_c != in_python:
+            raise ImportError(f"csrc/slab.c lays out {in_c} bytes and puffervec/core/slab.py {in_python}: rebuild the C core")
+
+
+_check_twin()

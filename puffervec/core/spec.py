@@ -1,0 +1,268 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What an env's rows look like, as its C code describes it: read from pv_spec, so that Python keeps no second list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from puffervec._ffi import ffi, lib
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from puffervec.python.emulation import ActionPlan, ObservationPlan
+
+# In the order of base.h's codes; compared with them below.
+DTYPES = ("f4", "f2", "f8", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
+_CODES = ("F32", "F16", "F64", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+if [getattr(lib, f"PV_{name}") for name in _CODES] != list(range(lib.PV_DTYPES)):
+    raise ImportError("puffervec/core/spec.py and csrc/base.h disagree about data types: rebuild the C core")
+
+DTYPE_CODE: dict[np.dtype[Any], int] = {np.dtype(name): code for code, name in enumerate(DTYPES)}
+
+ACTION_KINDS = ("discrete", "multi_discrete", "continuous")
+AUTORESET_MODES = ("next_step", "same_step", "disabled")
+if [lib.PV_NEXT_STEP, lib.PV_SAME_STEP, lib.PV_DISABLED] != list(range(len(AUTORESET_MODES))):
+    raise ImportError("puffervec/core/spec.py and csrc/env.h disagree about autoreset modes: rebuild the C core")
+
+
+FEWEST_PIXELS = 8  # A side of a picture; smaller tables of bytes are no pictures.
+
+
+@dataclass(frozen=True)
+class Field:
+    """One named part of an observation row or of the readable state.
+
+    A stored value lies in [low, high]; stored value * scale is in `unit`. `offset` is in bytes from the start of the row.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    unit: str
+    low: float
+    high: float
+    scale: float
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def keeps_shape(self) -> bool:
+        """True where the array is shown in its own shape, and not as a part of a flat vector: three axes, or a picture."""
+        bytes_only = self.dtype == np.uint8 and (self.low, self.high) == (0, 255)
+        return len(self.shape) > 2 or (len(self.shape) == 2 and bytes_only and min(self.shape) >= FEWEST_PIXELS)
+
+    @property
+    def space(self) -> gymnasium.Space[Any]:
+        """Box of the stored values."""
+        from gymnasium import spaces
+
+        low, high = _bound(self.low, self.dtype), _bound(self.high, self.dtype)
+        return spaces.Box(low, high, self.shape, self.dtype.type)
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """Rows that share spaces: `agents` rows per env, `observation_bytes` each.
+
+    observation_plan, action_plan: how a Python env's spaces stand in the rows (puffervec.python.emulation); None for C envs.
+    """
+
+    name: str
+    agents: int
+    fields: tuple[Field, ...]
+    observation_bytes: int
+    action_kind: str
+    action_sizes: tuple[int, ...]
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    action_mask_size: int
+    observation_plan: ObservationPlan | None = None
+    action_plan: ActionPlan | None = None
+
+    @property
+    def action_dims(self) -> int:
+        """D: numbers per action."""
+        return len(self.action_sizes)
+
+    @property
+    def action_dtype(self) -> np.dtype[Any]:
+        """Data type of the action rows in the slab."""
+        if self.action_plan is not None:
+            return np.dtype(self.action_plan.row_dtype)
+        return np.dtype(np.float32 if self.action_kind == "continuous" else np.int32)
+
+    @property
+    def action_shape(self) -> tuple[int, ...]:
+        """Shape of one action row in the slab."""
+        if self.action_plan is not None:
+            return tuple(self.action_plan.row_shape)
+        return () if self.action_kind == "discrete" else (self.action_dims,)
+
+    @property
+    def action_bytes(self) -> int:
+        """Bytes of one action row in the slab."""
+        return self.action_dtype.itemsize * int(np.prod(self.action_shape, dtype=np.int64))
+
+    @property
+    def flat_dtype(self) -> np.dtype[Any] | None:
+        """The one dtype of all fields if they fill the row without gaps, so that a row is one array; else None.
+
+        Also None where a field that keeps its shape stands beside others.
+        """
+        dtypes = {field.dtype for field in self.fields}
+        if len(dtypes) != 1 or (len(self.fields) > 1 and any(field.keeps_shape for field in self.fields)):
+            return None
+        dtype = next(iter(dtypes))
+        filled = sum(field.size for field in self.fields) * dtype.itemsize
+        return dtype if filled == self.observation_bytes else None
+
+    @property
+    def flat_shape(self) -> tuple[int, ...]:
+        """Shape of a row that has a `flat_dtype`: (F,), or that of its one field where that keeps its shape."""
+        if len(self.fields) == 1 and self.fields[0].keeps_shape:
+            return self.fields[0].shape
+        return (sum(field.size for field in self.fields),)
+
+    @property
+    def row_dtype(self) -> np.dtype[Any]:
+        """A structured dtype of one row."""
+        return row_dtype(self.fields, self.observation_bytes)
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """Space of one row: a Box of `flat_shape`, else a Dict of Boxes by field; of a Python env: as emulated."""
+        from gymnasium import spaces
+
+        if self.observation_plan is not None:
+            return self.observation_plan.emulated_space
+        boxes: dict[str, Any] = {field.name: field.space for field in self.fields}
+        if self.flat_dtype is None:
+            return spaces.Dict(boxes)
+        low = np.concatenate([box.low.reshape(-1) for box in boxes.values()])
+        high = np.concatenate([box.high.reshape(-1) for box in boxes.values()])
+        low, high = low.reshape(self.flat_shape), high.reshape(self.flat_shape)
+        return spaces.Box(low, high, self.flat_shape, self.flat_dtype.type)
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Space of one row's action."""
+        from gymnasium import spaces
+
+        if self.action_plan is not None:
+            return self.action_plan.emulated_space
+        if self.action_kind == "discrete":
+            return spaces.Discrete(self.action_sizes[0])
+        if self.action_kind == "multi_discrete":
+            return spaces.MultiDiscrete(np.array(self.action_sizes, np.int64))
+        low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
+        return spaces.Box(low, high, low.shape, np.float32)
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """All that a C env says about itself for one config. tasks: how many there are (`set_tasks`); 0 for Python envs."""
+
+    groups: tuple[GroupSpec, ...]
+    record_names: tuple[str, ...]
+    counter_names: tuple[str, ...]
+    state_fields: tuple[Field, ...]
+    state_bytes: int
+    save_bytes: int
+    records_per_turn: int
+    tasks: int = 0
+
+    @property
+    def agents(self) -> int:
+        """Rows per env over all groups."""
+        return sum(group.agents for group in self.groups)
+
+
+def leaf_fields(plan: ObservationPlan) -> tuple[Field, ...]:
+    """Return the leaves of a Python env's observation space as fields of a row."""
+    return tuple(
+        Field(
+            name=".".join(map(str, leaf.path)) or "observation",
+            dtype=leaf.dtype,
+            shape=leaf.shape,
+            offset=leaf.offset,
+            unit="",
+            low=float(np.min(getattr(leaf.space, "low", 0), initial=0)),
+            high=float(np.max(getattr(leaf.space, "high", 1), initial=1)),
+            scale=1.0,
+        )
+        for leaf in plan.leaves
+    )
+
+
+def row_dtype(fields: tuple[Field, ...], itemsize: int) -> np.dtype[Any]:
+    """Return the structured dtype of a row of `itemsize` bytes with these fields."""
+    return np.dtype(
+        {
+            "names": [field.name for field in fields],
+            "formats": [(field.dtype, field.shape) for field in fields],
+            "offsets": [field.offset for field in fields],
+            "itemsize": itemsize,
+        }
+    )
+
+
+def _bound(value: float, dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "f":
+        return dtype.type(value)
+    limits = np.iinfo(dtype)
+    return dtype.type(min(max(int(value), limits.min), limits.max))
+
+
+def _text(chars: Any) -> str:
+    return bytes(ffi.string(chars)).decode()
+
+
+def _read_field(field: Any) -> Field:
+    return Field(
+        name=_text(field.name),
+        dtype=np.dtype(DTYPES[field.dtype]),
+        shape=tuple(field.shape[i] for i in range(field.ndim)),
+        offset=field.offset,
+        unit=_text(field.unit),
+        low=field.low,
+        high=field.high,
+        scale=field.scale,
+    )
+
+
+def _read_group(group: Any) -> GroupSpec:
+    dims = range(group.action_dims)
+    return GroupSpec(
+        name=_text(group.name),
+        agents=group.agents,
+        fields=tuple(_read_field(group.fields[i]) for i in range(group.field_count)),
+        observation_bytes=group.observation_bytes,
+        action_kind=ACTION_KINDS[group.action_kind],
+        action_sizes=tuple(group.action_sizes[i] for i in dims),
+        action_low=tuple(group.action_low[i] for i in dims),
+        action_high=tuple(group.action_high[i] for i in dims),
+        action_mask_size=group.action_mask_size,
+    )
+
+
+def read_spec(spec: Any) -> EnvSpec:
+    """Return the Python form of a filled `pv_spec`."""
+    return EnvSpec(
+        groups=tuple(_read_group(spec.groups[i]) for i in range(spec.group_count)),
+        record_names=tuple(_text(spec.record_names[i]) for i in range(spec.record_count)),
+        counter_names=tuple(_text(spec.counter_names[i]) for i in range(spec.counter_count)),
+        state_fields=tuple(_read_field(spec.state_fields[i]) for i in range(spec.state_count)),
+        state_bytes=spec.state_bytes,
+        save_bytes=spec.save_bytes,
+        records_per_turn=spec.records_per_turn,
+        tasks=max(1, spec.task_count),
+    )

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the interpreter of a worker writes when it crashes or is asked where it is (faulthandler): kept in an unnamed file in
+memory, one per worker, which the learner can still read when the worker is gone.
+
+The file is made in the learner and inherited by the worker; neither NumPy nor anything slow is imported here.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import time
+
+from puffervec.host.memory_file import MemoryFile
+
+MOST_BYTES = 64 * 1024
+ASK_TIMEOUT_S = 0.5  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
+_POLL_S = 0.003
+
+
+class TraceFile(MemoryFile):
+    """Where one worker's traces go."""
+
+    def __init__(self) -> None:
+        super().__init__("puffervec-trace")
+
+    def enable(self, c_envs: bool = False) -> None:
+        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory.
+
+        Args: c_envs: show C functions then, too; those of a Python env say nothing that its Python stack does not.
+        """
+        from puffervec.host import crashes  # not in learners, which have it when they step envs themselves
+
+        faulthandler.enable(self._fd)
+        crashes.watch_worker(self._fd)  # writes first, then leaves it to faulthandler
+        faulthandler.register(signal.SIGUSR1, self._fd, all_threads=True)
+        if c_envs:
+            crashes.answer(signal.SIGUSR1)
+
+    def read(self, begin: int = 0) -> str:
+        """Return what was written from byte `begin` on, at most 64 KiB."""
+        return os.pread(self._fd, MOST_BYTES, begin).decode(errors="replace").strip()
+
+    def ask(self, pid: int) -> str:
+        """Return the Python stacks of the worker with this process id, or why there are none."""
+        if _is_stopped(pid):
+            return "the process is stopped (SIGSTOP, or a debugger): it can only go on by SIGCONT"
+        begin = size = os.fstat(self._fd).st_size
+        steady = 0
+        os.kill(pid, signal.SIGUSR1)
+        give_up = time.monotonic() + ASK_TIMEOUT_S
+        while time.monotonic() < give_up:
+            time.sleep(_POLL_S)
+            before, size = size, os.fstat(self._fd).st_size
+            steady = steady + 1 if size == before else 0
+            if size > begin and steady == 2:
+                break
+        return self.read(begin)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            stat = file.read()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in ("T", "t")

@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Nested observation and action spaces as flat rows and back."""
+
+from __future__ import annotations
+
+from puffervec.python.emulation.actions import ActionPlan
+from puffervec.python.emulation.buffers import set_buffers
+from puffervec.python.emulation.check import check_space
+from puffervec.python.emulation.exceptions import APIUsageError, InvalidAgentError, SpaceMismatchError
+from puffervec.python.emulation.layout import dtype_from_space, flatten_space, get_dtype_bounds
+from puffervec.python.emulation.observations import ObservationPlan
+
+__all__ = [
+    "APIUsageError",
+    "ActionPlan",
+    "InvalidAgentError",
+    "ObservationPlan",
+    "SpaceMismatchError",
+    "check_space",
+    "dtype_from_space",
+    "flatten_space",
+    "get_dtype_bounds",
+    "set_buffers",
+]

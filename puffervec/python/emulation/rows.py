@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What observation and action plans share: views on rows, and writers that copy a nested value leaf by leaf.
+
+A writer is made once per row. It holds the leaf views of that row and the keys that lead to the values, so that a step
+costs one look-up and one copy per leaf, and builds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from puffervec.errors import ConfigError
+from puffervec.python.emulation.check import check_value
+from puffervec.python.emulation.exceptions import SpaceMismatchError
+from puffervec.python.emulation.layout import Leaf, Node, leaves, plan
+
+Writer = Callable[[Any], None]
+
+
+class RowPlan:
+    """How the values of one space stand in rows of memory.
+
+    Attributes:
+        space: as the env declares it. emulated_space: the flat space of a row.
+        dtype: of one native row: an aligned structured dtype; a subarray dtype where the space is a single leaf.
+        row_dtype, row_shape: of one row as it stands in memory, () for a single number. row_bytes: its size, 0 if empty.
+    """
+
+    noun = "value"
+
+    def __init__(self, space: gymnasium.Space[Any], emulated: gymnasium.Space[Any], dtype: np.dtype[Any]) -> None:
+        assert emulated.dtype is not None and emulated.shape is not None
+        self.space, self.emulated_space, self.dtype = space, emulated, dtype
+        self.row_dtype: np.dtype[Any] = np.dtype(emulated.dtype)
+        self.row_shape: tuple[int, ...] = emulated.shape
+        self.row_bytes = int(np.prod(self.row_shape, dtype=np.int64)) * self.row_dtype.itemsize
+        self.tree = plan(space, dtype)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The leaves in the order in which they stand in a row."""
+        return list(leaves(self.tree))
+
+    def check(self, value: Any) -> None:
+        """Raise SpaceMismatchError (a ConfigError) unless `value` has the structure, shapes and number kinds of the space.
+
+        Bounds are not checked. Floats are refused where integers are declared, and integers that do not fit their type.
+        """
+        check_value(self.tree, value, self.noun)
+
+    def writers(self, rows: np.ndarray) -> list[Writer]:
+        """Return one function per row that copies a native value into that row.
+
+        Args:
+            rows: (N, *row_shape) row_dtype. The writers keep views on it. Padding bytes are set to zero here, once.
+        Returns:
+            N functions of one native value. They raise SpaceMismatchError for an array of another shape, which NumPy would
+            spread over the row, and check nothing else: call `check` on the first values.
+        Raises:
+            ConfigError: rows of another shape or dtype.
+        """
+        raw = self.as_bytes(rows)
+        if isinstance(self.tree, Node):
+            raw[...] = 0
+        return [_writer(self.tree, raw[i : i + 1]) for i in range(len(raw))]
+
+    def views(self, rows: np.ndarray) -> Any:
+        """Return the leaves of all rows: dicts and tuples as in the space, each leaf (N, *leaf.shape), views on `rows`.
+
+        Args:
+            rows: (N, *row_shape) row_dtype.
+        """
+        return _views(self.tree, self.as_bytes(rows))
+
+    def write_batch(self, values: Any, rows: np.ndarray) -> None:
+        """Copy a batch into all rows, one copy per leaf. Padding bytes stay as they are.
+
+        Args:
+            values: nested as in the space, each leaf (N, *leaf.shape), as Gymnasium batches spaces.
+            rows: (N, *row_shape) row_dtype.
+        Raises:
+            SpaceMismatchError: a leaf of another shape or kind of numbers, or another structure; nothing was written.
+            ConfigError: rows of another shape or dtype.
+        """
+        raw = self.as_bytes(rows)
+        check_value(self.tree, values, self.noun, (len(raw),))
+        _copy_leaves(self.tree, values, raw)
+
+    def as_bytes(self, rows: np.ndarray) -> np.ndarray:
+        """Return `rows`, (N, *row_shape) row_dtype, as a view (N, row_bytes) uint8.
+
+        Raises:
+            ConfigError: another shape or dtype, or rows whose elements do not lie side by side.
+        """
+        count = len(rows) if rows.ndim else 0
+        if rows.dtype != self.row_dtype or rows.shape != (count, *self.row_shape):
+            raise ConfigError(
+                f"rows of shape {rows.shape} and dtype {rows.dtype} cannot hold {self.noun}s: "
+                f"make them (N, {str(self.row_shape)[1:-1]}) {self.row_dtype}"
+            )
+        if self.row_bytes == 0 or count == 0:
+            return np.empty((count, self.row_bytes), np.uint8)
+        if rows.flags.c_contiguous:
+            return rows.reshape(count, -1).view(np.uint8)
+        if not rows[0, ...].flags.c_contiguous:
+            raise ConfigError(f"the elements of a row of {self.noun}s must lie side by side: strides are {rows.strides}")
+        flat = np.lib.stride_tricks.as_strided(
+            rows, (count, self.row_bytes // self.row_dtype.itemsize), (rows.strides[0], self.row_dtype.itemsize)
+        )
+        return flat.view(np.uint8)
+
+
+def leaf_view(leaf: Leaf, raw: np.ndarray) -> np.ndarray:
+    """Return one leaf of all rows, (N, *leaf.shape) leaf.dtype: a view on `raw`, (N, row_bytes) uint8."""
+    if leaf.size == 0:
+        return np.empty((len(raw), *leaf.shape), leaf.dtype)
+    end = leaf.offset + leaf.size * leaf.dtype.itemsize
+    return raw[:, leaf.offset : end].view(leaf.dtype).reshape(len(raw), *leaf.shape)
+
+
+def _copy_leaves(tree: Node | Leaf, values: Any, raw: np.ndarray) -> None:
+    if isinstance(tree, Leaf):
+        leaf_view(tree, raw)[...] = values
+        return
+    for key, child in zip(tree.keys, tree.children, strict=True):
+        _copy_leaves(child, values[key], raw)
+
+
+def _views(tree: Node | Leaf, raw: np.ndarray) -> Any:
+    if isinstance(tree, Leaf):
+        return leaf_view(tree, raw)
+    parts = [_views(child, raw) for child in tree.children]
+    return dict(zip(tree.keys, parts, strict=True)) if tree.is_dict else tuple(parts)
+
+
+def _writer(tree: Node | Leaf, raw: np.ndarray) -> Writer:
+    """Return the writer of the one row in `raw`, (1, row_bytes) uint8."""
+    if isinstance(tree, Leaf):
+        return _leaf_writer(leaf_view(tree, raw)[0, ...])
+    branches = list(zip(tree.keys, tree.children, strict=True))
+    own = [(key, leaf_view(leaf, raw)[0, ...]) for key, leaf in branches if isinstance(leaf, Leaf) and leaf.size]
+    numbers = tuple((key, view) for key, view in own if view.ndim == 0)
+    arrays = tuple((key, view) for key, view in own if view.ndim)
+    nested = tuple((key, _writer(node, raw)) for key, node in branches if isinstance(node, Node))
+    if not nested:
+        return _flat_writer(numbers, arrays)
+
+    def write(value: Any) -> None:
+        for key, view in numbers:
+            view[()] = value[key]
+        for key, view in arrays:
+            _assign(view, value[key], key)
+        for key, write_part in nested:
+            write_part(value[key])
+
+    return write
+
+
+def _leaf_writer(view: np.ndarray) -> Writer:
+    def write(value: Any) -> None:
+        _assign(view, value, None)
+
+    return write
+
+
+def _assign(view: np.ndarray, value: Any, key: Any) -> None:
+    if getattr(value, "shape", None) != view.shape and np.shape(value) != view.shape:
+        name = "a value" if key is None else f"the value of {key!r}"
+        raise SpaceMismatchError(f"{name} has shape {np.shape(value)}: the space wants shape {view.shape}")
+    view[...] = value
+
+
+def _flat_writer(numbers: tuple[tuple[Any, np.ndarray], ...], arrays: tuple[tuple[Any, np.ndarray], ...]) -> Writer:
+    def write(value: Any) -> None:
+        for key, view in numbers:
+            view[()] = value[key]
+        for key, view in arrays:
+            _assign(view, value[key], key)
+
+    return write

@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""From rows of observations to actions, with what the policy remembers of each row. Runs in the learner.
+
+    observations, idle rows  --RowActor-->  actions as `send` takes them
+
+The evaluation and policies loaded for use (loaded.py) act through this one path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from puffervec.core.spec import GroupSpec
+from puffervec.train.policies.distributions import ActionMap, ActionSpec, draw_noise, greedy, sample
+from puffervec.train.policies.leaves import TORCH_DTYPES, flat_rows
+from puffervec.train.policies.memory import State
+from puffervec.train.policies.policy import policy_groups
+from puffervec.vec.delivery import joined
+
+
+class RowActor:
+    """One policy that acts for the rows of one group. Rows have numbers from 0; those seen for the first time begin anew."""
+
+    def __init__(self, policy: Any, group: GroupSpec, device: torch.device) -> None:
+        """Args: policy: on `device`, see puffervec.train.policies.policy; group: the rows it acts for."""
+        self.policy, self.group, self.device = policy, group, device
+        self._state: State = ()  # (rows, ...) each; empty without memory
+        self._fresh = torch.ones(0, dtype=torch.bool, device=device)  # rows that begin an episode at their next step
+        self._maps: dict[bool, ActionMap] = {}  # by whether actions are joint
+
+    @property
+    def remembers(self) -> bool:
+        """True for a policy with memory."""
+        return len(self.policy.initial_state(1)) > 0
+
+    def forget(self, rows: np.ndarray) -> None:
+        """Let rows begin anew at their next step. Args: rows: (n,) row numbers."""
+        self._make_room(rows)
+        self._fresh[self._on_device(rows)] = True
+
+    @torch.no_grad()
+    def act(
+        self,
+        obs: Any,
+        rows: np.ndarray,
+        idle: np.ndarray,
+        action_masks: np.ndarray | None,
+        deterministic: bool,
+        generator: torch.Generator,
+    ) -> np.ndarray:
+        """Return actions as `send` takes them: (n, *action_shape) of the action rows' dtype; 0 for idle rows.
+
+        Args:
+            obs: (n, ...) rows as `recv` gives them, or a dict of (n, ...) arrays by field.
+            rows: (n,) int64 their numbers, each once.
+            idle: (n,) bool: absent, or the episode ended with this observation. Such rows begin anew at their next step.
+            action_masks: (n, choices), 0 is forbidden; None where all is allowed.
+            deterministic: the likeliest action; else one drawn with `generator`.
+        """
+        self._make_room(rows)
+        actions = np.zeros((len(rows), *self.group.action_shape), self.group.action_dtype)
+        # Without memory only the rows that act need the policy: most rows of an evaluation are done before the last one is.
+        picked = np.arange(len(rows)) if self._state else np.flatnonzero(~idle)
+        if len(picked):
+            at = self._places(rows[picked])
+            state = tuple(part[at] for part in self._state)
+            allowed = None if action_masks is None else self._on_device(action_masks[picked])
+            heads, value, state = self.policy(self._tensors(obs, picked), state, self._fresh[at], allowed)
+            for kept, new in zip(self._state, state, strict=True):
+                kept[at] = new
+            to_env = self._map(len(heads) == 1)
+            if deterministic:
+                chosen = greedy(to_env.spec, heads)
+            else:
+                chosen, _ = sample(to_env.spec, heads, draw_noise(to_env.spec, len(value), self.device, generator))
+            actions[picked] = env_actions(self.group, chosen.cpu(), to_env)
+            actions[idle] = 0
+        self._fresh[self._places(rows)] = self._on_device(idle)
+        return actions
+
+    def _map(self, joint: bool) -> ActionMap:
+        """Args: joint: as the policy was trained; `of` minds it for multi-discrete actions only."""
+        if joint not in self._maps:
+            self._maps[joint] = action_map(self.group, joint)
+        return self._maps[joint]
+
+    def _make_room(self, rows: np.ndarray) -> None:
+        more = int(rows.max(initial=-1)) + 1 - len(self._fresh)
+        if more > 0:
+            new = tuple(part.to(self.device) for part in self.policy.initial_state(more))
+            kept = self._state or tuple(part[:0] for part in new)
+            self._state = tuple(torch.cat(pair) for pair in zip(kept, new, strict=True))
+            self._fresh = torch.cat([self._fresh, self._fresh.new_ones(more)])
+
+    def _places(self, rows: np.ndarray) -> Any:
+        """Return rows as an index: a slice where they follow each other, as those of a half do, since that copies nothing."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
+            return slice(int(rows[0]), int(rows[-1]) + 1)
+        return self._on_device(rows)
+
+    def _tensors(self, obs: Any, picked: np.ndarray) -> Any:
+        if self.group.observation_plan is not None:
+            return flat_rows(self.group.observation_plan, obs[picked]).to(self.device)
+        if isinstance(obs, dict):
+            return {name: self._on_device(part[picked]) for name, part in obs.items()}
+        return self._on_device(obs[picked].reshape(len(picked), -1))  # A picture is a flat row to a policy.
+
+    def _on_device(self, array: np.ndarray) -> torch.Tensor:
+        # A copy: the rows change under a view as soon as the actions are sent.
+        return torch.tensor(array, device=self.device)
+
+
+class PolicyActor:
+    """Policies by name that act in a vector env of `puffervec.make`, with any number of buffers and in any order."""
+
+    def __init__(self, policies: dict[str, nn.Module], device: torch.device, deterministic: bool, seed: int = 0) -> None:
+        """Args: deterministic: the likeliest action instead of a drawn one; seed: of what is drawn."""
+        self.policies, self.device, self.deterministic = policies, device, deterministic
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self._actors: dict[str, RowActor] = {}
+
+    def reset(self, vec: Any = None) -> None:
+        """Forget all memory."""
+        self._actors.clear()
+
+    def act(self, obs: Any, vec: Any) -> Any:
+        """Return actions (rows,) or (rows, D) for the batch last received; dicts by group where there are several.
+
+        Args: obs: as from `vec.recv`.
+        """
+        halves = [half for half in vec.halves if half.env_ids[0] in vec.env_ids]
+        single = len(vec.spec.groups) == 1
+        actions = {}
+        for name, group in policy_groups(vec.spec).items():
+            parts = [half.groups[group.name] for half in halves]
+            given = obs if single else obs[group.name]
+            actions[group.name] = self._act_group(self.actor(name, group), given, parts, vec.autoreset_mode == "same_step")
+        return next(iter(actions.values())) if single else actions
+
+    def _act_group(self, actor: RowActor, obs: Any, parts: list[Any], same_step: bool) -> np.ndarray:
+        rows, masks, terminals, truncations = (
+            joined([getattr(part, name) for part in parts]) for name in ("agent_ids", "masks", "terminals", "truncations")
+        )
+        idle, done = ~masks, terminals | truncations
+        if same_step:  # The observation is the first of the next episode already.
+            actor.forget(rows[done])
+        else:
+            idle |= done
+        allowed = None if parts[0].action_masks is None else joined([part.action_masks for part in parts])
+        return self.choose(actor, obs, rows, idle, allowed)
+
+    def actor(self, name: str, group: GroupSpec) -> RowActor:
+        """Return what acts for the rows of a group with the policy `name`."""
+        if name not in self._actors:
+            self._actors[name] = RowActor(self.policies[name], group, self.device)
+        return self._actors[name]
+
+    def choose(
+        self, actor: RowActor, obs: Any, rows: np.ndarray, idle: np.ndarray, action_masks: np.ndarray | None
+    ) -> np.ndarray:
+        """`RowActor.act` with this actor's way to choose."""
+        return actor.act(obs, rows, idle, action_masks, self.deterministic, self.generator)
+
+
+def action_map(group: GroupSpec, joint: bool = False) -> ActionMap:
+    """Return what turns drawn actions, on the CPU, into those of the env's action rows."""
+    return ActionMap(ActionSpec.of(group, joint), torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
+
+
+def env_actions(group: GroupSpec, drawn: torch.Tensor, to_env: ActionMap | None = None) -> np.ndarray:
+    """Return drawn actions (rows, D), on the CPU, as `send` takes them: (rows, *action_shape) of the action rows' dtype."""
+    actions = (to_env or action_map(group))(drawn).numpy()
+    return actions.reshape(len(actions), *group.action_shape).astype(group.action_dtype)

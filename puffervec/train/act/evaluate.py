@@ -1,0 +1,258 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Evaluation: a policy, or a baseline, acts in fresh envs; rates with 95 % intervals come out. Runs in the learner.
+
+An env may bring its own evaluation (`NativeEnv.evaluation`), as drive does with rates per scene; it is called with an `Actor`.
+For the others the table shows return, length and what the env itself reports, per agent type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import puffervec
+from puffervec.core.slab import RECORD_DTYPE
+from puffervec.core.spec import GroupSpec
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.evaluation import Actor, Cell, Evaluation, Interval, Report
+from puffervec.train.act.acting import PolicyActor as PolicyActor
+from puffervec.train.act.acting import env_actions
+from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records
+from puffervec.train.collect.stats import mean_interval
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec, native_env
+from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
+from puffervec.train.policies.policy import build_policy
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run.rundir import config_from_tables
+from puffervec.train.run.state import actor_weights, as_trained
+
+EVALUATED_AT_ONCE = 16  # Python envs.
+MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
+
+
+def load_policies(
+    path: Path,
+    device: torch.device,
+    trusted: Collection[str | None] = (),
+    env: Callable[..., Any] | None = None,
+    made: Mapping[str, nn.Module] | None = None,
+    adapt: Callable[[TrainConfig], TrainConfig] | None = None,
+) -> tuple[TrainConfig, dict[str, nn.Module]]:
+    """Return the config and the policies of a checkpoint folder.
+
+    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported; env: what makes the
+        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy;
+        adapt: from the run's config to the one that the policies are used with. Only that one's env is looked at: the run's
+        scenes may be gone.
+    Raises: CheckpointError, ConfigError.
+    """
+    manifest = ckpt.read_manifest(path)
+    config = config_from_tables(manifest["config"], trusted, env)
+    if adapt is not None:
+        config = adapt(config)
+    names = tuple(manifest["policies"])
+    found = ckpt.read(path, only=names)
+    groups = {group.name: group for group in env_spec(config).groups}
+    config = as_trained(config, groups.values(), manifest, found.tensors)
+    policies = {}
+    for name in names:
+        group = groups.get(manifest["policies"][name]["group"])
+        if group is None:
+            raise CheckpointError(
+                f"{path}: the env has no rows {manifest['policies'][name]['group']!r} for the policy {name!r}"
+            )
+        if made is not None and name in made:
+            policy = made[name].to(device)
+        else:
+            _check_sizes(path, group, config, actor_weights(found, name))
+            policy = build_policy(group, config.policy).to(device)
+        constants = _not_finite(policy)  # as of a mask
+        try:
+            policy.load_state_dict(actor_weights(found, name))
+        except RuntimeError as error:
+            raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
+        if bad := _not_finite(policy) - constants:
+            raise CheckpointError(f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run")
+        policies[name] = policy.eval()
+    return config, policies
+
+
+def _not_finite(policy: nn.Module) -> set[str]:
+    return {name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())}
+
+
+def _check_sizes(path: Path, group: GroupSpec, config: TrainConfig, weights: dict[str, torch.Tensor]) -> None:
+    """Refuse a config whose policy is not of the size of the weights, before any memory is taken for it."""
+    with torch.device("meta"):
+        planned = build_policy(group, config.policy).state_dict()
+    if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
+        raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
+
+
+def own_evaluation(target: str) -> Evaluation | None:
+    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see `NativeEnv.own_evaluation`."""
+    native = native_env(target)
+    return None if native is None else native.own_evaluation()
+
+
+def as_evaluated(config: TrainConfig) -> TrainConfig:
+    """Return a run's config with the settings that its env's own evaluation changes: drive's held-out scenes."""
+    own = own_evaluation(config.target)
+    return config if own is None or own.settings is None else dataclasses.replace(config, env=own.settings(config.env))
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeRates:
+    """Return and length of one agent type, each as mean and half the width of the 95 % interval.
+
+    agent_type: number of the type; in a Python env the agent's place in `possible_agents`.
+    name: of the type, "" where it has none.
+    reported: what the env itself says of an episode, likewise: the episode records of a C env, the numeric infos of a Python
+        env. A Python env may report a number at each step: it counts by its mean over the episode.
+    """
+
+    agent_type: int
+    episodes: int
+    episode_return: tuple[float, float]
+    length: tuple[float, float]
+    name: str = ""
+    reported: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+
+
+def report(rates: Sequence[TypeRates], column: str) -> Report:
+    """Return rates as a table. Args: column: what a line stands for."""
+    rows = []
+    for found in rates:
+        row: dict[str, Cell] = {column: found.name or str(found.agent_type), "episodes": found.episodes}
+        for name, (mean, half) in {"return": found.episode_return, "length": found.length, **found.reported}.items():
+            row[name if name not in row else f"env/{name}"] = Interval(mean, mean - half, mean + half)
+        rows.append(row)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return Report([{name: row.get(name) for name in columns} for row in rows], remarks=["means with 95 % intervals"])
+
+
+def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:
+    """Evaluate an env by return, length and what it reports itself. Raises: ConfigError: see `evaluate_python`."""
+    if config.python:
+        return report(evaluate_python(config, actor, episodes, seed), "agent")
+    return report(evaluate_generic(config.target, config.env, actor, episodes, seed), "agent type")
+
+
+def evaluate_generic(
+    target: str, env_config: Any, actor: Actor, episodes: int, seed: int, num_envs: int = 16
+) -> list[TypeRates]:
+    """Run at least `episodes` whole episodes in this process and return rates per agent type.
+
+    Every env runs the same number of episodes, so that short ones are not favoured.
+    Raises: ConfigError where an env does not end an episode within MOST_STEPS.
+    """
+    rounds = -(-episodes // num_envs)
+    records, patience = [], _Patience(target, rounds, num_envs)
+    with puffervec.make(target, env_kwargs=env_config, backend="serial", num_envs=num_envs, seed=seed) as vec:
+        actor.reset(vec)
+        vec.async_reset(seed)
+        finished = np.zeros(num_envs, np.int64)
+        while not patience.over(finished):
+            obs, *_, infos, _, _ = vec.recv()
+            if infos:
+                batch = infos.episodes
+                records.append(batch[batch["episode"] < rounds])
+                np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
+            vec.send(actor.act(obs, vec))
+        return _rates(np.concatenate(records), vec.env.agent_types, vec.spec.record_names)
+
+
+class _Patience:
+    """Waits until all envs have run their episodes, and gives up where one does not end."""
+
+    def __init__(self, target: str, rounds: int, envs: int) -> None:
+        self._target, self._rounds = target, rounds
+        self._before, self._since = np.zeros(envs, np.int64), np.zeros(envs, np.int64)
+
+    def over(self, finished: np.ndarray) -> bool:
+        """Asked once per step. Args: finished: episodes of each env so far. Raises: ConfigError."""
+        waiting = finished < self._rounds
+        self._since = np.where(waiting & (finished == self._before), self._since + 1, 0)
+        self._before = finished.copy()
+        if stuck := int((self._since > MOST_STEPS).sum()):
+            # What the others did would favour short episodes.
+            raise ConfigError(
+                f"{self._target}: {stuck} of {len(finished)} envs did not end an episode within {MOST_STEPS:,} steps: "
+                "make the env truncate (Gymnasium: TimeLimit)"
+            )
+        return not bool(waiting.any())
+
+
+def _rates(found: np.ndarray, names: Sequence[str], record_names: Sequence[str] = ()) -> list[TypeRates]:
+    """Return rates per agent type from episode records. Args: names: of the types; record_names: of the records' values."""
+    rates = []
+    for kind in np.unique(found["agent_type"]).tolist():
+        own = found[found["agent_type"] == kind]
+        reported = {name: mean_interval(own["values"][:, i]) for i, name in enumerate(record_names)}
+        name = names[kind] if kind < len(names) else ""
+        rates.append(TypeRates(kind, len(own), mean_interval(own["return"]), mean_interval(own["length"]), name, reported))
+    return rates
+
+
+def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> list[TypeRates]:
+    """`evaluate_generic` for the Python env of a run: records are made from rewards, flags and infos.
+
+    Raises: ConfigError where an env does not end an episode within MOST_STEPS.
+    """
+    envs = min(EVALUATED_AT_ONCE, episodes)
+    rounds = -(-episodes // envs)
+    maker = config.creator or config.target
+    with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed) as vec:
+        agents = vec.spec.agents
+        tracker, finished = EpisodeTracker(envs * agents), np.zeros(envs, np.int64)
+        numbers = EpisodeNumbers(envs)
+        records, patience = [np.zeros(0, RECORD_DTYPE)], _Patience(config.target, rounds, envs)
+        actor.reset(vec)
+        vec.async_reset(seed)
+        while not patience.over(finished):
+            obs, rewards, terminals, truncations, infos, _, masks = vec.recv()
+            batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
+            records.append(batch[finished[batch["env"]] < rounds])
+            ended = ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
+            numbers.step(infos.numeric, ended, finished < rounds)
+            finished += ended
+            vec.send(actor.act(obs, vec))
+        names = tuple(str(agent) for agent in getattr(vec.driver_env, "possible_agents", ()))
+    found = np.concatenate(records)
+    found["agent_type"] = found["slot"]
+    return [dataclasses.replace(rates, reported=numbers.of(names, rates.agent_type)) for rates in _rates(found, names)]
+
+
+class RandomActor:
+    """Draws every action uniformly."""
+
+    def __init__(self, seed: int) -> None:
+        """Args: seed: of the draws."""
+        self._random = np.random.default_rng(seed)
+
+    def reset(self, vec: Any) -> None:
+        """Nothing to forget."""
+
+    def act(self, obs: Any, vec: Any) -> Any:
+        """Draw for all groups of the half last received."""
+        half = vec.halves[vec.half]
+        drawn = {group.name: self._draw(group, len(half.groups[group.name].rewards)) for group in vec.spec.groups}
+        return next(iter(drawn.values())) if len(drawn) == 1 else drawn
+
+    def _draw(self, group: Any, rows: int) -> np.ndarray:
+        spec = ActionSpec.of(group)
+        if spec.discrete:
+            drawn: np.ndarray = self._random.integers(0, spec.sizes, (rows, spec.dims), dtype=np.int32)
+            return env_actions(group, torch.from_numpy(drawn))
+        bounded = np.array(spec.high) - np.array(spec.low) <= WIDEST_RANGE
+        drawn = self._random.uniform(-1.0, 1.0, (rows, spec.dims))
+        drawn[:, ~bounded] = self._random.standard_normal((rows, int((~bounded).sum())))
+        return env_actions(group, torch.from_numpy(drawn))

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Returns of envs that keep no episode records, reckoned from rewards and flags: whole arrays of rows at a time, never per env.
+
+Runs in the learner, after a roll-out (rollout.py) or between the steps of an evaluation (evaluate.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from puffervec.core.slab import RECORD_DTYPE
+from puffervec.train.collect.stats import mean_interval
+
+if TYPE_CHECKING:
+    from puffervec.train.device.ranks import Ranks
+
+Ended = tuple[np.ndarray, np.ndarray, np.ndarray]
+NumericInfos = Mapping[tuple[str, ...], tuple[np.ndarray, np.ndarray]]
+
+
+class EpisodeTracker:
+    """Return and length of the episode under way in each row.
+
+    An episode of a row begins with the first step that shows it alive and ends with a done flag, or when its agent is gone.
+    """
+
+    def __init__(self, rows: int) -> None:
+        """Args: rows: over all envs."""
+        self._returns, self._lengths = np.zeros(rows), np.zeros(rows, np.int64)
+        self._live = np.zeros(rows, np.bool_)
+
+    def step(self, rewards: np.ndarray, terminals: np.ndarray, truncations: np.ndarray, masks: np.ndarray) -> Ended:
+        """Take one step of all rows, (rows,) each; flags of any dtype.
+
+        Returns: the rows whose episode ended, (n,) int64, with their returns float64 and lengths int64.
+        """
+        np.add(self._returns, rewards, out=self._returns, where=self._live)
+        self._lengths += self._live
+        goes_on = masks.astype(np.bool_) & ~(terminals.astype(np.bool_) | truncations.astype(np.bool_))
+        rows = np.flatnonzero(self._live & ~goes_on)
+        ended = rows, self._returns[rows], self._lengths[rows]
+        self._returns[rows], self._lengths[rows] = 0.0, 0
+        self._live = goes_on
+        return ended
+
+    def forget(self) -> None:
+        """Drop the episodes under way: steps were missed."""
+        self._returns[:], self._lengths[:] = 0.0, 0
+        self._live[:] = False
+
+
+def as_records(ended: Ended, agents: int) -> np.ndarray:
+    """Return finished episodes as records like those of C envs, (n,) RECORD_DTYPE. agents: rows per env."""
+    rows, returns, lengths = ended
+    records = np.zeros(len(rows), RECORD_DTYPE)
+    records["env"], records["slot"] = rows // agents, rows % agents
+    records["return"], records["length"] = returns, lengths
+    return records
+
+
+class ReturnScale:
+    """Root mean square of discounted returns so far. Rewards divided by it give values of about 1, which any step size suits.
+
+    The root mean square, not the standard deviation: where all returns are alike the latter is 0.
+    """
+
+    SLOWEST = 0.01  # Least share of a new roll-out, so that the scale follows the growing returns of a policy that learns.
+
+    def __init__(self, rows: int, gamma: float) -> None:
+        """Args: rows: over all envs; gamma: discount per step."""
+        self.gamma, self.mean_square, self.rollouts = gamma, 0.0, 0
+        self.returns = np.zeros(rows)  # Of the episodes under way, discounted.
+
+    def observe(self, rewards: np.ndarray, valid: np.ndarray, ranks: Ranks | None = None) -> None:
+        """Take a roll-out: rewards (T, R) of its transitions, and which of them are valid, (T, R) bool.
+
+        Args: ranks: of whose roll-outs it is one; all get the same scale.
+        """
+        total, count = 0.0, 0.0
+        for reward, live in zip(rewards, valid, strict=True):
+            self.returns = np.where(live, self.gamma * self.returns + reward, 0.0)
+            total, count = total + float(np.square(self.returns).sum()), count + int(live.sum())
+        if ranks is not None:
+            total, count = ranks.sums([total, count])
+        if count and math.isfinite(total):
+            self.rollouts += 1
+            share = max(1 / self.rollouts, self.SLOWEST)
+            self.mean_square += share * (total / count - self.mean_square)
+
+    def forget(self) -> None:
+        """Drop the returns under way: new episodes begin."""
+        self.returns[:] = 0.0
+
+    @property
+    def factor(self) -> float:
+        """What rewards are multiplied by; 1 before there are any."""
+        return 1 / math.sqrt(self.mean_square) if self.mean_square > 1e-12 else 1.0
+
+
+class EpisodeNumbers:
+    """The numbers in the infos of Python envs, as one mean per episode and name."""
+
+    def __init__(self, envs: int) -> None:
+        """Args: envs: whose infos are given."""
+        self._sums: dict[tuple[str, ...], np.ndarray] = {}  # (2, envs): sum and number of values of the episode under way
+        self._means: dict[tuple[str, ...], list[float]] = {}
+        self._envs = envs
+
+    def step(self, numeric: NumericInfos, ended: np.ndarray, counted: np.ndarray) -> None:
+        """Take one step. Args: ended: (envs,) bool, the episode ends with it; counted: (envs,) bool, of envs that count."""
+        for path, (values, present) in numeric.items():
+            sums = self._sums.setdefault(path, np.zeros((2, self._envs)))
+            present = present & np.isfinite(values)
+            sums[0] += np.where(present, values, 0.0)
+            sums[1] += present
+        for path, sums in self._sums.items() if ended.any() else ():
+            done = ended & counted & (sums[1] > 0)
+            self._means.setdefault(path, []).extend((sums[0, done] / sums[1, done]).tolist())
+            sums[:, ended] = 0.0
+
+    def of(self, agents: Sequence[str], agent: int) -> dict[str, tuple[float, float]]:
+        """Return mean and half the width of its 95 % interval by name: of the env's numbers and those of one agent.
+
+        Args: agents: names under which a parallel env reports; agent: index of the one asked for.
+        """
+        found = {}
+        for path, means in self._means.items():
+            inner = path[1:] if path[0] in agents and len(path) > 1 else path
+            if means and (inner is path or path[0] == agents[agent]):
+                found["/".join(inner)] = mean_interval(means)
+        return found
+
+
+class InfoMeans:
+    """Means over the latest numbers in the infos, as the log shows them.
+
+    An env may report at each step or at the end of an episode only: each mean is over the fewest latest roll-outs that gave
+    `LATEST` values together.
+    """
+
+    LATEST = 100
+
+    def __init__(self, agents: Iterable[object] = ()) -> None:
+        """Args: agents: names that are left out of the path, so that numbers of all agents of a parallel env are averaged."""
+        self._agents = {agent for agent in agents if isinstance(agent, str)}
+        self._parts: dict[str, deque[tuple[float, int]]] = {}
+
+    def add(self, batches: Iterable[NumericInfos]) -> None:
+        """Add the numeric infos of a roll-out, one mapping per turn. Numbers that are not finite are left out."""
+        self.add_sums(self.sums(batches))
+
+    def sums(self, batches: Iterable[NumericInfos]) -> dict[str, tuple[float, int]]:
+        """Return sum and number of the finite values by name, as `add_sums` takes them."""
+        sums: dict[str, tuple[float, int]] = {}
+        for batch in batches:
+            for path, (values, present) in batch.items():
+                name = "/".join(path[1:] if path[0] in self._agents and len(path) > 1 else path)
+                found = values[present & np.isfinite(values)]
+                total, count = sums.get(name, (0.0, 0))
+                sums[name] = total + float(found.sum()), count + len(found)
+        return sums
+
+    def add_sums(self, sums: Mapping[str, tuple[float, int]]) -> None:
+        """Add what `sums` has returned, of this process or of several."""
+        for name, part in sums.items():
+            parts = self._parts.setdefault(name, deque())
+            parts.append(part)
+            while sum(count for _, count in parts) - parts[0][1] >= self.LATEST:
+                parts.popleft()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return sums and counts per roll-out by name, (roll-outs, 2) float64, for a checkpoint."""
+        return {name: np.array(parts, np.float64).reshape(-1, 2) for name, parts in self._parts.items()}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """The inverse of `state`. Raises: ValueError for arrays of another shape."""
+        for name, part in state.items():
+            if part.ndim != 2 or part.shape[1] != 2:
+                raise ValueError(f"the numbers of {name} have the shape {part.shape}, not (roll-outs, 2)")
+        self._parts = {name: deque((total, int(count)) for total, count in part.tolist()) for name, part in state.items()}
+
+    def means(self) -> dict[str, float]:
+        """Return `env/<path>`, sorted by name."""
+        counts = {name: sum(count for _, count in parts) for name, parts in self._parts.items()}
+        sums = {name: sum(total for total, _ in parts) for name, parts in self._parts.items()}
+        return {f"env/{name}": sums[name] / counts[name] for name in sorted(counts) if counts[name]}

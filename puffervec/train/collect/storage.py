@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The memory that a roll-out fills, and a half's rows as tensors on the bytes that the workers write. Runs in the learner.
+
+Storage is time-major with T + 1 steps; the last step of a roll-out is the first of the next, with the action that was drawn for
+it. One storage per policy holds its rows of all halves side by side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from puffervec.core.spec import EnvSpec, GroupSpec
+from puffervec.errors import ConfigError
+from puffervec.host.memory import refuse_more
+from puffervec.train.policies.distributions import ActionMap, ActionSpec
+from puffervec.train.policies.leaves import TORCH_DTYPES, Observation, stored_dtype, width
+from puffervec.train.policies.memory import State
+
+
+class Storage:
+    """What a roll-out leaves for the update: the rows of one policy.
+
+    obs: (T+1, R, F) or a dict of (T+1, R, ...); of a Python env always (T+1, R, width), rows as they stand. actions (T+1, R, D)
+    as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8;
+    action_masks (T+1, R, choices) uint8 or None. For policies
+    with memory: resets (T+1, R) uint8; first_states and last_states, what they remembered before step 0 and before step T, per
+    half.
+    """
+
+    def __init__(
+        self,
+        group: GroupSpec,
+        horizon: int,
+        rows: int,
+        device: torch.device,
+        obs_dtype: torch.dtype | None,
+        joint: bool = False,
+    ) -> None:
+        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's; joint: see
+        `ActionSpec.of`."""
+        self.spec = ActionSpec.of(group, joint)
+        self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
+        self.horizon, self.rows, self.device = horizon, rows, device
+        steps = (horizon + 1, rows)
+        self.obs: Observation
+        plan = group.observation_plan
+        if plan is not None:
+            self.obs = torch.zeros(*steps, width(plan), dtype=stored_dtype(plan), device=device)
+        elif group.flat_dtype is not None:
+            floats = sum(int(np.prod(field.shape)) for field in group.fields)
+            self.obs = torch.zeros(*steps, floats, dtype=_storage_dtype(group.flat_dtype, obs_dtype), device=device)
+        else:
+            self.obs = {
+                field.name: torch.zeros(*steps, *field.shape, dtype=_storage_dtype(field.dtype, obs_dtype), device=device)
+                for field in group.fields
+            }
+        self.actions = torch.zeros(*steps, self.spec.dims, dtype=self.spec.dtype, device=device)
+        self.rewards, self.values, self.log_probs = (torch.zeros(steps, device=device) for _ in range(3))
+        self.terminals, self.truncations, self.masks, self.resets = (
+            torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(4)
+        )
+        self.action_masks: Tensor | None = None
+        if group.action_mask_size:
+            self.action_masks = torch.zeros(*steps, group.action_mask_size, dtype=torch.uint8, device=device)
+        self.first_states: dict[int, State] = {}
+        self.last_states: dict[int, State] = {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All arrays by name, T + 1 steps each."""
+        named = {
+            name: getattr(self, name)
+            for name in (
+                "actions",
+                "rewards",
+                "values",
+                "log_probs",
+                "terminals",
+                "truncations",
+                "masks",
+                "resets",
+                "action_masks",
+            )
+        }
+        observations = {f"obs.{k}": v for k, v in self.obs.items()} if isinstance(self.obs, dict) else {"obs": self.obs}
+        return {name: tensor for name, tensor in (observations | named).items() if tensor is not None}
+
+    def valid(self) -> Tensor:
+        """Return (T, R) bool: the transition from a step to the next is one of an agent's episode."""
+        return (self.masks[:-1] != 0) & (self.terminals[:-1] == 0) & (self.truncations[:-1] == 0)
+
+    def first_state(self) -> State:
+        """Return what the policy remembered before step 0, (R, ...) each; () of policies without memory."""
+        halves = [self.first_states[half] for half in sorted(self.first_states)]
+        return tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
+
+    def copy_from(self, other: Storage) -> None:
+        """Take over the roll-out of a storage of the same shape."""
+        for name, tensor in self.tensors().items():
+            tensor.copy_(other.tensors()[name])
+        self.first_states, self.last_states = dict(other.first_states), dict(other.last_states)
+
+    def carry_over(self) -> None:
+        """Copy the last step to the first: a roll-out begins where the one before ended."""
+        for tensor in self.tensors().values():
+            tensor[0].copy_(tensor[-1])
+        self.first_states = dict(self.last_states)
+
+
+def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False) -> int:
+    """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of `Storage`."""
+    one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype, joint)
+    return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
+
+
+def refuse_large(
+    spec: EnvSpec,
+    num_envs: int,
+    horizon: int,
+    device: torch.device,
+    obs_dtype: torch.dtype | None,
+    *,
+    joint: bool = False,
+    copies: int = 1,
+) -> None:
+    """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
+    row_bytes = sum(step_bytes(group, group.agents * num_envs, obs_dtype, joint) for group in spec.groups)
+    wanted = copies * (horizon + 1) * row_bytes
+    what, advice = (
+        f"for roll-outs of {horizon:,} steps of {num_envs:,} envs",
+        "use a shorter train.horizon, or fewer vec.num_envs",
+    )
+    if device.type == "cpu":
+        refuse_more(wanted, "train.horizon needs", what, advice)
+    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
+        raise ConfigError(f"train.horizon needs {wanted:,} bytes {what}; {free:,} are free on {device}: {advice}")
+
+
+def _storage_dtype(dtype: Any, wanted: torch.dtype | None) -> torch.dtype:
+    kept: torch.dtype = TORCH_DTYPES[np.dtype(dtype)]
+    return wanted if wanted is not None and kept == torch.float32 else kept
+
+
+@dataclasses.dataclass
+class Slot:
+    """Rows of one group that one policy acts for. `rows` are their indices within a half's rows of the group; None: all."""
+
+    name: str
+    policy: Any  # an nn.Module with the protocol of policy.py
+    group: GroupSpec
+    storage: Storage
+    rows: Tensor | None = None
+
+
+@dataclasses.dataclass
+class Rows:
+    """A half's rows of one group, as tensors on the block (CPU: the slab itself; CUDA: the fixed buffer it is copied to)."""
+
+    obs: Observation
+    rewards: Tensor
+    terminals: Tensor
+    truncations: Tensor
+    masks: Tensor
+    action_masks: Tensor | None
+    actions: Tensor  # always the slab's
+    actions_at: int  # where they begin in the block, in bytes
+
+
+def pairs(targets: Observation, sources: Observation) -> list[tuple[Tensor, Tensor]]:
+    if isinstance(targets, dict):
+        assert isinstance(sources, dict)
+        return [(targets[name], sources[name]) for name in targets]
+    assert isinstance(sources, Tensor)
+    return [(targets, sources)]
+
+
+def pick(source: Tensor, rows: Tensor | None) -> Tensor:
+    return source if rows is None else source[rows]
+
+
+def rows_of(block: Tensor, half: Any, group: GroupSpec) -> Rows:
+    """Return a half's rows of a group as tensors on `block`; the actions always on the slab itself."""
+    slab = half.groups[group.name]
+    count = len(slab.rewards)
+
+    def view(field: str, dtype: torch.dtype, *shape: int) -> Tensor:
+        begin = half.offsets[group.name, field]
+        size = int(np.prod(shape)) * torch.empty((), dtype=dtype).element_size()
+        return block.narrow(0, begin, size).view(dtype).view(shape)
+
+    obs: Observation
+    plan = group.observation_plan
+    if plan is not None:
+        obs = view("observations", TORCH_DTYPES[plan.row_dtype], count, width(plan))
+    elif group.flat_dtype is not None:
+        dtype = TORCH_DTYPES[np.dtype(group.flat_dtype)]
+        obs = view("observations", dtype, count, group.observation_bytes // np.dtype(group.flat_dtype).itemsize)
+    else:
+        raw = view("observations", torch.uint8, count, group.observation_bytes)
+        obs = {}
+        for field in group.fields:
+            size = int(np.prod(field.shape)) * np.dtype(field.dtype).itemsize
+            part = raw.narrow(1, field.offset, size).view(TORCH_DTYPES[np.dtype(field.dtype)])
+            obs[field.name] = part.view(count, *field.shape)
+    choices = group.action_mask_size
+    return Rows(
+        obs=obs,
+        rewards=view("rewards", torch.float32, count),
+        terminals=view("terminals", torch.uint8, count),
+        truncations=view("truncations", torch.uint8, count),
+        masks=view("masks", torch.uint8, count),
+        action_masks=view("action_masks", torch.uint8, count, choices) if choices else None,
+        actions=torch.from_numpy(slab.actions).view(count, -1),
+        actions_at=half.offsets[group.name, "actions"],
+    )

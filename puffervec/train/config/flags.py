@@ -1,0 +1,262 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Flags of `puffer-train`, made from the config dataclasses by tyro, and the `--config` file. Imports no torch.
+
+Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed, the TOML file, the flags.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import io
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from puffervec.errors import ConfigError
+from puffervec.train.config.sections import SECTIONS, TrainConfig
+
+MOST_CONFIG_BYTES = 1 << 20
+# Short names for the settings that are used most.
+ALIASES = {
+    "--total-timesteps": "--train.total-timesteps",
+    "--time-limit-s": "--train.time-limit-s",
+    "--seed": "--train.seed",
+    "--device": "--train.device",
+    "--deterministic": "--train.deterministic",
+    "--lr": "--train.lr",
+    "--num-envs": "--vec.num-envs",
+    "--num-workers": "--vec.num-workers",
+    "--backend": "--vec.backend",
+    "--scenes": "--env.scenes",
+    "--run-name": "--log.name",
+}
+
+
+def take_option(argv: list[str], flag: str) -> str | None:
+    """Remove `flag VALUE` or `flag=VALUE` from argv (the last one wins) and return the value; None where it is absent.
+
+    Raises: ConfigError where the value is missing.
+    """
+    value = None
+    at = 0
+    while at < len(argv):
+        if argv[at] == flag:
+            if at + 1 >= len(argv) or argv[at + 1].startswith("--"):
+                raise ConfigError(f"{flag} needs a value")
+            value = argv[at + 1]
+            del argv[at : at + 2]
+        elif argv[at].startswith(flag + "="):
+            value = argv.pop(at).split("=", 1)[1]
+        else:
+            at += 1
+    return value
+
+
+def peek(argv: Sequence[str], flag: str) -> str | None:
+    """Return what `take_option` would, and leave it there."""
+    return take_option(list(argv), flag)
+
+
+def take_target(args: list[str]) -> str | None:
+    """Remove and return the first argument if it is no flag."""
+    return args.pop(0) if args and not args[0].startswith("-") else None
+
+
+def whole(flag: str, text: str | None, least: int) -> int | None:
+    """Return a flag's text as a whole number, None for None.
+
+    Raises: ConfigError where it is none, or below `least`.
+    """
+    if text is None:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise ConfigError(f"{flag} is {text!r}: must be a whole number of at least {least}")
+    return value
+
+
+def number(flag: str, text: str) -> float:
+    """Return a flag's text as a finite number. Raises: ConfigError where it is none."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ConfigError(f"{flag} is {text!r}: must be a number")
+
+
+def refuse_left(args: Sequence[str], verb: str) -> None:
+    """Raise ConfigError where arguments are left that `verb` does not know."""
+    if args:
+        raise ConfigError(f"unknown argument {args[0]}: puffer-train {verb} --help lists the flags")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a `--config` file.
+
+    Raises: ConfigError naming the file, and the line where it is no TOML.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_CONFIG_BYTES + 1)
+        if len(data) > MOST_CONFIG_BYTES:
+            raise ConfigError(f"--config {path}: more than {MOST_CONFIG_BYTES:,} bytes, so no config of a run")
+        return tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--config {path}: {error.strerror}") from error
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers too long, lists too deep, a NUL in the name
+        raise ConfigError(f"--config {path}: {error}") from error
+
+
+def apply_config_file(config: TrainConfig, path: Path) -> TrainConfig:
+    """Lay a TOML file over a config.
+
+    Raises: ConfigError naming the file and the table or key.
+    """
+    tables = read_toml(path)
+    try:
+        return config.merged(tables)
+    except ConfigError as error:
+        raise ConfigError(f"--config {path}: {error}") from error
+
+
+def known_flags(config: TrainConfig) -> list[str]:
+    """Every long flag that sets a value of this config."""
+    return [
+        f"--{section}.{field.name.replace('_', '-')}"
+        for section in typed_sections(config)
+        for field in dataclasses.fields(getattr(config, section))
+    ]
+
+
+def typed_sections(config: TrainConfig) -> list[str]:
+    """Sections with fields known beforehand: all but the env of a Python env."""
+    return [section for section in SECTIONS if dataclasses.is_dataclass(getattr(config, section))]
+
+
+def take_env_flags(argv: list[str]) -> dict[str, Any]:
+    """Remove every `--env.NAME VALUE` from argv and return the values by name, as keyword arguments of a Python env's maker.
+
+    Raises: ConfigError where a value is missing.
+    """
+    found: dict[str, Any] = {}
+    while flag := next((token.partition("=")[0] for token in argv if token.startswith("--env.")), None):
+        name = flag.removeprefix("--env.").replace("-", "_")
+        value = take_option(argv, flag)
+        assert value is not None
+        if not name.isidentifier():
+            raise ConfigError(f"{flag} is no name of a keyword argument: use --env.NAME VALUE")
+        found[name] = plain_value(value)
+    return found
+
+
+def plain_value(text: str) -> bool | int | float | str:
+    """Return text as true or false, a whole number, a number, or else text. Quotes inside the value keep it text: '"3"'.
+
+    >>> plain_value("true"), plain_value("-3"), plain_value("1e-3"), plain_value("map3"), plain_value('"3"')
+    (True, -3, 0.001, 'map3', '3')
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        return float(text)
+    return text
+
+
+def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
+    """Return the config with the file of `--config` and the flags laid over it, checked.
+
+    Raises: ConfigError.
+    """
+    file = take_option(args, "--config")
+    if file is not None:
+        config = apply_config_file(config, Path(file))
+    config = apply_flags(config, args)
+    config.check()
+    return config
+
+
+def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
+    """Lay command-line flags over a config.
+
+    Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
+    """
+    known, left = known_flags(config), list(argv)
+    if config.python:
+        config = config.merged({"env": take_env_flags(left)})
+    args = [_normal(token, known) for token in _switched_on(left, config)]
+    return dataclasses.replace(config, **_parse(config, args))
+
+
+def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
+    """Put `true` behind each flag of a setting that is true or false and has no value: `--log.tensorboard` alone."""
+    switches = {
+        f"--{section}.{field.name}"
+        for section in typed_sections(config)
+        for field in dataclasses.fields(getattr(config, section))
+        if isinstance(getattr(getattr(config, section), field.name), bool)
+    }
+    out: list[str] = []
+    for token, following in itertools.zip_longest(argv, argv[1:], fillvalue="--"):
+        flag = ALIASES.get(token, token).replace("-", "_").replace("__", "--", 1)
+        out += [token, "true"] if flag in switches and following.startswith("--") else [token]
+    return out
+
+
+def _normal(token: str, known: list[str]) -> str:
+    """A token as tyro wants it: aliases spelled out, true and false with a capital letter; unknown flags are refused."""
+    if token in ("true", "false"):
+        return token.capitalize()
+    if not token.startswith("--"):
+        return token
+    flag, equals, value = token.partition("=")
+    flag = ALIASES.get(flag, flag).replace("_", "-")
+    if flag not in known:
+        short = [alias for alias, long in ALIASES.items() if long in known]
+        close = difflib.get_close_matches(token.partition("=")[0], [*known, *short], n=1, cutoff=0.5)
+        raise ConfigError(f"unknown flag {token}" + (f": did you mean {close[0]}?" if close else ": --help lists them"))
+    return flag + equals + (value.capitalize() if value in ("true", "false") else value)
+
+
+def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
+    import tyro
+
+    sections = typed_sections(config)
+    fields = [
+        (section, type(getattr(config, section)), dataclasses.field(default=getattr(config, section))) for section in sections
+    ]
+    settings_type = dataclasses.make_dataclass("Settings", fields, frozen=True)
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            settings: Any = tyro.cli(
+                settings_type, args=args, prog="puffer-train", config=(tyro.conf.FlagConversionOff,), use_underscores=False
+            )
+    except SystemExit:
+        raise ConfigError(_one_line(err.getvalue() or out.getvalue())) from None
+    return {section: getattr(settings, section) for section in sections}
+
+
+def _one_line(box: str) -> str:
+    """The message inside tyro's box: what stands between the title and the next rule, where the help begins."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    texts = [line.strip("│|╰╯+ \t") for line in plain.splitlines()]
+    framed = bool(plain.strip()) and plain.strip()[0] in "╭+"
+    lines = texts[1:] if framed else texts[2:]  # Without a frame the title has a rule of its own.
+    lines = list(itertools.takewhile(lambda text: not re.fullmatch(r"[─-]{4,}", text), lines))
+    text = " ".join(filter(None, lines)).split(" Got errors:")[0]
+    return text or "cannot read the flags"

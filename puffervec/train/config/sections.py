@@ -1,0 +1,423 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Every setting of a training run, as frozen dataclasses with one sentence per field.
+
+The same dataclasses give the command-line flags (`--train.lr`), the tables of a `--config` TOML file, the config kept in a
+checkpoint's manifest and the help text, so these four cannot disagree. Runs in the learner; imports no torch, so that the
+command line can refuse bad input before torch is loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import numbers
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from puffervec.errors import ConfigError
+
+Table = Mapping[str, Any]
+FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
+LONGEST_SHOWN = 200
+SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
+MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
+MOST_WIDTHS, WIDEST = 64, 2**20  # Of a network, likewise.
+SECTIONS = ("env", "vec", "train", "policy", "log")
+
+
+@dataclasses.dataclass(frozen=True)
+class VecSection:
+    """How the envs are run; autoreset is always next-step. Under torchrun each rank runs this many."""
+
+    backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
+    """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch."""
+    num_envs: int = 16  # Envs over all halves; of each rank under torchrun.
+    num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
+    num_buffers: int | Literal["auto"] = "auto"
+    """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On a CPU of up to 2 cores backend,
+    num_workers and num_buffers, where all are auto, and split are chosen by a start-up measurement of up to a second."""
+    batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
+    split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
+
+    def resolved(self, python: bool) -> VecSection:
+        """Return the section with backend and num_buffers decided. python: the envs are written in Python."""
+        if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not self.batch_size:
+            return dataclasses.replace(self, backend="serial", num_buffers=1)
+        backend = "multiprocessing" if self.backend == "auto" else self.backend
+        buffers = 2 if self.num_buffers == "auto" else self.num_buffers
+        return dataclasses.replace(self, backend=backend, num_buffers=buffers)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSection:
+    """The run and the PPO update."""
+
+    seed: int = 1  # Of envs, policy weights, sampling and shuffling.
+    device: str = "auto"  # auto, cpu, cuda or cuda:N; auto takes CUDA where there is one.
+    total_timesteps: int = 10_000_000  # Agent-steps, of all ranks, after which the run ends.
+    time_limit_s: float = 0.0  # Seconds after which the run ends; 0: no limit. The learning rate follows whichever comes first.
+    horizon: int = 64  # T: steps per env between two updates.
+    minibatch_size: int = 0
+    """Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them. Of each rank: with N ranks a
+    gradient step is made of N times as many."""
+    microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
+    update_epochs: int = 2  # Passes over each roll-out.
+    optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
+    lr: float = 1e-3  # Step size at the start.
+    anneal_lr: bool = True  # Let the step size fall to a tenth of lr, linearly over the run.
+    adam_eps: float = 1e-8  # Adam's denominator floor.
+    gamma: float = 0.98  # Discount per step.
+    gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
+    vtrace: bool = False  # Correct the advantages for what the policy has changed since the roll-out, in every epoch (IMPALA).
+    vtrace_rho: float = 1.0  # vtrace: bound on the ratio of probabilities that weighs a step's own error.
+    vtrace_c: float = 1.0  # vtrace: bound on the ratio that weighs what a step takes over from the next.
+    priority_alpha: float = 0.0  # Draw rows with large advantages more often: 0 not, 1 in proportion.
+    priority_beta: float = 1.0  # How far weights make up for priority_alpha: 0 not, 1 wholly.
+    asynchronous: bool = False  # Collect the next roll-out during the update, with the weights before it; implies vtrace.
+    clip: float = 0.2  # Bound on the change of an action's probability ratio.
+    value_coef: float = 1.0  # Weight of the value loss.
+    value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
+    entropy_coef: float = 0.01  # Weight of the entropy bonus.
+    scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns.
+    max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
+    target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms shows that it is faster; in
+    runs too short to measure, wherever the instructions are."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """Compile the loss with torch.compile; auto: on CUDA, for policies without memory."""
+    deterministic: bool = False
+    """The same settings give the same bytes: nothing is decided by measuring at the start, the step size follows
+    total_timesteps alone, and CUDA takes only kernels that add up in a fixed order, which are slower."""
+    threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
+    rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
+    final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicySection:
+    """The network."""
+
+    kind: str = "auto"
+    """auto: cnn where a row has a picture of bytes, object_set where a C env has sets of objects, else mlp. Or your own
+    nn.Module, as module:Class."""
+    channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
+    hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
+    memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.
+    memory_layers: int = 0  # Cells one behind the other; 0: 2 of mingru (one alone cannot recall what came when), 1 of lstm.
+    joint: bool = False  # One softmax over all combinations of a MultiDiscrete action, instead of one per part.
+    object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
+    object_width: int = 64  # object_set: features that each kind of object is pooled into.
+    normalize: bool = True  # Scale Box observations, by their bounds or by what the run has seen; not those of object_set.
+
+
+@dataclasses.dataclass(frozen=True)
+class LogSection:
+    """Where the run leaves its files and what it prints."""
+
+    folder: Path = Path("runs")  # Run folders are made in here.
+    name: str = ""  # Name of the run folder; empty: env, date and seed.
+    checkpoint_interval_s: float = 60.0  # Seconds between checkpoints; 0: after every update.
+    keep_checkpoints: int = 3  # Older ones are removed.
+    dashboard: Literal["auto", "rich", "plain", "off"] = "auto"  # auto: rich on a terminal, else plain lines.
+    print_interval_s: float = 5.0  # Seconds between plain lines, looks at CPU and memory, and lines for wandb.
+    tensorboard: bool = False  # Also write metrics (of every update) and settings for TensorBoard; needs the extra tensorboard.
+    wandb: Literal["off", "offline", "online"] = "off"
+    """Also give the metrics to Weights & Biases, offline: into the run folder only; needs the extra wandb."""
+    wandb_project: str = "puffervec"  # Where Weights & Biases shows the run.
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """A whole run: what `Trainer` takes, a TOML file says and a checkpoint keeps."""
+
+    target: str  # Name of a C env, Gymnasium id or module:factory.
+    env: Any  # The C env's own config dataclass, or a dict with the keyword arguments of what makes a Python env.
+    vec: VecSection = VecSection()
+    train: TrainSection = TrainSection()
+    policy: PolicySection = PolicySection()
+    log: LogSection = LogSection()
+    creator: Callable[..., Any] | None = None  # What makes a Python env where target, its name, does not lead to it.
+
+    @classmethod
+    def of(cls, target: str | Callable[..., Any], **tables: Table) -> TrainConfig:
+        """Build a config from an env, its preset and tables: `TrainConfig.of("tag_grid", train={"seed": 3})`.
+
+        Args: target: name of a C env, Gymnasium id, "module:factory", or a callable that makes a gymnasium.Env or a PettingZoo
+            ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, log.
+        Raises: ConfigError for an unknown env, table or key, or a value of another kind.
+        """
+        from puffervec.train.config.presets import preset_of
+
+        config = cls.bare(target)
+        return config.merged(preset_of(config.target)).merged(tables)
+
+    @classmethod
+    def bare(cls, target: str | Callable[..., Any]) -> TrainConfig:
+        """Return the config of an env without its preset; nothing is made yet, but modules are imported.
+
+        Raises: ConfigError for an unknown env.
+        """
+        from puffervec.train.config import target as targets
+
+        if not isinstance(target, str):
+            name = targets.name_of(target)
+            return cls(target=name, env={}, creator=None if targets.leads_to(name, target) else target)
+        native = targets.native_env(target)
+        if native is not None:
+            return cls(target=target, env=native.config())
+        targets.maker(target)
+        return cls(target=target, env={})
+
+    @property
+    def python(self) -> bool:
+        """True where the env is written in Python."""
+        return isinstance(self.env, dict)
+
+    def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
+        """Return a copy with the given tables laid over this config.
+
+        Raises: ConfigError naming the unknown table or key, or the value that does not fit.
+        """
+        changes = {}
+        for section, table in tables.items():
+            if section not in SECTIONS:
+                raise ConfigError(f"unknown table [{section}]: the tables are {', '.join(SECTIONS)}")
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{section} must be a table, found {shown(table)}")
+            changes[section] = _laid_over(getattr(self, section), table, section)
+        return dataclasses.replace(self, **changes)
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Return the config as plain tables of JSON values, the inverse of `merged`."""
+        values = {section: getattr(self, section) for section in SECTIONS}
+        return {name: dict(value) if isinstance(value, dict) else table_of(value) for name, value in values.items()}
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
+        for section in ("train", "policy", "log"):
+            _check_whole(section, getattr(self, section))
+        t, v, log = self.train, self.vec.resolved(self.python), self.log
+        _at_least("vec.num_envs", v.num_envs, 1)
+        if v.num_buffers not in (1, 2):
+            raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
+        _at_least("vec.batch_size", v.batch_size, 0)
+        divisor, name = (v.batch_size, "batch_size") if v.batch_size else (int(v.num_buffers), "num_buffers")
+        if v.num_envs % divisor:
+            hint = "" if v.batch_size else " (or use vec.num_buffers 1)"
+            raise ConfigError(f"vec.num_envs is {v.num_envs}: must be a multiple of vec.{name}, {divisor}{hint}")
+        if v.num_workers != "auto":
+            _at_least("vec.num_workers", v.num_workers, 1)
+        if self.python:
+            check_json(self.env)
+        for name in ("total_timesteps", "horizon", "microbatch_size", "update_epochs"):
+            _at_least(f"train.{name}", getattr(t, name), 1)
+        for name in (
+            "seed",
+            "minibatch_size",
+            "time_limit_s",
+            "value_coef",
+            "value_clip",
+            "entropy_coef",
+            "target_kl",
+            "threads",
+        ):
+            _at_least(f"train.{name}", getattr(t, name), 0)
+        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s"):
+            if not getattr(t, name) > 0:
+                raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
+        for name in ("gamma", "gae_lambda", "priority_alpha", "priority_beta"):
+            if not 0 <= getattr(t, name) <= 1:
+                raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
+        if not t.seed < SEEDS:
+            raise ConfigError(f"train.seed is {t.seed}: must be below 2**62")
+        for name in ("hidden", "channels"):
+            check_widths(f"policy.{name}", getattr(self.policy, name))
+        check_layers(self.policy.memory_layers)
+        for name in ("object_hidden", "object_width"):
+            check_widths(f"policy.{name}", (getattr(self.policy, name),))
+        _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
+        _at_least("log.checkpoint_interval_s", log.checkpoint_interval_s, 0)
+        _at_least("log.print_interval_s", log.print_interval_s, 0)
+        self._check_unused()
+
+    def _check_unused(self) -> None:
+        """Raise ConfigError for settings that would be taken and do nothing."""
+        layers, p = self.policy.memory_layers, self.policy
+        if layers > 1 and p.memory == "none" and ":" not in p.kind:
+            raise ConfigError(
+                f"policy.memory_layers is {layers}, but policy.memory is none: say --policy.memory mingru or lstm, or set it "
+                "to 0"
+            )
+
+    def check_batch(self, rows: int) -> int:
+        """Return the number of minibatches per epoch for `rows` rows over all halves.
+
+        Raises: ConfigError where minibatch_size does not divide rows x horizon.
+        """
+        batch, size = rows * self.train.horizon, self.train.minibatch_size
+        if size == 0:
+            return 8
+        if batch % size:
+            low = [d for d in range(1, math.isqrt(batch) + 1) if batch % d == 0]
+            fits = max(d for d in (*low, *(batch // d for d in low)) if d <= size)
+            raise ConfigError(
+                f"train.minibatch_size is {size}: must divide rows x horizon = {rows} x {self.train.horizon} = {batch}"
+                f" (the next smaller one that does is {fits})"
+            )
+        return batch // size
+
+
+def _check_whole(section: str, settings: Any) -> None:
+    """Raise ConfigError where a setting that counts something is no whole number; a TOML file may hold anything."""
+    for setting in dataclasses.fields(settings):
+        value = getattr(settings, setting.name)
+        if setting.type == "int" and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+            raise ConfigError(f"{section}.{setting.name} is {value!r}: must be a whole number")
+
+
+def check_layers(layers: int) -> None:
+    """Raise ConfigError where `policy.memory_layers` is no number of cells that anyone would want."""
+    if not 0 <= layers <= MOST_LAYERS:
+        raise ConfigError(f"policy.memory_layers is {layers}: must be 0 to {MOST_LAYERS}")
+
+
+def check_widths(key: str, widths: tuple[int, ...]) -> None:
+    """Raise ConfigError unless these are some widths of layers that a machine can hold."""
+    if not 1 <= len(widths) <= MOST_WIDTHS:
+        raise ConfigError(f"{key} has {len(widths)} widths: must have 1 to {MOST_WIDTHS}")
+    if not all(1 <= width <= WIDEST for width in widths):
+        raise ConfigError(f"{key} is {shown(widths)}: each width must be 1 to {WIDEST}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as it stands in a message: its repr, of a length that people read."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
+
+
+def _at_least(key: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ConfigError(f"{key} is {value}: must be at least {least}")
+
+
+def check_json(settings: Table) -> None:
+    """Raise ConfigError unless the settings of a Python env can be kept in a run folder."""
+    for name, value in settings.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"env.{name} is {value!r}: settings are kept with the run, so give numbers, text, true, false, or lists and "
+                "tables of these, and bind other objects to the callable (functools.partial)"
+            ) from None
+
+
+def _laid_over(section: Any, table: Table, path: str) -> Any:
+    if not isinstance(section, dict):
+        return replace_from_table(section, table, path)
+    return section | {str(key).replace("-", "_"): value for key, value in table.items()}
+
+
+def replace_from_table(instance: Any, table: Table, path: str) -> Any:
+    """Return `instance` (a dataclass) with the table's values, each checked against its field's type hint.
+
+    Raises: ConfigError naming `path.key`.
+    """
+    hints = typing.get_type_hints(type(instance))
+    names = [field.name for field in dataclasses.fields(instance)]
+    changes = {}
+    for given, value in table.items():
+        key = str(given).replace("-", "_")
+        if key not in names:
+            raise ConfigError(f"unknown key {path}.{given}{suggest(key, names)}")
+        changes[key] = convert(value, hints[key], f"{path}.{key}")
+    try:
+        return dataclasses.replace(instance, **changes)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, ConfigError) else ConfigError(f"[{path}]: {error}") from error
+
+
+def suggest(name: str, known: list[str]) -> str:
+    """Return `: did you mean X?`, or a list of what is known where nothing is close."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f": did you mean {close[0]}?" if close else f": known are {', '.join(sorted(known))}"
+
+
+def table_of(instance: Any) -> dict[str, Any]:
+    """Return a dataclass instance as a table of JSON values (paths as text, tuples as lists)."""
+    return {field.name: _plain(getattr(instance, field.name)) for field in dataclasses.fields(instance)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def convert(value: Any, hint: Any, key: str) -> Any:
+    """Return a TOML or JSON value as the type that `hint` asks for.
+
+    Raises: ConfigError naming `key`, the value and what is allowed. Nothing is cast silently, except 2 -> 2.0, 1e6 -> 1000000
+    where no digit is lost, text -> Path and list -> tuple.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin is Literal:
+        if value in arguments and type(value) in {type(a) for a in arguments}:
+            return value
+    elif origin in (typing.Union, types.UnionType):
+        for option in arguments:
+            try:
+                return convert(value, option, key)
+            except ConfigError:
+                continue
+    elif origin is tuple and isinstance(value, (list, tuple)):
+        items = [arguments[0]] * len(value) if arguments[1:] == (Ellipsis,) else list(arguments)
+        if len(items) == len(value):
+            return tuple(convert(v, item, key) for v, item in zip(value, items, strict=True))
+    elif hint is type(None) and value is None:
+        return None
+    elif hint is bool and isinstance(value, bool):
+        return value
+    elif hint is int and isinstance(value, int) and not isinstance(value, bool) and _fits_a_double(value):
+        return value
+    elif hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool) and _fits_a_double(value):
+        return float(value)
+    elif hint is str and isinstance(value, str):
+        return value
+    elif hint is Path and isinstance(value, (str, Path)):
+        return Path(value)
+    raise ConfigError(f"{key} is {shown(value)}: must be {describe(hint)}")
+
+
+def _fits_a_double(value: float) -> bool:
+    try:
+        float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
+    return True
+
+
+def describe(hint: Any) -> str:
+    """Return a type hint in words: `"auto" or an integer`."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return " or ".join(repr(a) for a in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(describe(a) for a in arguments)
+    if origin is tuple:
+        return f"a list, each item {describe(arguments[0])}"
+    words = {int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path", type(None): "nothing"}
+    return words.get(hint, str(hint))

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a run trains in: a C env by name, or a Python env by Gymnasium id, "module:factory" or a function. Imports no torch.
+
+All that the trainer needs to know before a worker starts is found out here, in the learner: each refusal is a ConfigError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import puffervec.envs
+from puffervec.core.spec import EnvSpec, GroupSpec
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.native import NativeEnv, pack_params
+
+if TYPE_CHECKING:
+    from puffervec.train.config.sections import TrainConfig
+
+Result = TypeVar("Result")
+
+MOST_CHOICES = 65_536  # Logits of one policy.
+
+
+def native_env(target: str) -> NativeEnv | None:
+    """Return the C env of that name, built-in or of an installed package; None where `target` can only be a Python env.
+
+    Raises: ConfigError where it is neither.
+    """
+    if ":" in target:
+        return None
+    try:
+        return puffervec.envs.get(target)
+    except ConfigError as unknown:
+        if target in puffervec.envs.names():
+            raise
+        import gymnasium
+
+        if "-v" in target or target in gymnasium.registry:
+            return None
+        raise ConfigError(f"{unknown}; or give a Gymnasium id (CartPole-v1) or module:factory") from None
+
+
+def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return what makes the Python env `target`, which is imported where it is a name.
+
+    Raises: ConfigError where there is no such module, function or id.
+    """
+    from puffervec.python.creators import resolve
+
+    if creator is not None:
+        return creator
+    module, _, name = target.partition(":")
+    if module == "__main__" or "<" in name or "." in name:
+        raise ConfigError(
+            f"{target} is a function that cannot be found by name: go on in Python, with TrainConfig.of(THE FUNCTION)"
+        )
+    return _guarded(target, "cannot be imported", lambda: resolve(target))
+
+
+def name_of(creator: Callable[..., Any]) -> str:
+    """Return "module:function" for a callable, as `maker` takes it where it can be found by that name.
+
+    >>> name_of(native_env)
+    'puffervec.train.config.target:native_env'
+    """
+    named = creator if hasattr(creator, "__qualname__") else type(creator)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def leads_to(name: str, creator: Callable[..., Any]) -> bool:
+    """Return whether a process that imports `name` ("module:function") finds `creator` there."""
+    module, _, attribute = name.partition(":")
+    return module != "__main__" and getattr(sys.modules.get(module), attribute, None) is creator
+
+
+def env_spec(config: TrainConfig) -> EnvSpec:
+    """Return what the env says about its rows, without starting a worker. A Python env is made here once, and closed.
+
+    Raises: ConfigError, SceneError where the env refuses its settings or data, cannot be made, or has spaces that no policy
+    here can be trained with.
+    """
+    native = native_env(config.target) if config.creator is None else None
+    if native is None:
+        return _python_spec(config)
+    built = native.build(config.env)
+    blobs = native.pack(config.env), pack_params(built.params)
+    if built.data is None:
+        return _checked(config.target, native.describe(*blobs, None, "next_step")[1])
+    with built.data.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        # The copy keeps C from reading a mapping that is about to close; describe looks at the head only.
+        return _checked(config.target, native.describe(*blobs, bytes(data), "next_step")[1])
+
+
+def _checked(target: str, spec: EnvSpec) -> EnvSpec:
+    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return `spec`."""
+    for group in spec.groups:
+        widest = max(field.dtype.itemsize for field in group.fields)
+        if group.flat_dtype is None and group.observation_bytes % widest:
+            raise ConfigError(
+                f"{target}: a row of {group.name} has {group.observation_bytes} bytes, no multiple of {widest}, the size of "
+                f"its widest numbers: pad it in describe, with group->observation_bytes = pv_align_up(..., {widest})"
+            )
+    return spec
+
+
+def _python_spec(config: TrainConfig) -> EnvSpec:
+    from puffervec.python.creators import creators
+    from puffervec.python.env import PUFFER, PythonEnv
+
+    made = creators(maker(config.target, config.creator), None, config.env, 1)
+    env = _guarded(config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed))
+    try:
+        if env.source.kind == PUFFER:
+            raise ConfigError(
+                f"{config.target} makes a PufferEnv, which resets itself and so loses its last observations: give a "
+                "gymnasium.Env or a PettingZoo ParallelEnv"
+            )
+        spec: EnvSpec = env.describe(b"", b"", None, "next_step")[1]
+        check_spaces(config.target, spec.groups[0])
+    finally:
+        env.close()
+    return spec
+
+
+def _guarded(target: str, what: str, work: Callable[[], Result]) -> Result:
+    """Run a user's code. Whatever it raises becomes a ConfigError with its own words."""
+    try:
+        return work()
+    except PuffervecError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{target} {what}: {type(error).__name__}: {error}") from error
+
+
+def check_spaces(target: str, group: GroupSpec) -> None:
+    """Raise ConfigError unless the policies of this package fit the spaces of a Python env."""
+    observation, action = group.observation_plan, group.action_plan
+    assert observation is not None and action is not None
+    if observation.row_bytes == 0:
+        raise ConfigError(f"{target}: the observation space {observation.space} is empty: a policy needs at least one number")
+    space = f"{target}: the action space {action.space}"
+    if action.kind == "bytes":
+        raise ConfigError(f"{space} mixes Boxes with other spaces or dtypes: a policy needs all choices, or all floats")
+    if action.kind == "continuous" and action.row_dtype.kind != "f":
+        raise ConfigError(f"{space} is a Box of {action.row_dtype}: use a Box of float32, or Discrete or MultiDiscrete")
+    if action.row_bytes == 0:
+        raise ConfigError(f"{space} is empty: a policy needs something to choose")
+    if sum(action.sizes) > MOST_CHOICES:
+        raise ConfigError(f"{space} has {sum(action.sizes):,} choices: a policy can learn at most {MOST_CHOICES:,}")
+
+
+def spec_hash(spec: EnvSpec) -> str:
+    """Hash of what policies depend on: observation fields and actions of every group."""
+    parts = [
+        [
+            g.name,
+            [[f.name, str(f.dtype), list(f.shape)] for f in g.fields],
+            g.action_kind,
+            list(g.action_sizes),
+            g.action_mask_size,
+        ]
+        for g in spec.groups
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

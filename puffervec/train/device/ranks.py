@@ -1,0 +1,351 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Several processes that train one policy: the ranks of a `torchrun` job, or one process alone, which costs nothing.
+
+    torchrun --nproc-per-node 2 $(which puffer-train) drive
+
+Each rank runs a whole trainer with envs, workers and a device of its own. Gradients are added up in one message per minibatch
+(NCCL between GPUs, else gloo); all else is a few numbers per epoch or update, over gloo, so that no device waits for it. What
+one rank decides for all (to stop, to save, the step size) is agreed on, for a rank that left a loop alone would leave the
+others waiting in the next message.
+
+Nobody waits for NCCL on the host, so a lost rank shows in gloo's next message, at the end of each epoch at the latest, before
+anything is read from the device. One that is lost after that leaves the device waiting: NCCL's watchdog then ends the process
+after train.rank_timeout_s, and torchrun starts it anew. Runs in the learner; imports torch.distributed only where torchrun has
+started several.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from puffervec import cores
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.train.device import job
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+    from torch._C._distributed_c10d import Store
+    from torch.distributed import ProcessGroup
+
+STORE_KEY = "puffervec/port"
+CONNECT_S, RETRY_S = 5.0, 0.05  # One attempt to reach the first rank; between two of them.
+
+
+class RankLost(PuffervecError, RuntimeError):
+    """Another rank is gone or did not answer in time: this one cannot go on alone. The last checkpoint is untouched."""
+
+
+class Ranks:
+    """One process alone: what it has is what all have. `GroupRanks` has the same methods for several.
+
+    With several, all ranks must call the same methods in the same order. job: names by which this job's run folder is found
+    again (job.py); empty outside of torchrun.
+    """
+
+    rank, size = 0, 1
+
+    def __init__(self, job: Sequence[str] = ()) -> None:
+        """Args: job: see above."""
+        self.job = tuple(job)
+
+    @property
+    def first(self) -> bool:
+        """True for the rank that logs and saves."""
+        return self.rank == 0
+
+    def device(self, name: str) -> str:
+        """Return the device that `train.device` means here: `auto` and `cuda` are the GPU of this rank's number on its machine.
+
+        Raises: ConfigError where there are more ranks than GPUs.
+        """
+        return name
+
+    def use(self, device: torch.device) -> None:
+        """Prepare for tensors on this device."""
+
+    def sums(self, values: Sequence[float]) -> list[float]:
+        """Return the sum over all ranks of each value, in float64."""
+        return list(values)
+
+    def agree(self, *flags: bool) -> list[bool]:
+        """Return for each flag whether it is set on any rank."""
+        return list(flags)
+
+    def share(self, value: Any) -> Any:
+        """Return the first rank's value, which must be made of what JSON knows."""
+        return value
+
+    def collect(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, by rank; made of what JSON knows."""
+        return [value]
+
+    def gather(self, data: bytes) -> list[bytes]:
+        """Return the bytes of all ranks to the first one, by rank; nothing to the others."""
+        return [data]
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors on the device by their sums over all ranks: one message, whatever their number."""
+
+    def meet(self) -> None:
+        """Return once all ranks have asked for their messages so far; to be called before a number is read from a device that
+        may wait for one.
+
+        Raises: RankLost.
+        """
+
+    def take_from_first(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors on the device by those of the first rank, byte for byte."""
+
+    def close(self) -> None:
+        """Leave the others in order, at the end of a run."""
+
+
+class GroupRanks(Ranks):
+    """One of several ranks."""
+
+    def __init__(self, group: ProcessGroup, rank: int, size: int, local_rank: int = 0, timeout_s: float = 600.0) -> None:
+        """Join the others; blocks until all have called it.
+
+        Args: group: a gloo group; local_rank: among the ranks of this machine, the number of this one's GPU; timeout_s: of the
+            messages between GPUs.
+        """
+        super().__init__()
+        self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
+        self._group = self._device_group = group
+        self.job = tuple(sorted({name for names in self.collect(job.names()) for name in names}))
+
+    def device(self, name: str) -> str:
+        """See Ranks."""
+        import torch
+
+        if name not in ("auto", "cuda") or not torch.cuda.is_available():
+            return name
+        if self._local_rank >= torch.cuda.device_count():
+            raise ConfigError(
+                f"rank {self.rank} is number {self._local_rank} on its machine, which has {torch.cuda.device_count()} CUDA"
+                " devices: use torchrun --nproc-per-node with at most as many, or train.device cpu"
+            )
+        return f"cuda:{self._local_rank}"
+
+    def use(self, device: torch.device) -> None:
+        """See Ranks."""
+        kinds = self.collect(device.type)
+        if len(set(kinds)) > 1:
+            raise ConfigError(f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are of one kind")
+        if device.type == "cuda":
+            import datetime
+
+            import torch.distributed as dist
+
+            with self._with_others("connecting the GPUs"):
+                self._device_group = dist.new_group(backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s))
+
+    def sums(self, values: Sequence[float]) -> list[float]:
+        """See Ranks."""
+        import torch
+
+        total = torch.tensor(values, dtype=torch.float64)
+        with self._with_others("adding up numbers"):
+            self._group.allreduce([total]).wait()
+        found: list[float] = total.tolist()
+        return found
+
+    def agree(self, *flags: bool) -> list[bool]:
+        """See Ranks."""
+        return [votes > 0 for votes in self.sums([float(flag) for flag in flags])]
+
+    def share(self, value: Any) -> Any:
+        """See Ranks."""
+        return self.collect(value if self.first else None)[0]
+
+    def collect(self, value: Any) -> list[Any]:
+        """See Ranks."""
+        import torch
+
+        mine, room = self._padded(json.dumps(value).encode())
+        parts = [torch.empty_like(mine) for _ in range(self.size)]
+        with self._with_others("telling each other"):
+            self._group.allgather([parts], [mine]).wait()
+        return [json.loads(bytes(part.numpy()[:count])) for part, count in zip(parts, room, strict=True)]
+
+    def gather(self, data: bytes) -> list[bytes]:
+        """See Ranks."""
+        import torch
+        from torch.distributed import GatherOptions
+
+        mine, room = self._padded(data)
+        parts = [torch.empty_like(mine) for _ in range(self.size)] if self.first else []
+        with self._with_others("gathering at rank 0"):
+            options = GatherOptions()
+            options.rootRank = 0
+            self._group.gather([parts] if self.first else [], [mine], options).wait()
+        return [bytes(part.numpy()[:count]) for part, count in zip(parts, room[: len(parts)], strict=True)]
+
+    def _padded(self, data: bytes) -> tuple[Tensor, list[int]]:
+        """Return data as a tensor that is as long on all ranks, and how many bytes of each rank's count."""
+        import torch
+
+        lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        with self._with_others("comparing lengths"):
+            self._group.allgather([lengths], [torch.tensor([len(data)])]).wait()
+        room = [int(length) for length in lengths]
+        padded = torch.zeros(max(1, *room), dtype=torch.uint8)
+        if data:
+            padded[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        return padded, room
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """See Ranks."""
+        import torch
+
+        flat = torch.cat([tensor.detach().reshape(-1).float() for tensor in tensors])
+        with self._with_others("adding up gradients"):
+            self._device_group.allreduce([flat]).wait()
+        for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
+            tensor.detach().copy_(total.view(tensor.shape))
+
+    def meet(self) -> None:
+        """See Ranks; between CPUs every message is waited for."""
+        if self._device_group is not self._group:
+            self.sums([0.0])
+
+    def take_from_first(self, tensors: Sequence[Tensor]) -> None:
+        """See Ranks."""
+        import torch
+        from torch.distributed import BroadcastOptions
+
+        shapes = [[str(tensor.dtype), *tensor.shape] for tensor in tensors]
+        match(self, "policies", json.dumps(shapes))
+        with torch.no_grad(), self._with_others("taking the weights of rank 0"):
+            for tensor in tensors:
+                found = tensor.detach().clone(memory_format=torch.contiguous_format)
+                self._device_group.broadcast([found], BroadcastOptions()).wait()
+                tensor.copy_(found)
+
+    def close(self) -> None:
+        """See Ranks."""
+        import torch.distributed as dist
+
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    @contextlib.contextmanager
+    def _with_others(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            if self._device_group is not self._group:  # What waits for the lost one on the device would never end.
+                self._device_group.abort()
+            reason = str(error).splitlines()[0]
+            raise RankLost(
+                f"rank {self.rank} of {self.size} lost another rank while {doing}: {reason}; go on with --resume, or let"
+                " torchrun --max-restarts N do it"
+            ) from error
+
+
+def match(ranks: Ranks, what: str, text: str) -> None:
+    """Compare a text with those of the other ranks.
+
+    Raises: ConfigError, on all ranks, where they differ.
+    """
+    found = ranks.collect(hashlib.sha256(text.encode()).hexdigest())
+    others = [rank for rank, digest in enumerate(found) if digest != found[0]]
+    if others:
+        raise ConfigError(
+            f"rank {others[0]} has other {what} than rank 0: start all ranks with the same command, files and versions"
+        )
+
+
+def of_environment(timeout_s: float) -> Ranks:
+    """Return this process's place among the ranks that torchrun has started; alone outside of torchrun.
+
+    Several ranks on one machine then share its cores: this process and what it starts run on a part of them.
+    Args: timeout_s: a rank that lets the others wait longer is taken for lost.
+    Raises: RankLost.
+    """
+    if not job.under_torchrun():
+        return Ranks()
+    size = int(os.environ["WORLD_SIZE"])
+    return Ranks(job.names()) if size == 1 else _joined(size, timeout_s)
+
+
+@functools.cache
+def _joined(size: int, timeout_s: float) -> GroupRanks:
+    """Join the other ranks, once."""
+    import datetime
+
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+    limit = datetime.timedelta(seconds=timeout_s)
+    try:
+        if not dist.is_initialized():
+            store, rank, _ = next(iter(rendezvous("env://", timeout=limit)))
+            own = own_store(store, os.environ["MASTER_ADDR"], rank, timeout_s)
+            dist.init_process_group("gloo", store=own, rank=rank, world_size=size, timeout=limit)
+        group = dist.new_group(backend="gloo", timeout=limit)
+    except RuntimeError as error:
+        raise RankLost(f"the ranks did not find each other: {str(error).splitlines()[0]}") from error
+    ranks = GroupRanks(group, dist.get_rank(), size, int(os.environ["LOCAL_RANK"]), timeout_s)
+    take_cores(ranks)
+    return ranks
+
+
+def own_store(agents: Store, host: str, rank: int, timeout_s: float) -> Store:
+    """Return a store that the first rank serves and that ends with it.
+
+    The one of torchrun's agents outlives the ranks: after a restart they would read from it where their predecessors listened.
+    A port that is left in it from before refuses connections, for its owner is gone.
+    Args: agents: torchrun's store; host: where the first rank runs.
+    Raises: RankLost where there is no first rank within the time.
+    """
+    import datetime
+
+    from torch._C._distributed_c10d import TCPStore
+
+    limit, give_up = datetime.timedelta(seconds=timeout_s), time.monotonic() + timeout_s
+    if rank == 0:
+        served = TCPStore(host, 0, is_master=True, timeout=limit, wait_for_workers=False)
+        agents.set(STORE_KEY, str(served.port))
+        return served
+    while time.monotonic() < give_up:
+        port = int(agents.get(STORE_KEY))
+        with contextlib.suppress(OSError, RuntimeError):
+            socket.create_connection((host, port), CONNECT_S).close()
+            return TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
+        time.sleep(RETRY_S)
+    raise RankLost(f"rank {rank} has not reached rank 0 at {host} within train.rank_timeout_s, {timeout_s:g} s")
+
+
+def take_cores(ranks: Ranks) -> None:
+    """Keep this thread, and what it starts from now on, to its part of the cores that it shares with other ranks.
+
+    Ranks that were bound to different cores already stay there.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    mine = [socket.gethostname(), cores.affinity()]
+    peers = [rank for rank, other in enumerate(ranks.collect(mine)) if other == mine]
+    os.sched_setaffinity(0, part_of(cores.affinity(), peers.index(ranks.rank), len(peers)))
+    cores.share_quota(len(peers))
+
+
+def part_of(all_cores: Sequence[int], place: int, places: int) -> list[int]:
+    """Return the cores of one of several processes: neighbours, as many for each; where there are too few, one core each.
+
+    >>> part_of([0, 1, 2, 3, 4], 1, 2), part_of([0, 1], 2, 3)
+    ([2, 3], [0])
+    """
+    each = max(1, len(all_cores) // places)
+    begin = place * each % len(all_cores)
+    return list(all_cores[begin : begin + each])

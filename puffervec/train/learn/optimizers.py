@@ -1,0 +1,223 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What turns gradients into steps: Adam as one kernel over all weights, or Muon for matrices with Adam for the rest.
+
+Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam (matrices of 64 to 256, one CPU core), which pays where samples
+are dear. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.train.config.sections import TrainSection
+
+HEADS = "output."  # The last layers: their rows are actions, not features, so Muon's orthogonal steps do not suit them.
+BETAS = (0.9, 0.999)
+MOMENTUM, RMS_OF_ADAM = 0.95, 0.2  # of Muon; the second: Moonlight (arXiv:2502.16982), section 2.2.
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # Keller Jordan, kellerjordan.github.io/posts/muon
+State = dict[int, dict[str, Tensor]]  # by the parameter's place
+
+
+class Part(Protocol):
+    """An optimizer over some of the parameters."""
+
+    parameters: list[nn.Parameter]
+    capturable: bool  # a CUDA graph can hold its steps
+
+    def set_lr(self, lr: float) -> None: ...
+    def step(self) -> None: ...
+    def state(self) -> State: ...
+    def load_state(self, state: State) -> None: ...
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with the same state.
+
+    torch.optim's own class imports the compiler (two seconds of every start, and 100 MiB) and takes several times as long as
+    the kernel for what a small policy has in weights.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float, eps: float, device: torch.device) -> None:
+        """Args: device: of the parameters; on CUDA the steps and the step size are on it, for a graph."""
+        self.parameters, self.eps = parameters, eps
+        self.capturable = device.type == "cuda"
+        self.lr: float | Tensor = torch.tensor(lr, device=device) if self.capturable else lr
+        self._steps = [torch.zeros((), device=device) for _ in parameters]
+        self._means = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
+        self._squares = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
+
+    def set_lr(self, lr: float) -> None:
+        """Set the step size, in place where a graph knows where it stands."""
+        if isinstance(self.lr, Tensor):
+            self.lr.fill_(lr)
+        else:
+            self.lr = lr
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Take a step along the gradients; parameters without one stay."""
+        kept = zip(self.parameters, self._means, self._squares, self._steps, strict=True)
+        used = [(p, p.grad, mean, square, step) for p, mean, square, step in kept if p.grad is not None]
+        if not used:
+            return
+        parameters, gradients, means, squares, steps = (list(column) for column in zip(*used, strict=True))
+        torch._foreach_add_(steps, 1)
+        torch._fused_adam_(
+            parameters,
+            gradients,
+            means,
+            squares,
+            [],
+            steps,
+            lr=self.lr,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def state(self) -> State:
+        """As torch.optim.Adam has it; parameters that never had a gradient are left out."""
+        kept = zip(self._steps, self._means, self._squares, strict=True)
+        found = {i: {"step": a, "exp_avg": b, "exp_avg_sq": c} for i, (a, b, c) in enumerate(kept)}
+        return {i: entries for i, entries in found.items() if float(entries["step"]) > 0}
+
+    def load_state(self, state: State) -> None:
+        """The inverse of `state`, in place."""
+        for i, entries in state.items():
+            places = self._steps[i], self._means[i], self._squares[i]
+            for place, name in zip(places, ("step", "exp_avg", "exp_avg_sq"), strict=True):
+                place.copy_(entries[name])
+
+
+class Muon:
+    """Muon (Jordan et al. 2024), scaled so that a step is about as long as one of Adam's: the same lr suits both.
+
+    As torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but matrices of one shape, turned or
+    not, are worked on together, and a CUDA graph can hold the steps.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
+        """Args: parameters: matrices; device: theirs; on CUDA the step size is on it, for a graph."""
+        self.parameters = parameters
+        self.capturable = device.type == "cuda"
+        self.lr: float | Tensor = torch.tensor(lr, device=device) if self.capturable else lr
+        self._momenta: dict[int, Tensor] = {}  # by the parameter's place; of those that have had a gradient
+
+    def set_lr(self, lr: float) -> None:
+        """Set the step size, in place where a graph knows where it stands."""
+        if isinstance(self.lr, Tensor):
+            self.lr.fill_(lr)
+        else:
+            self.lr = lr
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Take a step along the gradients; parameters without one stay."""
+        alike: dict[tuple[int, ...], list[tuple[nn.Parameter, Tensor]]] = {}
+        for place, parameter in enumerate(self.parameters):
+            if (gradient := parameter.grad) is None:
+                continue
+            if place not in self._momenta:
+                self._momenta[place] = torch.zeros_like(gradient, memory_format=torch.preserve_format)
+            momentum = self._momenta[place].lerp_(gradient, 1 - MOMENTUM)
+            update = gradient.lerp(momentum, MOMENTUM)  # Nesterov's
+            wide = update if update.shape[0] <= update.shape[1] else update.T
+            alike.setdefault(tuple(wide.shape), []).append((parameter, wide))
+        for shape, members in alike.items():
+            updates = orthogonal(torch.stack([wide for _, wide in members])).float() * self.lr
+            for (parameter, _), update in zip(members, updates, strict=True):
+                turned = update if parameter.shape[0] <= parameter.shape[1] else update.T
+                parameter.add_(turned, alpha=-RMS_OF_ADAM * max(shape) ** 0.5)
+
+    def state(self) -> State:
+        """As torch.optim.Muon has it; parameters that never had a gradient are left out."""
+        return {place: {"momentum_buffer": momentum} for place, momentum in self._momenta.items()}
+
+    def load_state(self, state: State) -> None:
+        """The inverse of `state`; in place where a graph may know where it stands."""
+        for place, entries in state.items():
+            self._momenta.setdefault(place, torch.zeros_like(self.parameters[place])).copy_(entries["momentum_buffer"])
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """Return wide matrices (N, rows, columns), in bf16, with their singular values brought near 1, by five rounds of
+    Newton-Schulz (its coefficients make for speed: the values end between 0.5 and 1.5)."""
+    linear, cubic, quintic = NEWTON_SCHULZ
+    x = matrices.bfloat16()
+    x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp_min(1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=cubic, alpha=quintic), x, beta=linear)
+    return x
+
+
+class Optimizers:
+    """One or several optimizers over the parameters of a policy, seen as one."""
+
+    def __init__(self, parameters: list[nn.Parameter], parts: list[Part]) -> None:
+        """Args: parameters: all, in order; parts: each over some of them."""
+        self.parameters, self.parts = parameters, parts
+        self.capturable = all(part.capturable for part in parts)
+
+    def set_lr(self, lr: float) -> None:
+        """Set the step size of all."""
+        for part in self.parts:
+            part.set_lr(lr)
+
+    def step(self) -> None:
+        """Take a step along the gradients; parameters without one stay."""
+        for part in self.parts:
+            part.step()
+
+    def state(self) -> dict[int, dict[str, Any]]:
+        """By the parameter's place among all, whichever optimizer has it."""
+        kept = {id(part): part.state() for part in self.parts}
+        return {place: kept[id(part)][own] for part, own, place in self._places() if own in kept[id(part)]}
+
+    def load_state(self, state: dict[int, dict[str, Any]]) -> None:
+        """The inverse of `state`."""
+        for part in self.parts:
+            part.load_state({own: state[place] for of, own, place in self._places() if of is part and place in state})
+
+    def _places(self) -> Iterator[tuple[Part, int, int]]:
+        """Yield (optimizer, the parameter's place in it, its place among all)."""
+        place = {id(parameter): index for index, parameter in enumerate(self.parameters)}
+        for part in self.parts:
+            for index, parameter in enumerate(part.parameters):
+                yield part, index, place[id(parameter)]
+
+
+@torch.no_grad()
+def clip_gradients(parameters: list[nn.Parameter], limit: float) -> Tensor:
+    """Scale the gradients down to a norm of `limit` over all; returns the norm before, (). Nothing is read back.
+
+    As torch.nn.utils.clip_grad_norm_, which looks at each gradient's device and dtype anew.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if not gradients:
+        return torch.zeros(())
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    torch._foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp_max(1.0))
+    return norm
+
+
+def make_optimizer(policy: nn.Module, section: TrainSection, device: torch.device) -> Optimizers:
+    """Return the optimizer that `train.optimizer` names."""
+    named = [(name, parameter) for name, parameter in policy.named_parameters() if parameter.requires_grad]
+    everything = [parameter for _, parameter in named]
+    if section.optimizer == "adam":
+        return Optimizers(everything, [Adam(everything, section.lr, section.adam_eps, device)])
+    matrices = [parameter for name, parameter in named if parameter.dim() == 2 and not name.startswith(HEADS)]
+    others = [parameter for name, parameter in named if not any(parameter is matrix for matrix in matrices)]
+    parts: list[Part] = [Adam(others, section.lr, section.adam_eps, device)] if others else []
+    if matrices:
+        parts.append(Muon(matrices, section.lr, device))
+    return Optimizers(everything, parts)

@@ -1,0 +1,292 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The PPO update (Schulman et al. 2017, arXiv:1707.06347): clipped policy loss, value loss, entropy bonus, fused Adam.
+
+    roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
+
+With `train.vtrace` (or roll-outs older than the weights) values and ratios are those of today's policy, anew for each epoch.
+
+Only valid transitions count: filler rows, rows of cars that are gone and the step after a done teach nothing. A minibatch is
+worked off in microbatches that stay in the caches of a CPU. Losses are summed on the device and read once per update. Runs in
+the learner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import TrainSection
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.graphs import Recorded
+from puffervec.train.device.ranks import Ranks
+from puffervec.train.learn.advantage import DeviceAdvantage, Discount, Steps, advantage
+from puffervec.train.learn.device_step import DeviceStep
+from puffervec.train.learn.fused_loss import fits, fused_loss
+from puffervec.train.learn.optimizers import clip_gradients, make_optimizer
+from puffervec.train.learn.reevaluate import reevaluate
+from puffervec.train.learn.samples import Batch, Priority, Samples, Scale, samples_of
+from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
+from puffervec.train.policies.policy import Policy
+
+Gradients = Sequence[Tensor | None]
+LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
+
+
+@dataclasses.dataclass(frozen=True)
+class UpdateResult:
+    """What an update did: means over its samples, and how many transitions of the roll-out were valid; of all ranks."""
+
+    losses: dict[str, float]
+    valid: int
+    finished: bool  # False where the caller stopped it on the way
+
+
+class Loss(Protocol):
+    """What an update descends: `ppo_loss`, or one of your own (examples/custom_loss.py)."""
+
+    def __call__(
+        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
+    ) -> tuple[Tensor, Tensor]:
+        """See `ppo_loss`. May run in several threads at once, for different batches."""
+
+
+def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:
+    """Return the loss, summed over the batch's valid samples, and the sums of LOSS_NAMES (5,).
+
+    Sums instead of means, so that microbatches add up to their minibatch.
+    """
+    with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
+        heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
+    if fits(spec, heads, value):
+        return fused_loss(section, batch, heads, value)
+
+    def total(x: Tensor) -> Tensor:
+        return x.sum() if batch.weights is None else (x * batch.weights).sum()
+
+    log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
+    log_ratio = log_prob - batch.log_probs
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1.0 - section.clip, 1.0 + section.clip)
+    policy_loss = -total(torch.min(batch.advantages * ratio, batch.advantages * clipped))
+    error = (value - batch.returns).square()
+    if section.value_clip > 0:
+        near = batch.values + (value - batch.values).clamp(-section.value_clip, section.value_clip)
+        error = torch.max(error, (near - batch.returns).square())
+    value_loss, entropy_sum = 0.5 * total(error), total(entropy)
+    loss = policy_loss + section.value_coef * value_loss - section.entropy_coef * entropy_sum
+    with torch.no_grad():
+        # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
+        kl = total(ratio - 1.0 - log_ratio)
+        outside = total(((ratio - 1.0).abs() > section.clip).to(kl.dtype))
+        sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, outside])
+    return loss, sums
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """A minibatch: indices of this rank's samples; over all ranks the number of samples, and with several the scale."""
+
+    index: Tensor
+    count: int
+    scale: Scale | None = None
+
+
+class Updater:
+    """The update of one policy from its storage."""
+
+    def __init__(
+        self,
+        policy: nn.Module,
+        storage: Storage,
+        section: TrainSection,
+        minibatches: int,
+        bf16: bool,
+        generator: torch.Generator,
+        team: ThreadTeam,
+        loss: Loss = ppo_loss,
+        ranks: Ranks | None = None,
+    ) -> None:
+        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches; ranks: each
+        with a roll-out of its own, which improve one policy together."""
+        self.loss = loss
+        self.vtrace = section.vtrace or section.asynchronous
+        self.priority = Priority(section.priority_alpha, section.priority_beta) if section.priority_alpha > 0 else None
+        self.ranks = ranks or Ranks()
+        self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
+        self.team = team
+        self.parameters = [p for p in policy.parameters() if p.requires_grad]
+        self.minibatches = minibatches
+        self.memory = bool(cast(Policy, policy).initial_state(1))
+        # Few different numbers of rows, for which oneDNN (in bf16) and torch.compile make kernels.
+        self.pad = storage.device.type == "cpu" and (bf16 or getattr(loss, "pads", False))
+        self.optimizer = make_optimizer(policy, section, storage.device)
+        discount = Discount(section.gamma, section.gae_lambda, section.vtrace_rho, section.vtrace_c)
+        self.advantage: Callable[[Steps], tuple[Tensor, Tensor]] = functools.partial(advantage, discount=discount)
+        self.device_step: DeviceStep | None = None
+        self.piece = section.microbatch_size  # samples that are worked on at once where nothing is learned from them
+        if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
+            self.advantage = DeviceAdvantage(discount, storage.device)
+            width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
+            self.piece = width * (storage.horizon + 1 if self.memory else 1)
+            self.work_in_buffers(width, storage.device.type == "cuda" and self.optimizer.capturable)
+
+    def work_in_buffers(self, width: int, capture: bool) -> None:
+        """Take gradient steps as on a device. Args: of `DeviceStep`.
+
+        With several ranks in two parts, since a graph with NCCL's messages in it would have to be replayed in step by all:
+        gradients | one message, not in a graph | clip, optimizer.
+        """
+        device = self.storage.device
+        alone = self.ranks.size == 1
+        self.device_step = DeviceStep(self._whole_step if alone else self._own_gradients, width, device, capture)
+        self._norm = torch.zeros((), device=device)
+        self._descent = Recorded(self._common_descent, device, capture)
+
+    def update(self, lr: float, stop: Callable[[], bool] = lambda: False) -> UpdateResult:
+        """Improve the policy with the roll-out in the storage.
+
+        Args: lr: the step size, the same on all ranks; stop: asked before each gradient step; with several ranks before each
+            epoch, and what one of them answers holds for all.
+        """
+        s, section = self.storage, self.section
+        self.optimizer.set_lr(lr)
+        first = samples = self._samples(behind=section.asynchronous)
+        explained = _explained_variance(first.returns, first.values, self.ranks)
+        sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
+        seen, taken, finished = 0, 0, True
+        valid_samples = int(self.ranks.sums([first.count])[0])
+        for epoch in range(section.update_epochs):
+            if epoch > 0 and self.vtrace:
+                samples = self._samples(behind=True)
+            epoch_kl, epoch_seen = torch.zeros((), device=s.device), 0
+            parts, stopped = self._parts(samples, stop)
+            for part in parts:
+                if stopped or (self.ranks.size == 1 and stop()):
+                    finished = False
+                    break
+                found = self._gradient_step(samples, part)
+                sums += found
+                epoch_kl += found[3]
+                seen, taken, epoch_seen = seen + part.count, taken + 1, epoch_seen + part.count
+            self.ranks.meet()
+            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, epoch_seen)):
+                break
+        means = (sums[:-1] / max(1, seen)).tolist()
+        losses = dict(zip(LOSS_NAMES, means, strict=True))
+        losses["grad_norm"] = float(sums[-1]) / max(1, taken)
+        losses["explained_variance"] = explained
+        return UpdateResult(losses, valid_samples, finished)
+
+    def _samples(self, behind: bool) -> Samples:
+        """Return the roll-out's samples. behind: other weights than today's have acted in it."""
+        s = self.storage
+        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, self.piece) if behind else None
+        steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
+        advantages, valid = self.advantage(steps)
+        return samples_of(s, advantages, valid, self.memory, self.pad, self.priority)
+
+    def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
+        """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to
+        stop; asked among several ranks only."""
+        minibatches = samples.shuffled(self.generator, self.minibatches)
+        if self.ranks.size == 1:
+            parts = [_Part(minibatch, count) for minibatch, count in zip(minibatches, samples.counts, strict=True)]
+            return [part for part in parts if part.count], False
+        mine = torch.stack([samples.moments(minibatch) for minibatch in minibatches]).flatten().tolist()
+        wanted, *totals = self.ranks.sums([float(stop()), *mine])
+        parts = []
+        for minibatch, count, total, squares in zip(minibatches, totals[::3], totals[1::3], totals[2::3], strict=True):
+            if count:
+                mean = total / count
+                parts.append(_Part(minibatch, int(count), (mean, math.sqrt(max(0.0, squares / count - mean**2)))))
+        return parts, wanted > 0
+
+    def _gradient_step(self, samples: Samples, part: _Part) -> Tensor:
+        """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""
+        if self.device_step is not None:
+            (whole,) = samples.cut(part.index, self.storage.rows * self.storage.horizon, part.scale)
+            sums = self.device_step.run(whole(), part.count)
+            if self.ranks.size == 1:
+                return sums
+            self._add_up(sums)
+            self._descent.play()
+            return torch.cat([sums, self._norm.view(1)])
+
+        def gradients(batch: Callable[[], Batch]) -> tuple[Gradients, Tensor]:
+            """Runs in a thread of the team."""
+            return self._gradients(batch(), part.count)
+
+        # Another rank may have all samples of a minibatch.
+        found = self.team.map(
+            gradients, samples.cut(part.index, self.section.microbatch_size, part.scale) if len(part.index) else []
+        )
+        # In the order of the pieces, so that the sum does not depend on which thread was faster.
+        grads = [_sum([grads[position] for grads, _ in found]) for position in range(len(self.parameters))]
+        sums = torch.stack([sums for _, sums in found] or [torch.zeros(len(LOSS_NAMES))]).sum(0)
+        return self._descend(grads, sums)
+
+    def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
+        # Not backward(): threads would add into the same .grad at once.
+        loss, sums = self.loss(self.policy, self.storage.spec, batch, self.section, self.bf16)
+        return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
+
+    def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
+        for parameter, grad in zip(self.parameters, grads, strict=True):
+            parameter.grad = grad
+        self._add_up(sums)
+        norm = clip_gradients(self.parameters, self.section.max_grad_norm)
+        self.optimizer.step()
+        return torch.cat([sums, norm.view(1)])
+
+    def _whole_step(self, batch: Batch, count: Tensor) -> Tensor:
+        """A gradient step that reads nothing back."""
+        return self._descend(*self._gradients(batch, count))
+
+    def _own_gradients(self, batch: Batch, count: Tensor) -> Tensor:
+        """Leave the gradients of this rank's samples where the message and `_common_descent` find them; reads nothing back."""
+        grads, sums = self._gradients(batch, count)
+        for parameter, grad in zip(self.parameters, grads, strict=True):
+            parameter.grad = torch.zeros_like(parameter) if grad is None else grad
+        return sums
+
+    def _common_descent(self) -> None:
+        """Take a step along the gradients of all ranks; reads nothing back."""
+        self._norm.copy_(clip_gradients(self.parameters, self.section.max_grad_norm))
+        self.optimizer.step()
+
+    def _add_up(self, sums: Tensor) -> None:
+        """Add up the gradients, and the sums in place, of all ranks."""
+        if self.ranks.size == 1:
+            return
+        for parameter in self.parameters:
+            if parameter.grad is None:  # Perhaps not so on another rank; the steps of a zero gradient are zero.
+                parameter.grad = torch.zeros_like(parameter)
+        self.ranks.add_up([*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums])
+
+
+def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """Sum in order; None where the parameter was not used."""
+    total: Tensor | None = None
+    for part in parts:
+        if part is not None:
+            total = part if total is None else total.add_(part)
+    return total
+
+
+def _explained_variance(returns: Tensor, values: Tensor, ranks: Ranks) -> float:
+    """1: the values predict the returns; 0: no better than their mean. Over the samples of all ranks."""
+    wanted, errors = returns.double(), returns.double() - values.double()
+    moments = torch.stack([wanted.sum(), wanted.square().sum(), errors.sum(), errors.square().sum()])
+    count, *sums = ranks.sums([len(returns), *moments.tolist()])
+    if count < 2:
+        return 0.0
+    spread, rest = (square / count - (total / count) ** 2 for total, square in (sums[:2], sums[2:]))
+    return 1.0 - max(0.0, rest) / max(1e-12, spread)

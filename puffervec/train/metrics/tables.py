@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Tables and notes on the command line, as plain text."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+from puffervec.evaluation import Report
+from puffervec.host.output import printable
+
+WIDE = 160  # characters of a table in a file or a pipe
+
+
+def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print left-aligned first, right-aligned other columns, as plain text."""
+    print(f"\n{title}")
+    for line in table_lines([head, *rows] if any(head) else list(rows)):
+        print(line)
+
+
+def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return rows of text with their columns in line."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]).rstrip()
+        for row in rows
+    ]
+
+
+def print_report(report: Report, title: str, parts: bool = True) -> None:
+    """Print the report of an evaluation. A table that is too wide is printed with a line per column.
+
+    Args: parts: False for the total alone, where there is one.
+    """
+    cells = report.cells()
+    if not parts and report.total is not None:
+        cells = [cells[0], cells[-1]]
+    lines = table_lines(cells)
+    room = shutil.get_terminal_size((WIDE, 0)).columns if sys.stdout.isatty() else WIDE
+    turned = table_lines(list(zip(*cells, strict=True)))
+    if max(map(len, lines)) > room and max(map(len, turned)) < max(map(len, lines)):
+        lines = turned
+    print("\n" + printable("\n".join([title, *lines, *(f"  {remark}" for remark in report.remarks)])))
+
+
+def note(text: str) -> None:
+    """Say something beside the results: on standard error."""
+    print(f"puffer-train: note: {printable(text)}", file=sys.stderr)

@@ -1,0 +1,204 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Metrics for other people's viewers: TensorBoard and Weights & Biases, each an extra of the package. Runs in the learner.
+
+TensorBoard gets every line of `metrics.jsonl`; Weights & Biases, which may send it over a network, the latest one at most every
+few seconds, and the last one. Both write into the run folder, Weights & Biases to its server too where it is online. One that
+fails is dropped with a note: the run goes on. Both open their files by name, so links that lead out of the run folder are
+refused before they begin.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from puffervec import extras
+from puffervec.errors import ConfigError
+from puffervec.host.folder import Folder
+
+if TYPE_CHECKING:
+    from puffervec.train.config.sections import LogSection
+
+TENSORBOARD_FOLDER, WANDB_FOLDER = "tensorboard", "wandb"
+
+
+class Tracker(Protocol):
+    """Takes metrics. Any call may fail with any exception, since what stands behind it is not ours."""
+
+    name: str
+    every_line: bool  # False: takes lines as rarely as `log.print_interval_s` says.
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Take one line of metrics."""
+
+    def close(self) -> None:
+        """Hand over what was not written yet."""
+
+
+class TensorBoard:
+    """Event files in the folder `tensorboard` of the run: a point per update over agent-steps, and the settings as
+    hyperparameters."""
+
+    name = "TensorBoard"
+    every_line = True
+
+    def __init__(self, folder: Path, step: int, config: Mapping[str, Any], flush_s: float = 5.0) -> None:
+        """Args: folder: of the run; step: agent-steps it goes on from, what is there of later ones is hidden; config: as tables
+        of JSON values; flush_s: seconds for which points may wait in memory."""
+        writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
+        self._summary = importlib.import_module("tensorboard.compat.proto.summary_pb2").Summary
+        where, purged = str(folder / TENSORBOARD_FOLDER), step + 1 if step else None
+        self._writer = writer(where, purge_step=purged, flush_secs=max(1, math.ceil(flush_s)))
+        named = importlib.import_module("torch.utils.tensorboard.summary").hparams
+        experiment, start, self._end = named(hyperparameters(config), dict.fromkeys(("episode/return", "env/score"), 0.0))
+        for part in (experiment, start):
+            self._writer.file_writer.add_summary(part)
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Add a point to every curve, all in one event: one each would take twelve times as long."""
+        value = self._summary.Value
+        points = [value(tag=key, simple_value=number) for key, number in metrics.items() if key != "step"]
+        self._writer.file_writer.add_summary(self._summary(value=points), int(metrics["step"]))
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.file_writer.add_summary(self._end)
+        self._writer.close()
+
+
+def hyperparameters(config: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+    """Return the settings of a run, but for its log, by name: {"train.lr": 0.001, ...}; lists and tables as text."""
+    flat = {f"{section}.{key}": value for section, table in config.items() if section != "log" for key, value in table.items()}
+    return {key: value if isinstance(value, (bool, int, float, str)) else json.dumps(value) for key, value in flat.items()}
+
+
+class WeightsAndBiases:
+    """A run of Weights & Biases whose id is the run's own, so that a resumed run goes on there too."""
+
+    name = "Weights & Biases"
+    every_line = False
+
+    def __init__(self, folder: Path, log: LogSection, run_id: str, config: Mapping[str, Any]) -> None:
+        """Args: folder: of the run; run_id: of at most 64 letters and digits; config: as tables of JSON values.
+
+        Raises: ConfigError where it cannot begin: no account, no network.
+        """
+        wandb = importlib.import_module("wandb")
+        settings = wandb.Settings(silent=True, console="off")  # The terminal is the dashboard's.
+        try:
+            self._run = wandb.init(
+                project=log.wandb_project,
+                name=folder.name,
+                id=run_id,
+                resume="allow",
+                dir=str(folder),
+                mode=log.wandb,
+                config=dict(config),
+                settings=settings,
+            )
+            self._run.define_metric("*", step_metric="step")
+        except Exception as error:
+            raise ConfigError(
+                f"log.wandb is {log.wandb!r}, but Weights & Biases cannot begin ({_in_one_line(error)}): run `wandb login`, or "
+                "use --log.wandb offline and `wandb sync` later"
+            ) from error
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Log a row. Its x axis is `step`, and not the count of rows: a resumed run may go back a little."""
+        self._run.log({key: value for key, value in metrics.items() if math.isfinite(value)})
+
+    def close(self) -> None:
+        """Upload the rest and end the run."""
+        self._run.finish()
+
+
+class Trackers:
+    """All trackers of a run."""
+
+    def __init__(
+        self,
+        trackers: list[Tracker],
+        interval_s: float,
+        note: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Args: interval_s: least time between two lines, for trackers that do not take every one; note: told of a tracker that
+        is dropped."""
+        self._trackers, self._interval_s, self._note, self._clock = trackers, interval_s, note, clock
+        self._due_s = -1.0
+        self._held: dict[str, float] | None = None  # The latest line, where it was too early for it.
+
+    def write(self, metrics: Mapping[str, float]) -> None:
+        """Hand a line to the trackers that take every one, and to the others if it is time for one."""
+        self._hand([tracker for tracker in self._trackers if tracker.every_line], metrics)
+        if all(tracker.every_line for tracker in self._trackers):
+            return
+        self._held = dict(metrics)
+        now = self._clock()
+        if now >= self._due_s:
+            self._due_s = now + self._interval_s
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand the latest line over to those that have not got it yet."""
+        line, self._held = self._held, None
+        if line is not None:
+            self._hand([tracker for tracker in self._trackers if not tracker.every_line], line)
+
+    def _hand(self, trackers: list[Tracker], line: Mapping[str, float]) -> None:
+        for tracker in trackers:
+            self._attempt(tracker, lambda tracker=tracker: tracker.write(line))  # type: ignore[misc]
+
+    def _attempt(self, tracker: Tracker, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # A viewer must not end a run that can still learn.
+            self._trackers.remove(tracker)
+            self._note(f"{tracker.name} failed and gets nothing more ({_in_one_line(error)}); the run and metrics.jsonl go on")
+
+    def close(self) -> None:
+        """Hand over the last line and close all; may be called twice."""
+        self.flush()
+        for tracker in list(self._trackers):
+            self._attempt(tracker, tracker.close)
+        self._trackers.clear()
+
+
+def require(log: LogSection) -> None:
+    """Raise MissingExtraError where a tracker that `log` asks for is not installed; imports nothing."""
+    for wanted, module in ((log.tensorboard, "tensorboard"), (log.wandb != "off", "wandb")):
+        if wanted:
+            extras.require(f"--log.{module}" + ("" if module == "tensorboard" else f" {log.wandb}"), module)
+
+
+def open_trackers(log: LogSection, folder: Path, step: int, run_id: str, config: Mapping[str, Any]) -> list[Tracker]:
+    """Return the trackers that `log` asks for. Args: as of the classes above.
+
+    Raises: ConfigError where one cannot begin.
+    """
+    opened: list[Tracker] = []
+    used = [name for name, on in ((TENSORBOARD_FOLDER, log.tensorboard), (WANDB_FOLDER, log.wandb != "off")) if on]
+    for name in used:
+        try:
+            with Folder(folder) as run:
+                run.refuse_ways_out(name)
+        except OSError as error:
+            raise ConfigError(f"log.{name}: cannot use {error.filename or folder / name}: {error.strerror}") from error
+    if log.tensorboard:
+        try:
+            opened.append(TensorBoard(folder, step, config, log.print_interval_s))
+        except OSError as error:
+            raise ConfigError(f"log.tensorboard: cannot write to {folder / TENSORBOARD_FOLDER}: {error.strerror}") from error
+    if log.wandb != "off":
+        opened.append(WeightsAndBiases(folder, log, run_id, config))
+    return opened
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

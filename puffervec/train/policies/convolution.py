@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Policies for pictures: strided convolutions over rasters, a linear layer, heads. Path stop 7; runs in the learner.
+
+    a picture     --  view (C, H, W), scaled to 0..1 on the device  --  conv, ReLU, ...  --  Linear, ReLU  --+
+    other leaves  --  encoder.py  --  Linear, ReLU  ---------------------------------------------------------+--  trunk, heads
+
+A row that is one picture has no trunk. Pictures cross to the device as their bytes; only there they become numbers. This holds
+for C and Python envs alike: rows.group_views tells the leaves of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from puffervec.core.spec import FEWEST_PIXELS, GroupSpec
+from puffervec.errors import ConfigError
+from puffervec.python.emulation.layout import Leaf
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.encoder import RowEncoder
+from puffervec.train.policies.leaves import EntryView, Observation, View, group_views
+from puffervec.train.policies.policy import NetworkPolicy, linear, mlp
+
+MOST_CHANNELS = 16  # along the first or last axis
+
+Shape = tuple[int, int, int]
+
+
+def picture_shape(shape: tuple[int, ...]) -> Shape | None:
+    """Return (channels, height, width) of an array that can be a picture, None where it cannot.
+
+    A picture has two axes, or three of which the last or the first is short (channels).
+    """
+    if len(shape) == 2:
+        shape = (1, *shape)
+    if len(shape) != 3:
+        return None
+    found = (shape[2], shape[0], shape[1]) if _channels_last(shape) else (shape[0], shape[1], shape[2])
+    return found if found[0] <= MOST_CHANNELS and min(found[1:]) >= FEWEST_PIXELS else None
+
+
+def _channels_last(shape: tuple[int, ...]) -> bool:
+    return shape[2] <= MOST_CHANNELS and shape[2] <= shape[0]
+
+
+def has_pictures(group: GroupSpec) -> bool:
+    """True where some leaf of the group's rows is a picture of bytes."""
+    if group.observation_plan is None and not any(field.keeps_shape for field in group.fields):
+        return False  # A C env's table of objects is no picture.
+    return any(view.leaf.dtype == np.uint8 and picture_shape(view.leaf.shape) is not None for view in group_views(group))
+
+
+def _is_picture(leaf: Leaf) -> bool:
+    """What a policy that was asked for pictures takes for one, beside other leaves: bytes, or numbers with three axes."""
+    return (leaf.dtype == np.uint8 or len(leaf.shape) == 3) and picture_shape(leaf.shape) is not None
+
+
+def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
+    """Return the policy of the kind cnn that fits the group's rows.
+
+    Raises: ConfigError where they have no picture.
+    """
+    views = group_views(group)
+    if len(views) == 1 and picture_shape(views[0].leaf.shape) is not None:
+        return ConvolutionPolicy(group, section)
+    if any(_is_picture(view.leaf) for view in views):
+        return MixedPolicy(group, section)
+    raise ConfigError(f"policy.kind is cnn, but rows of {group.name} have no picture of at least 8 x 8 points")
+
+
+class _Picture:
+    """Where a picture stands in the rows, and how its numbers become (N, C, H, W) of about 0 to 1."""
+
+    def __init__(self, view: View) -> None:
+        raw, shape = view.leaf.shape, picture_shape(view.leaf.shape)
+        assert shape is not None
+        self.view, self.shape = view, shape
+        self.raw_shape = (1, *raw) if len(raw) == 2 else raw
+        self.channels_last = len(raw) == 3 and _channels_last(raw)
+        self.scale = 1 / 255 if view.leaf.dtype == np.uint8 else 1.0
+
+    def __call__(self, rows: Observation) -> tuple[Tensor, tuple[int, ...]]:
+        """Return (N, C, H, W), and the leading axes that became N."""
+        flat = self.view(rows)
+        pictures = flat.reshape(-1, *self.raw_shape)
+        if self.channels_last:
+            pictures = pictures.permute(0, 3, 1, 2)
+        return pictures.to(torch.get_default_dtype()) * self.scale, tuple(flat.shape[:-1])
+
+
+class ConvolutionPolicy(NetworkPolicy):
+    """For rows that are one picture: three strided convolutions as in Mnih et al. 2015 ("Human-level control"); small pictures
+    get smaller kernels."""
+
+    def __init__(self, group: GroupSpec, section: PolicySection) -> None:
+        """Args: group: whose rows are one picture; section: `channels` and `hidden` (the first width) are read."""
+        super().__init__()
+        self.picture = _Picture(group_views(group)[0])
+        self.convolutions = _convolutions(self.picture.shape, section.channels)
+        self.trunk = _behind(self.convolutions, self.picture.shape, section.hidden[0])
+        self.finish(section.hidden[0], group, section)
+
+    def features(self, obs: Observation) -> Tensor:
+        """The trunk's output: (..., width)."""
+        pictures, lead = self.picture(obs)
+        out: Tensor = self.trunk(self.convolutions(pictures).flatten(1))
+        return out.view(*lead, -1)
+
+    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on. entries: by the leaf's path."""
+        self.picture.view = entries[self.picture.view.leaf.path]
+
+
+class MixedPolicy(NetworkPolicy):
+    """For pictures beside other leaves: each picture has convolutions of its own, the other leaves share one layer."""
+
+    def __init__(self, group: GroupSpec, section: PolicySection) -> None:
+        """Args: group: whose rows have a picture; section: `channels`, `hidden` and `normalize` are read."""
+        super().__init__()
+        width, views = section.hidden[0], group_views(group)
+        self.pictures = [_Picture(view) for view in views if _is_picture(view.leaf)]
+        self.eyes = nn.ModuleList()
+        for picture in self.pictures:
+            convolutions = _convolutions(picture.shape, section.channels)
+            self.eyes.append(nn.Sequential(convolutions, nn.Flatten(), _behind(convolutions, picture.shape, width)))
+        others = [view for view in views if not _is_picture(view.leaf)]
+        self.encoder: RowEncoder | None = None
+        if others:
+            self.encoder = RowEncoder(others, section.normalize)
+            self.vector = mlp((self.encoder.features, width))
+        self.trunk = mlp((width * (len(self.pictures) + bool(others)), *section.hidden))
+        self.finish(section.hidden[-1], group, section)
+
+    def features(self, obs: Observation) -> Tensor:
+        """The trunk's output: (..., width)."""
+        parts = []
+        for picture, eye in zip(self.pictures, self.eyes, strict=True):
+            pictures, lead = picture(obs)
+            parts.append(eye(pictures).view(*lead, -1))
+        if self.encoder is not None:
+            parts.append(self.vector(self.encoder(obs).to(torch.get_default_dtype())))
+        out: Tensor = self.trunk(torch.cat(parts, dim=-1))
+        return out
+
+    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on. entries: by the leaf's path."""
+        for picture in self.pictures:
+            picture.view = entries[picture.view.leaf.path]
+        if self.encoder is not None:
+            self.encoder.look_through(entries)
+
+
+def _behind(convolutions: nn.Sequential, shape: Shape, width: int) -> nn.Sequential:
+    """Return the layer behind flattened convolutions over pictures of this shape."""
+    with torch.no_grad():
+        features = convolutions(torch.zeros(1, *shape)).numel()
+    return nn.Sequential(linear(features, width), nn.ReLU(inplace=True))
+
+
+def _convolutions(shape: Shape, channels: tuple[int, ...]) -> nn.Sequential:
+    """Return conv and ReLU per width of `channels`, each halving height and width (of large pictures: quartering)."""
+    layers: list[nn.Module] = []
+    before, size = shape[0], min(shape[1:])
+    for width in channels:
+        kernel, stride = (8, 4) if size >= 64 else (4, 2) if size >= 8 else (3, 1) if size >= 3 else (1, 1)
+        layer = nn.Conv2d(before, width, kernel, stride)
+        nn.init.orthogonal_(layer.weight, 2**0.5)
+        assert layer.bias is not None
+        nn.init.zeros_(layer.bias)
+        layers += [layer, nn.ReLU(inplace=True)]
+        before, size = width, (size - kernel) // stride + 1
+    return nn.Sequential(*layers)

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Actions from the numbers a policy puts out: sampling, log-probabilities and entropies for one row group.
+
+`heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n) per action dim, for
+continuous ones a single tensor (..., 2D) of means and log standard deviations. A joint action is a draw among all combinations
+of its parts' choices, so that it has one tensor of logits. No function here waits for the device: `torch.distributions` is not
+used because its checks read values back and building it costs more than sampling.
+
+What is drawn, stored and learned from are indices, or numbers of about 1 that have no bounds; `ActionMap` turns them into what
+the env takes. So log-probabilities are those of the draw, not of the action that was cut to the bounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from puffervec.core.spec import GroupSpec
+from puffervec.errors import ConfigError
+from puffervec.train.policies import choices
+
+Heads = tuple[Tensor, ...]
+MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
+MOST_COMBINATIONS = 4096  # Of a joint action: one logit each, and as many rows of weights in the last layer.
+WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclasses.dataclass(frozen=True)
+class ActionSpec:
+    """What one row's action is: its kind, and the choices or bounds per dim.
+
+    A joint action is drawn as one number, the place of its combination in the order that counts the last part up first.
+    """
+
+    kind: str  # discrete, multi_discrete, joint or continuous
+    sizes: tuple[int, ...]  # choices per drawn number (discrete kinds)
+    low: tuple[float, ...]  # bounds per dim (continuous)
+    high: tuple[float, ...]
+    start: tuple[int, ...] = ()  # number of the first choice per dim of the env's action (discrete kinds); empty: 0
+    parts: tuple[int, ...] = ()  # joint: choices per dim of the env's action, whose product is the only one of sizes
+
+    @classmethod
+    def of(cls, group: GroupSpec, joint: bool = False) -> ActionSpec:
+        """Read it from a group of `vec.spec`.
+
+        Args: joint: draw a multi-discrete action as one of all combinations (`policy.joint`); other kinds stay as they are.
+        Raises: ConfigError for more than MOST_COMBINATIONS.
+        """
+        discrete = group.action_kind != "continuous"
+        starts = () if group.action_plan is None or not discrete else tuple(int(n) for n in group.action_plan.low.reshape(-1))
+        sizes = tuple(int(n) for n in group.action_sizes) if discrete else ()
+        joint = joint and group.action_kind == "multi_discrete"
+        if joint and math.prod(sizes) > MOST_COMBINATIONS:
+            raise ConfigError(
+                f"policy.joint: {' x '.join(map(str, sizes))} choices are {math.prod(sizes):,} combinations, more than"
+                f" {MOST_COMBINATIONS:,}: leave it false, which gives one softmax per part"
+            )
+        return cls(
+            kind="joint" if joint else group.action_kind,
+            sizes=(math.prod(sizes),) if joint else sizes,
+            parts=sizes if joint else (),
+            low=() if discrete else tuple(float(x) for x in group.action_low),
+            high=() if discrete else tuple(float(x) for x in group.action_high),
+            start=starts if any(starts) else (),
+        )
+
+    @property
+    def discrete(self) -> bool:
+        """True for discrete, multi-discrete and joint actions."""
+        return self.kind != "continuous"
+
+    @property
+    def dims(self) -> int:
+        """D: numbers that are drawn per action."""
+        return len(self.sizes) if self.discrete else len(self.low)
+
+    @property
+    def head_sizes(self) -> tuple[int, ...]:
+        """Numbers that the policy puts out, per head."""
+        return self.sizes if self.discrete else (2 * self.dims,)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of stored actions: the dtype of the slab's action rows."""
+        return torch.int32 if self.discrete else torch.float32
+
+
+class ActionMap:
+    """From drawn actions (rows, D) to those of the env's action rows.
+
+    Discrete kinds: index + start; joint: the combination of that index, one number per part. Continuous: a dim with two bounds
+    (at most 1e6 apart) maps -1..1 to them; then all are cut.
+    """
+
+    def __init__(self, spec: ActionSpec, device: torch.device, dtype: torch.dtype) -> None:
+        """Args: device: of the drawn actions; dtype: of the env's action rows, in which the cut is made (a bound rounded to
+        another dtype could lie outside)."""
+        self.spec, self.dtype = spec, dtype
+        self._start = torch.tensor(spec.start, device=device) if spec.start else None
+        self._combinations = _combinations(spec, device) if spec.parts else None
+        if not spec.discrete:
+            self._low, self._high = (torch.tensor(bound, dtype=dtype, device=device) for bound in (spec.low, spec.high))
+            half = self._high / 2 - self._low / 2
+            bounded = half <= WIDEST_RANGE / 2
+            self._scale = torch.where(bounded, half, 1.0)
+            self._middle = torch.where(bounded, self._high / 2 + self._low / 2, 0.0)
+
+    def __call__(self, actions: Tensor) -> Tensor:
+        """Return (rows, D); the same tensor where nothing is to be done."""
+        if self._combinations is not None:
+            return self._combinations.index_select(0, actions.squeeze(-1))
+        if self.spec.discrete:
+            return actions if self._start is None else actions + self._start
+        scaled = actions.to(self.dtype) * self._scale + self._middle
+        return torch.minimum(torch.maximum(scaled, self._low), self._high)
+
+
+def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
+    """The env's action per joint choice: (product, parts) int32."""
+    first = spec.start or (0,) * len(spec.parts)
+    choices = [torch.arange(n, n + size, dtype=torch.int32, device=device) for n, size in zip(first, spec.parts, strict=True)]
+    return torch.cartesian_prod(*choices).view(-1, len(choices))
+
+
+def refuse_joint(groups: Iterable[GroupSpec]) -> None:
+    """Raise ConfigError unless one of an env's groups has actions that `policy.joint` means."""
+    kinds = [group.action_kind for group in groups]
+    if "multi_discrete" not in kinds:
+        raise ConfigError(f"policy.joint is for MultiDiscrete actions; this env's are {', '.join(kinds)}: leave it false")
+
+
+def masked(heads: Heads, action_mask: Tensor | None, parts: tuple[int, ...] = ()) -> Heads:
+    """Return logits in which forbidden choices have no weight.
+
+    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None; parts: of a joint action, whose mask is per part.
+    """
+    if action_mask is None:
+        return heads
+    if parts:
+        return (torch.where(_joint_mask(action_mask, parts), heads[0], MASKED_LOGIT),)
+    split = torch.split(action_mask, [head.shape[-1] for head in heads], dim=-1)
+    return tuple(torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, split, strict=True))
+
+
+def _joint_mask(action_mask: Tensor, parts: tuple[int, ...]) -> Tensor:
+    """(..., sum of parts) -> (..., product) bool: a combination is allowed where all of its parts are."""
+    allowed, *rest = torch.split(action_mask != 0, list(parts), dim=-1)
+    for part in rest:
+        allowed = (allowed.unsqueeze(-1) & part.unsqueeze(-2)).flatten(-2)
+    return allowed
+
+
+def draw_noise(spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
+    """Draw what `sample` needs for `rows` rows: (rows, D) uniforms on a CPU, (rows, sum of sizes) uniforms on CUDA, normals
+    for continuous actions. Apart from `sample`, so that a captured graph can take it from a fixed buffer."""
+    if not spec.discrete:
+        return torch.randn(rows, spec.dims, device=device, generator=generator)
+    columns = spec.dims if device.type == "cpu" else sum(spec.sizes)
+    return torch.rand(rows, columns, device=device, generator=generator)
+
+
+def sample(spec: ActionSpec, heads: Heads, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw one action per row.
+
+    Args: heads: float32, (rows, n) each; noise: from `draw_noise`.
+    Returns: actions (rows, D) of `spec.dtype`, and their log-probabilities (rows,) float32.
+    """
+    if not spec.discrete:
+        mean, log_std = heads[0].chunk(2, dim=-1)
+        actions = mean + log_std.exp() * noise
+        return actions, _normal_log_prob(mean, log_std, actions)
+    by_inverse = noise.shape[-1] == spec.dims and noise.device.type == "cpu"
+    if by_inverse and choices.fits(heads):
+        return choices.draw(heads, noise)
+    draw = _inverse_cdf if by_inverse else _gumbel
+    noises = torch.split(noise, 1 if by_inverse else list(spec.sizes), dim=-1)
+    drawn = [draw(head, u) for head, u in zip(heads, noises, strict=True)]
+    actions = torch.cat([index for index, _ in drawn], dim=-1).to(spec.dtype)
+    return actions, torch.cat([log_prob for _, log_prob in drawn], dim=-1).sum(-1)
+
+
+def _inverse_cdf(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """First choice whose cumulated probability exceeds u in [0, 1), and its log-probability: (rows, 1) each.
+
+    One uniform per row: 10 times faster on a CPU than `Categorical` for 91 choices.
+    """
+    weights = logits.softmax(-1)
+    cumulated = weights.cumsum(-1)
+    # u is at most 1 - 2^-24, so the product is below the total even when rounded. NaN logits give the last choice, no crash.
+    index = torch.searchsorted(cumulated, u * cumulated[..., -1:], right=True).clamp_(max=logits.shape[-1] - 1)
+    return index, weights.gather(-1, index).log()
+
+
+def _gumbel(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Gumbel-max draw and its log-probability: (rows, 1) each. Nothing is read back, so a CUDA graph can hold it."""
+    exponential = -torch.log1p(-u)  # Of 1 - u, which is never 0.
+    index = (logits - exponential.clamp_min(1e-20).log()).argmax(-1, keepdim=True)
+    return index, logits.gather(-1, index) - logits.logsumexp(-1, keepdim=True)
+
+
+def greedy(spec: ActionSpec, heads: Heads) -> Tensor:
+    """Return the likeliest action per row: (rows, D) of `spec.dtype`."""
+    if not spec.discrete:
+        return heads[0].chunk(2, dim=-1)[0]
+    return torch.stack([head.argmax(-1) for head in heads], dim=-1).to(spec.dtype)
+
+
+def log_prob_entropy(spec: ActionSpec, heads: Heads, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities (...) of given actions (..., D) and the entropies (...) of their distributions, float32."""
+    if not spec.discrete:
+        mean, log_std = heads[0].chunk(2, dim=-1)
+        entropy = (log_std + (0.5 + _HALF_LOG_2PI)).sum(-1)
+        return _normal_log_prob(mean, log_std, actions), entropy
+    log_prob, entropy = torch.zeros(()), torch.zeros(())
+    for d, head in enumerate(heads):
+        log_p = head.log_softmax(-1)
+        chosen = log_p.gather(-1, actions.narrow(-1, d, 1).to(torch.int64)).squeeze(-1)
+        spread = -(log_p.exp() * log_p).sum(-1)
+        log_prob, entropy = (chosen, spread) if d == 0 else (log_prob + chosen, entropy + spread)
+    return log_prob, entropy
+
+
+def _normal_log_prob(mean: Tensor, log_std: Tensor, actions: Tensor) -> Tensor:
+    z = (actions - mean) * (-log_std).exp()
+    return (-0.5 * z * z - log_std - _HALF_LOG_2PI).sum(-1)

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Observation rows in torch, and their leaves: the parts with a space of their own. Runs in the learner.
+
+    slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --roll-out storage-->  policy: encoder.py reads the leaves
+
+A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers
+of one dtype where all leaves agree, else the bytes of an aligned record (puffervec/python/emulation/layout.py). A C env's
+observation is one flat row too, or a dict of arrays by field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from puffervec.core.spec import Field, GroupSpec
+from puffervec.python.emulation import ObservationPlan
+from puffervec.python.emulation.layout import Leaf
+
+Observation = Tensor | dict[str, Tensor]
+
+TORCH_DTYPES = {
+    np.dtype(name): getattr(torch, name)
+    for name in (
+        "float32", "float16", "float64", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bool",
+    )
+}  # fmt: skip
+
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def as_signed(x: Tensor) -> Tensor:
+    """Return unsigned numbers of 2, 4 or 8 bytes as the signed ones with the same bytes, a view; all others as they are.
+
+    For copies by index, of which torch has not all for unsigned numbers.
+    """
+    return x.view(SIGNED[x.dtype]) if x.dtype in SIGNED else x
+
+
+def width(plan: ObservationPlan) -> int:
+    """Numbers in one row."""
+    return int(np.prod(plan.row_shape, dtype=np.int64))
+
+
+def stored_dtype(plan: ObservationPlan) -> torch.dtype:
+    """Data type of rows in the roll-out storage: the row's own, but float32 for float64 (policies compute in float32)."""
+    dtype: torch.dtype = TORCH_DTYPES[plan.row_dtype]
+    return torch.float32 if dtype == torch.float64 else dtype
+
+
+def flat_rows(plan: ObservationPlan, observations: np.ndarray) -> Tensor:
+    """Return observations as `recv` gives them, (rows, *row_shape), as (rows, width) of `stored_dtype`.
+
+    Aliasing: the memory of `observations`, except for float64, which is a copy.
+    """
+    return torch.from_numpy(observations).reshape(len(observations), width(plan)).to(stored_dtype(plan))
+
+
+@dataclasses.dataclass(frozen=True)
+class LeafView:
+    """Where one leaf stands in rows (..., width); `dtype` is its own where rows are bytes, None where rows have it already."""
+
+    leaf: Leaf
+    first: int
+    count: int
+    dtype: torch.dtype | None
+
+    def __call__(self, rows: Observation) -> Tensor:
+        """Return the leaf of all rows, (..., leaf.size).
+
+        Args: rows: of `stored_dtype`; rows of bytes begin where the leaf's dtype may begin, as in the storage and the slab.
+        Aliasing: a view on `rows`.
+        """
+        assert isinstance(rows, Tensor)
+        part = rows.narrow(-1, self.first, self.count)
+        return part if self.dtype is None else part.view(self.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class EntryView:
+    """A leaf that is an entry of a dict of tensors, (..., *leaf.shape)."""
+
+    leaf: Leaf
+    name: str
+
+    def __call__(self, rows: Observation) -> Tensor:
+        """Return the leaf of all rows, (..., leaf.size). Aliasing: a view on the entry."""
+        assert isinstance(rows, dict)
+        part, ndim = rows[self.name], len(self.leaf.shape)
+        return part.flatten(part.dim() - ndim) if ndim else part.unsqueeze(-1)
+
+
+View = LeafView | EntryView
+
+
+def group_views(group: GroupSpec) -> list[View]:
+    """Return a view per leaf of a group's rows, in order; a C env's flat vector is one leaf."""
+    plan, dtype = group.observation_plan, group.flat_dtype
+    if plan is not None:
+        return list(leaf_views(plan))
+    if dtype is None:
+        return [EntryView(_field_leaf(field), field.name) for field in group.fields]
+    leaf = Leaf((), group.observation_space, dtype, group.flat_shape, 0)
+    return [LeafView(leaf, 0, leaf.size, None)]
+
+
+def _field_leaf(field: Field) -> Leaf:
+    return Leaf((field.name,), field.space, field.dtype, field.shape, field.offset)
+
+
+def leaf_views(plan: ObservationPlan) -> list[LeafView]:
+    """Return a view per leaf that is not empty, in the order in which they stand in a row."""
+    found = [leaf for leaf in plan.leaves if leaf.size]
+    if all(leaf.dtype == plan.row_dtype for leaf in found):
+        return [LeafView(leaf, leaf.offset // leaf.dtype.itemsize, leaf.size, None) for leaf in found]
+    return [LeafView(leaf, leaf.offset, leaf.size * leaf.dtype.itemsize, TORCH_DTYPES[leaf.dtype]) for leaf in found]

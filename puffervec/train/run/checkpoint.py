@@ -1,0 +1,346 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Checkpoint format 1: a folder of safetensors and JSON files. Nothing in it can run code.
+
+    checkpoints/000001234567/        named by agent-steps
+        manifest.json                format_version, env id, spec hash, config, counters, policies, sha256 of every other file;
+                                     sequence: the how many-th checkpoint of its folder it is, the highest is the newest
+        <policy>.safetensors         the weights alone, as torch names them
+        optimizer.safetensors        <policy>/<parameter index>/<name>
+        random.safetensors           states of the random generators
+        returns.safetensors          what rewards are scaled by; only where they are
+        episodes.safetensors         finished episodes that the log's means are over; not in checkpoints of older versions
+        envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
+                                     stopped inside a roll-out: resuming then starts new episodes
+        ahead.safetensors            with train.asynchronous: the roll-out that was collected during the last update, and the
+                                     records of the episodes that ended in it
+        random-rank1.safetensors     with several ranks: what the second has of these three, and so on
+        envs-rank1.safetensors
+        ahead-rank1.safetensors
+
+A checkpoint is written into a hidden folder beside its place, every file and the folder synced, then renamed: what is on disk
+under the final name is whole. Older ones beyond `keep` are removed when the rename is on the disk. The newest one that verifies
+is taken. Reading allocates no more than a few times the size of the files, which is compared with the free memory before.
+No link is followed below the run folder, or below a checkpoint that lies elsewhere (folder.py). Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import psutil
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as dump_tensors
+from torch import Tensor
+
+from puffervec.errors import CheckpointError, PuffervecError
+from puffervec.host.folder import REMOVED, Folder
+from puffervec.train.device import durable
+from puffervec.train.run.rundir import CHECKPOINTS
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+MANIFEST_LIMIT = 2**20  # bytes; a manifest is a few kilobytes
+HEAD_LIMIT = 2**26  # bytes of a safetensors head, some hundred thousand tensors
+_MANIFEST_ROOM = 2**16
+_NUMBER_LIMIT = 2**53
+_COPIES = 2  # While a file is turned into tensors, its bytes are in memory twice.
+_HIDDEN = ".partial-"
+_NAME = re.compile(r"(\d+)(?:-(\d+))?")
+_KINDS = {"env": str, "config": dict, "counters": dict, "policies": dict, "spec_hash": str, "files": dict}
+
+
+class SaveError(PuffervecError, OSError):
+    """A checkpoint could not be written; those before it are untouched. The message says why and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What is in a checkpoint: the manifest (without file hashes) and named tensors per file stem."""
+
+    manifest: dict[str, Any]
+    tensors: dict[str, dict[str, Tensor]]
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write a checkpoint under `parent` and remove all but the `keep` saved last; return its folder.
+
+    Raises: SaveError where the disk refuses; whatever was there before is still there and whole.
+    """
+    files = {f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()}
+    wanted = sum(map(len, files.values())) + _MANIFEST_ROOM
+    before: list[tuple[int, str]] | None = None
+    try:
+        durable.make_folder(parent.parent)
+        with Folder(parent.parent) as run, run.made(parent.name) as saved:
+            before = _saved(saved)
+            sequence = 1 + max((sequence for sequence, _ in before), default=0)
+            name = _write(saved, checkpoint.manifest, files, sequence)
+            for _, old in before[: max(0, len(before) + 1 - keep)]:
+                saved.remove(old)
+    except OSError as error:
+        raise SaveError(
+            f"cannot save a checkpoint: {durable.reason(error, parent, wanted)}; {_kept(parent, before)}"
+        ) from error
+    return parent / name
+
+
+def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
+    # Clones, because the format has no word for weights that two layers share.
+    data: bytes = dump_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
+    if _head_bytes(data) > HEAD_LIMIT:
+        raise SaveError(f"{len(tensors)} tensors have a head of more than {HEAD_LIMIT} bytes: use fewer envs or tensors")
+    return data
+
+
+def _head_bytes(data: bytes) -> int:
+    """Return the length of the JSON head that a safetensors file claims in its first 8 bytes."""
+    return int.from_bytes(data[:8], "little")
+
+
+def _write(saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int) -> str:
+    """Write the files out of sight, then let them appear. Nothing of it is left where an error is raised before that."""
+    saved.sweep(_HIDDEN, REMOVED)  # Of a run that was killed; the run's lock keeps others out.
+    final = _free_name(saved, f"{manifest['counters']['agent_steps']:012d}")
+    partial = _free_name(saved, f"{_HIDDEN}{os.getpid()}")
+    saved.mkdir(partial)
+    try:
+        with saved.below(partial) as fresh:
+            for name, data in files.items():
+                fresh.write(name, [data])
+            hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+            whole = {"format_version": FORMAT_VERSION, "sequence": sequence, **manifest, "files": hashes}
+            fresh.write(MANIFEST, [(json.dumps(whole, indent=2) + "\n").encode()])
+            fresh.sync()
+        saved.rename(partial, final)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            saved.remove_tree(partial)
+        raise
+    saved.sync()
+    return final
+
+
+def _free_name(saved: Folder, name: str) -> str:
+    """A name that nothing has yet: the same step saved again gets a number, so that nothing whole is ever moved away."""
+    names = (f"{name}-{n}" if n else name for n in itertools.count())
+    return next(name for name in names if saved.kind(name) == "nothing")
+
+
+def _kept(parent: Path, before: list[tuple[int, str]] | None) -> str:
+    """Say which checkpoint is still there. before: as `_saved` has found them, None where it could not look."""
+    if before is None:
+        return "earlier ones are untouched"
+    return f"the checkpoint {parent / before[-1][1]} is kept" if before else "there is no earlier one"
+
+
+# ---------------------------------------------------------------------------------------------------- finding
+
+
+def _saved(saved: Folder) -> list[tuple[int, str]]:
+    """Names of checkpoint folders with their sequence, in the order of saving; -1 and first: no readable manifest.
+
+    The order is not that of the steps: a run may go on from an older checkpoint than its last.
+    """
+    found = []
+    for name in saved.names():
+        named = _NAME.fullmatch(name)
+        if named and saved.kind(name) == "folder":
+            found.append((_sequence(saved, name), int(named[1]), int(named[2] or 0), name))
+    return [(sequence, name) for sequence, _, _, name in sorted(found)]
+
+
+def _sequence(saved: Folder, name: str) -> int:
+    try:
+        with saved.below(name) as folder:
+            sequence: int = _manifest(folder)["sequence"]
+            return sequence
+    except (OSError, CheckpointError):
+        return -1
+
+
+def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | None:
+    """Return the checkpoint under `parent` that was saved last of those that verify, or None.
+
+    Args: note: told of each one that is passed over because it is damaged, with its name.
+    Raises: CheckpointError where `parent` is a link or cannot be looked into.
+    """
+    try:
+        with Folder(parent.parent) as run, run.below(parent.name) as saved:
+            while True:
+                listed = _saved(saved)
+                found, damaged = _first_whole(saved, listed)
+                if found is not None or listed == _saved(saved):  # Else the run that writes here has replaced them meanwhile.
+                    break
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise CheckpointError(f"cannot read {parent}: {getattr(error, 'strerror', None) or error}") from error
+    for text in damaged if note else ():
+        assert note is not None
+        note(text)
+    return None if found is None else parent / found
+
+
+def _first_whole(saved: Folder, listed: list[tuple[int, str]]) -> tuple[str | None, list[str]]:
+    """The newest that verifies, and what is wrong with those that should have been it."""
+    found, damaged = None, []
+    for sequence, name in reversed(listed):
+        if found is not None and sequence >= 0:
+            continue
+        try:
+            with saved.below(name) as folder:
+                _manifest(folder, verify=True)
+            found = name
+        except (OSError, CheckpointError) as error:
+            if saved.kind(name) == "folder":  # Otherwise it was removed just now.
+                damaged.append(f"passed over the checkpoint {saved.path / name}: {error}")
+    return found, damaged
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
+    """Return the manifest of a checkpoint folder; `sequence` is 0 where it has none.
+
+    Args: verify: also compare the hash of every file.
+    Raises: CheckpointError naming the file and what is wrong with it.
+    """
+    with _opened(path) as folder:
+        return _manifest(folder, verify)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Folder]:
+    """Open a checkpoint: from its run folder where it lies in one, else as the user has named it. Raises: CheckpointError."""
+    try:
+        if path.parent.name == CHECKPOINTS:
+            with Folder(path.parent.parent) as run, run.below(CHECKPOINTS) as saved:
+                folder = saved.below(path.name)
+        else:
+            folder = Folder(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        words = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(f"cannot read {path}: {words}") from error
+    with folder:
+        yield folder
+
+
+def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
+    file = folder.path / MANIFEST
+    with _open(folder, MANIFEST) as (stream, size):
+        if size > MANIFEST_LIMIT:
+            raise CheckpointError(f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is no checkpoint")
+        data = stream.read(MANIFEST_LIMIT)
+    try:
+        manifest = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"cannot read {file}: {error}") from error
+    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if version != FORMAT_VERSION:
+        raise CheckpointError(f"{file} has format_version {version!r}: this version reads {FORMAT_VERSION}")
+    manifest.setdefault("sequence", 0)
+    _check_manifest(file, manifest)
+    if verify:
+        for name, digest in manifest["files"].items():
+            with _open(folder, name) as (stream, _):
+                _compare(folder.path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest)
+    return dict(manifest)
+
+
+def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose entries are not of the kinds that readers rely on, or that names files elsewhere."""
+    missing = [key for key in _KINDS if key not in manifest]
+    if missing:
+        raise CheckpointError(f"{file} lacks {', '.join(missing)}")
+    for key, kind in _KINDS.items():
+        if not isinstance(manifest[key], kind):
+            raise CheckpointError(f"{file}: {key} is {_short(manifest[key])}: must be {'text' if kind is str else 'a table'}")
+    for key, value in {"sequence": manifest["sequence"], **manifest["counters"]}.items():
+        kinds = (int, float) if key.endswith("_s") else int
+        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _NUMBER_LIMIT or math.isnan(value):
+            raise CheckpointError(f"{file}: {key} is {_short(value)}: must be a number from 0 to 2**53")
+    for name, policy in manifest["policies"].items():
+        if not isinstance(policy, dict) or not all(isinstance(policy.get(key), str) for key in ("class", "group")):
+            raise CheckpointError(f"{file}: the policy {name!r} has no class and group")
+    for name, digest in manifest["files"].items():
+        if os.path.basename(name) != name or not name.endswith(".safetensors") or not name.isprintable():
+            raise CheckpointError(f"{file} names {name!r}: only safetensors files in the same folder are read")
+        if not isinstance(digest, str):
+            raise CheckpointError(f"{file}: the hash of {name} is {_short(digest)}: must be text")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _compare(path: Path, found: str, expected: str) -> None:
+    if found != expected:
+        raise CheckpointError(f"{path} is damaged: its hash differs from the manifest's")
+
+
+@contextlib.contextmanager
+def _open(folder: Folder, name: str) -> Iterator[tuple[BufferedReader, int]]:
+    """Open a plain file, which is never a link, a pipe or a device; yields it and its size. Raises: CheckpointError."""
+    try:
+        with os.fdopen(folder.open(name), "rb") as stream:
+            yield stream, os.fstat(stream.fileno()).st_size
+    except (OSError, ValueError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        words = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(f"cannot read {folder.path / name}: {words}") from error
+
+
+def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
+    """Return a checkpoint with its tensors on the CPU.
+
+    Args: only: file stems to load; None: all.
+    Raises: CheckpointError where a file is missing, damaged, larger than the free memory or not what the manifest says.
+    """
+    tensors = {}
+    with _opened(path) as folder:
+        manifest = _manifest(folder)
+        for name, digest in manifest["files"].items():
+            stem = name.removesuffix(".safetensors")
+            if only is None or stem in only:
+                tensors[stem] = _decoded(folder, name, digest)
+    return Checkpoint(manifest, tensors)
+
+
+def _decoded(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
+    """Return the tensors of a file. The library checks shapes, offsets and overlaps against the file's real size."""
+    path = folder.path / name
+    with _open(folder, name) as (stream, size):
+        head = _head_bytes(stream.read(8))
+        if size < 8 or head > min(size - 8, HEAD_LIMIT):
+            raise CheckpointError(f"{path} is damaged: {size} bytes with a head of {head}, of at most {HEAD_LIMIT}")
+        free = psutil.virtual_memory().available
+        if size * _COPIES > free:
+            raise CheckpointError(
+                f"{path} has {size} bytes, and {free} bytes of memory are available: twice its size is needed"
+            )
+        stream.seek(0)
+        data = stream.read(size)
+    _compare(path, hashlib.sha256(data).hexdigest(), digest)
+    try:
+        tensors: dict[str, Tensor] = load_tensors(data)
+    except Exception as error:  # Whatever a file made to do harm can make the library raise.
+        raise CheckpointError(f"cannot read {path}: {error}") from error
+    return tensors

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Where a run comes from: `run.json` of the run folder, with one entry per start.
+
+Each entry has the command, versions, machine, git commit and seeds, so that a number can be made again. docs/run-folder.md
+lists the keys. Runs in the learner, before any worker starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import puffervec
+from puffervec.host.folder import Folder
+from puffervec.train.device.device import usable_cores
+
+RUN_FILE = "run.json"
+MOST_BYTES = 2**22  # Of the file: some thousand starts.
+_GIT_S = 5.0  # Longer than a repository of any size needs; one on a network that is gone takes for ever.
+
+
+def record_start(folder: Path, facts: dict[str, Any]) -> str:
+    """Add a start to `run.json`, which is replaced as a whole, and return the run's id, 16 hexadecimal digits.
+
+    Args: facts: what the caller knows beside what is found here: env, device, seeds, what it is resumed from.
+    Raises: OSError.
+    """
+    with Folder(folder) as opened:
+        return _record(opened, facts)
+
+
+def _record(folder: Folder, facts: dict[str, Any]) -> str:
+    before = _read(folder)
+    known = before.get("run_id")
+    run_id = known if isinstance(known, str) and known.isalnum() and len(known) <= 64 else uuid.uuid4().hex[:16]
+    starts = before.get("starts")
+    entries = [*(starts if isinstance(starts, list) else []), {**circumstances(), **facts}]
+    text = json.dumps({"schema_version": 1, "run_id": run_id, "starts": entries}, indent=2)
+    folder.replace(RUN_FILE, [(text + "\n").encode()])
+    return run_id
+
+
+def jobs_of(folder: Folder) -> set[str]:
+    """Return the names of the torchrun jobs that a run folder's starts belong to, as job.py gives them. Raises: OSError."""
+    starts = _read(folder).get("starts")
+    jobs = [start.get("job") for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
+    return {name for names in jobs if isinstance(names, list) for name in names if isinstance(name, str)}
+
+
+def _read(folder: Folder) -> dict[str, Any]:
+    """What is there already; a file that says nothing that we know is begun anew. Raises: OSError."""
+    with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
+        found = json.loads(folder.read(RUN_FILE, MOST_BYTES))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def circumstances() -> dict[str, Any]:
+    """Return when, how and on what this process was started."""
+    return {
+        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "folder": os.getcwd(),
+        "git": git_state(Path.cwd()),
+        "versions": {
+            "puffervec": puffervec.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": numpy.__version__,
+        },
+        "platform": platform.platform(),
+        "cpu": cpu_name(),
+        "usable_cores": usable_cores(),
+    }
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Return the commit that `folder` is at and whether tracked files were changed since; None outside of git."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit, "changed": None if changes is None else bool(changes)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    # Looking must neither write into the repository nor run programs that its settings name.
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_GIT_S, check=True
+        )
+        return done.stdout.strip()
+    return None
+
+
+def device_name(device: torch.device) -> str:
+    """Return the device with its model where it is a GPU: `cuda:0 NVIDIA L4`."""
+    return f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
+
+
+def cpu_name() -> str:
+    """Return the CPU's model as the kernel names it, "" where it does not."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return ""

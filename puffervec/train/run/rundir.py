@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The run folder: where a run leaves config, metrics and checkpoints, and the lock that lets only one trainer write there.
+
+    runs/drive-20251121-120000-s1/   config.json  run.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
+
+docs/run-folder.md says what is in each. A folder may come from a stranger: links in it are never followed, special files never
+opened (folder.py). The run folder itself is what the user has named, so its own path may lead through links.
+
+Runs in the learner, before any worker starts, so that a folder that cannot be written is refused while nothing is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import re
+import socket
+import weakref
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+from puffervec.errors import CheckpointError, ConfigError
+from puffervec.host.folder import Folder, replace_file, said
+from puffervec.train.config.sections import LogSection, TrainConfig, shown
+from puffervec.train.device import durable
+
+Result = TypeVar("Result")
+
+CHECKPOINTS = "checkpoints"
+CONFIG_FILE = "config.json"
+_LOCK_FILE = "run.lock"
+_WRITTEN = (
+    CONFIG_FILE,
+    "run.json",
+    "metrics.jsonl",
+    CHECKPOINTS,
+)  # Looked at before the start.
+
+
+def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
+    """Make and return a fresh run folder.
+
+    Raises: ConfigError where the folder exists already or cannot be made.
+    """
+    env = re.sub(r"[^\w.-]+", "-", target)  # ALE/Pong-v5, module:factory
+    name = log.name or f"{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}-s{seed}"
+    path = log.folder / name
+    for attempt in range(2, 100):
+        try:
+            path.mkdir(parents=True)
+            for named in (path.parent, path):  # On the disk before anything that is saved in it.
+                durable.make_folder(named)
+            return path
+        except FileExistsError:
+            if log.name or not path.is_dir():
+                raise ConfigError(f"log.name: {path} exists already: choose another name, or --resume {path}") from None
+            path = log.folder / f"{name}-{attempt}"  # Two runs within one second.
+        except OSError as error:
+            raise ConfigError(f"log.folder: cannot make {path}: {error.strerror}") from error
+    raise ConfigError(f"log.folder: {log.folder / name} and its successors exist already")
+
+
+class RunLock:
+    """Holds a run folder for this process until closed; the kernel lets go of it when the process ends, however that
+    happens. Children do not hold it: programs they run do not get the descriptor, and forks close it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock.
+
+        Raises: ConfigError where another trainer holds it or the folder cannot be written.
+        """
+        self.folder = folder
+        self._path = folder / _LOCK_FILE
+        try:
+            with Folder(folder) as opened:
+                opened.refuse_odd(*_WRITTEN)
+                self._fd = opened.open(_LOCK_FILE, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise ConfigError(f"cannot write to the run folder {folder}: {said(error)}") from error
+        self._finalizer = weakref.finalize(self, os.close, self._fd)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._sign()
+        except BlockingIOError:
+            owner = os.read(self._fd, 1000).decode("utf-8", "replace").strip() or "an unknown process"
+            self.close()
+            raise ConfigError(
+                f"another trainer is using {folder}: {owner}; wait for it, stop it, or use another folder"
+            ) from None
+        except OSError as error:
+            self.close()
+            raise ConfigError(f"cannot lock {self._path}: {error.strerror}; log.folder must be on a disk that can") from error
+        _held.add(self)
+
+    def _sign(self) -> None:
+        note = {"pid": os.getpid(), "host": socket.gethostname(), "started": f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"}
+        os.ftruncate(self._fd, 0)
+        os.write(self._fd, ", ".join(f"{k} {v}" for k, v in note.items()).encode())
+
+    @property
+    def lost(self) -> bool:
+        """True where the lock's file is no longer the one that was locked: the run folder was deleted or replaced."""
+        try:
+            there, mine = os.stat(self._path, follow_symlinks=False), os.fstat(self._fd)
+        except OSError:
+            return True
+        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._finalizer.alive:
+            with contextlib.suppress(OSError):  # Also for a child that was forked just now.
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._finalizer()
+
+
+_held: weakref.WeakSet[RunLock] = weakref.WeakSet()
+
+
+def _let_go_in_fork() -> None:
+    """A forked child shares the lock while it has the descriptor: it could keep a new trainer out after its parent's end."""
+    for lock in list(_held):
+        lock._finalizer()  # Closed, not unlocked: that would be for the parent too.
+
+
+os.register_at_fork(after_in_child=_let_go_in_fork)
+
+
+def write_config(folder: Path, config: TrainConfig) -> None:
+    """Leave the resolved config in the run folder; one that is there is replaced as a whole. Raises: OSError."""
+    text = json.dumps({"target": config.target, **config.tables()}, indent=2)
+    replace_file(folder / CONFIG_FILE, (text + "\n").encode())
+
+
+def config_from_tables(
+    values: dict[str, Any], trusted: Collection[str | None] = (), env: Callable[..., Any] | None = None
+) -> TrainConfig:
+    """Return the config kept in a manifest or config file.
+
+    Args: trusted: names of code as the user has given them. An env "module:factory" and a policy "module:Class" are imported
+        and called with settings from the same file, so the file alone does not decide that. env: what makes the Python env,
+        in place of the name in the file.
+    Raises: ConfigError for an unknown env, table or key, a value that cannot work, and for code that the user has not named.
+    """
+    tables = dict(values)
+    target = tables.pop("target", None)
+    if not isinstance(target, str) or not target:
+        raise ConfigError(f"the run's config names no env: target is {shown(target)}")
+    if env is None and ":" in target and target not in trusted:
+        raise ConfigError(
+            f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
+            f"puffer-train {target} --resume RUN, puffer-train eval RUN --env {target}, or load_policy(RUN, env={target!r})"
+        )
+    config = TrainConfig.bare(env or target).merged(_as_they_were(tables))
+    kind = config.policy.kind
+    if ":" in kind and kind not in trusted:
+        raise ConfigError(
+            f"this run's policy is {kind!r}: code that would be imported and called. If you want that, name it yourself: "
+            f"puffer-train {target} --resume RUN --policy.kind {kind}, puffer-train eval RUN --policy {kind}, or "
+            f"load_policy(RUN, policy={kind!r})"
+        )
+    config.check()
+    return config
+
+
+def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return tables of an older version with the values that settings had before there were such settings."""
+    policy = tables.get("policy")
+    if isinstance(policy, dict) and "memory" in policy:
+        return {**tables, "policy": {"memory_layers": 1, **policy}}
+    return tables
+
+
+def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:
+    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for the newest run in `runs`.
+
+    Args: note: told of each damaged checkpoint that is passed over.
+    Raises: CheckpointError where there is none; the message says what was looked at.
+    """
+    from puffervec.train.run.checkpoint import MANIFEST, newest
+
+    if str(where) == "latest":
+        for folder in _latest_first(runs):
+            found = newest(folder / CHECKPOINTS, note)
+            if found is not None:
+                return found
+        raise CheckpointError(f"no run in {runs} has a whole checkpoint")
+    path = Path(where)
+    if os.path.lexists(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
+        return path
+    found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
+    if found is None:
+        state = "has no whole checkpoint" if os.path.isdir(path) else "is no folder"
+        raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
+    return found
+
+
+def read_newest(
+    where: str | Path, runs: Path, read: Callable[[Path], Result], note: Callable[[str], None] | None = None
+) -> tuple[Path, Result]:
+    """Return what `find_checkpoint` finds and what `read` makes of it.
+
+    Also while the run is under way: a checkpoint that its trainer replaces by a newer one meanwhile is looked for again.
+    Raises: CheckpointError.
+    """
+    while True:
+        path = find_checkpoint(where, runs, note)
+        try:
+            return path, read(path)
+        except CheckpointError:
+            if path.is_dir() or path == Path(where):
+                raise
+
+
+def _latest_first(runs: Path) -> list[Path]:
+    """Return the run folders in `runs`, by their last change. Links are left out: nobody has named them."""
+    found = []
+    with contextlib.suppress(OSError), Folder(runs) as folder:
+        for name in folder.names():
+            with contextlib.suppress(OSError), folder.below(name) as run, run.below(CHECKPOINTS) as saved:
+                times = [os.fstat(run.fd).st_mtime]
+                for checkpoint in saved.names():
+                    with contextlib.suppress(FileNotFoundError):  # Removed by its trainer just now.
+                        times.append(saved.stat(checkpoint).st_mtime)
+                found.append((max(times), runs / name))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def run_folder_of(checkpoint: Path) -> Path | None:
+    """Return the run folder that a checkpoint lies in; None for one that lies elsewhere, as a copy that was put aside does.
+
+    >>> run_folder_of(Path("runs/one/checkpoints/000000000512")), run_folder_of(Path("/models/best"))
+    (PosixPath('runs/one'), None)
+    """
+    for path in (checkpoint, checkpoint.resolve()):  # As it was given, if that tells.
+        if path.parent.name == CHECKPOINTS:
+            return path.parent.parent
+    return None

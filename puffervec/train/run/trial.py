@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""One call of a policy that a user wrote, before workers start: what it gives back must be what the trainer takes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.core.spec import GroupSpec
+from puffervec.errors import ConfigError
+from puffervec.host.memory import refuse_more
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import PolicySection, suggest
+from puffervec.train.policies.policy import Policy, build_policy
+
+ROWS = 2
+_COPIES = 4  # Weights, gradients and two moments.
+
+
+def refuse_large_policies(
+    groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module], device: torch.device
+) -> None:
+    """Raise ConfigError where the policies that `section` describes would not fit into the memory of `device`.
+
+    Allocates nothing. Args: groups, given: as of `try_policies`.
+    """
+    count = 0
+    for name, group in groups.items():
+        if name not in given and ":" not in section.kind:
+            with torch.device("meta"):
+                count += sum(part.numel() for part in build_policy(group, section).parameters())
+    wanted, what = _COPIES * 4 * count, f"for {count:,} weights and what their optimizer keeps"
+    if device.type == "cpu":
+        refuse_more(wanted, "policy.hidden needs", what, "use narrower layers")
+    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
+        raise ConfigError(f"policy.hidden needs {wanted:,} bytes {what}; {free:,} are free on {device}: use narrower layers")
+
+
+def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module]) -> None:
+    """Call each policy that is not one of this package's with a few rows of zeros, on the CPU.
+
+    Args: groups: by the names of their policies. given: those that do not come from `section`; copies of them are called.
+    Raises: ConfigError that says what came back and what was expected, or which policy there is no such rows for.
+    """
+    _check_given(groups, given)
+    for name, group in groups.items():
+        if name not in given and ":" not in section.kind:
+            continue
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            policy = copy.deepcopy(given[name]).cpu() if name in given else build_policy(group, section)
+            storage = Storage(group, 1, ROWS, torch.device("cpu"), None, section.joint)
+            _try(f"the policy {type(policy).__name__}", policy.eval(), storage)
+
+
+def _check_given(groups: Mapping[str, GroupSpec], given: Mapping[str, Any]) -> None:
+    for name, policy in given.items():
+        if name not in groups:
+            raise ConfigError(f"policies: this env has no rows for a policy {name!r}{suggest(str(name), list(groups))}")
+        if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
+            raise ConfigError(
+                f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with initial_state(rows) and "
+                "forward(obs, state, reset, action_mask), see puffervec.train.policies.policy"
+            )
+
+
+def _try(who: str, policy: Any, storage: Storage) -> None:
+    obs = {k: rows[0] for k, rows in storage.obs.items()} if isinstance(storage.obs, dict) else storage.obs[0]
+    mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
+    try:
+        before = policy.initial_state(ROWS)
+        heads, value, after = policy(obs, before, torch.ones(ROWS, dtype=torch.bool), mask)
+    except Exception as error:
+        raise ConfigError(f"{who} fails at {ROWS} rows of zeros: {type(error).__name__}: {error}") from error
+    _expect(who, "heads", heads, [(ROWS, size) for size in storage.spec.head_sizes], f"for {_action(storage)}")
+    _expect(who, "value", [value], [(ROWS,)], "one number per row")
+    _expect(who, "state", after, [tuple(part.shape) for part in before], "as initial_state gives it")
+
+
+def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], why: str) -> None:
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    given = [tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in parts]
+    if given != list(shapes):
+        raise ConfigError(
+            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, {why}:"
+            " see puffervec.train.policies.policy"
+        )
+
+
+def _words(shapes: Sequence[Any]) -> str:
+    return ", ".join(map(str, shapes)) or "nothing"
+
+
+def _action(storage: Storage) -> str:
+    spec = storage.spec
+    if spec.kind == "joint":
+        return f"a joint action of {' x '.join(map(str, spec.parts))} choices (ActionSpec.of(group, section.joint))"
+    return f"a {spec.kind.replace('_', '-')} action"

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train list`: what there is to choose from, and what it is. Runs in the learner; makes no env.
+
+What things are is the first sentence of their docstring, so there is no second text to keep.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import puffervec.envs
+from puffervec.errors import PuffervecError
+from puffervec.native import NativeEnv
+from puffervec.train.config.presets import GENERIC, PRESETS
+from puffervec.train.config.sections import PolicySection, TrainSection
+
+Rows = list[dict[str, str]]
+NO_DOCSTRING = "No description: its module has no docstring."
+NO_MEMORY = "Acts on what it sees now."
+OPTIMIZERS = {
+    "adam": "Adam as one kernel over all weights.",
+    "muon": "Muon for matrices, Adam for all else; slower steps, fewer of them.",
+}
+
+
+def everything() -> dict[str, Rows]:
+    """Return tables by name: rows of text by column."""
+    return {
+        "envs": envs(),
+        "policies": policies(),
+        "memories": memories(),
+        "optimizers": [{"train.optimizer": name, "what": OPTIMIZERS[name]} for name in choices(TrainSection, "optimizer")],
+        "presets": presets(),
+    }
+
+
+def envs() -> Rows:
+    """The C envs, built-in and of installed packages; one that cannot be loaded says why."""
+    rows = []
+    for name in puffervec.envs.names():
+        try:
+            env = puffervec.envs.get(name)
+            what, package = _description(env), env.config.__module__.partition(".")[0]
+        except (PuffervecError, ImportError) as error:
+            what, package = " ".join(str(error).split()), "?"
+        rows.append({"env": name, "from": package, "preset": "own" if name in PRESETS else "generic", "what": what})
+    some = "Any Gymnasium id, or module:factory for an env of yours."
+    return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some}]
+
+
+def _description(env: NativeEnv) -> str:
+    """Return the first sentence about an env: of the module of its build function, else of its config."""
+    generated = f"{env.config.__name__}("  # where a dataclass has no docstring of its own
+    own = "" if (env.config.__doc__ or "").startswith(generated) else first_sentence(env.config)
+    return first_sentence(inspect.getmodule(env.build)) or own or NO_DOCSTRING
+
+
+def policies() -> Rows:
+    """The kinds of policies."""
+    from puffervec.train.policies.policy import kinds
+
+    auto = "The one that fits the env's observations."
+    own = "An nn.Module of yours, see puffervec.train.policies.policy."
+    named: dict[str, str] = {
+        "auto": auto,
+        **{name: first_sentence(made) for name, made in kinds().items()},
+        "module:Class": own,
+    }
+    return [{"policy.kind": name, "what": what} for name, what in named.items()]
+
+
+def memories() -> Rows:
+    """What a policy may remember with."""
+    from puffervec.train.policies.memory import MEMORIES
+
+    named = {"none": NO_MEMORY, **{name: first_sentence(made) for name, made in MEMORIES.items()}}
+    return [{"policy.memory": name, "what": named[name]} for name in choices(PolicySection, "memory")]
+
+
+def presets() -> Rows:
+    """What is set for an env where no flag says otherwise."""
+    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {**PRESETS, "generic (all other envs)": GENERIC}
+    return [{"preset": name, "what": _settings(table)} for name, table in tables.items()]
+
+
+def choices(section: type, name: str) -> tuple[str, ...]:
+    """Return the values that a setting takes, by its type."""
+    found: tuple[str, ...] = typing.get_args(typing.get_type_hints(section)[name])
+    return found
+
+
+def first_sentence(thing: Any) -> str:
+    """Return the first sentence of a docstring, "" where there is none."""
+    text = " ".join((inspect.getdoc(thing) or "").split())
+    found = re.match(r".*?(?<!al)[.;](?= |$)", re.sub(r"\s*\([^()]*\)", "", text))
+    return (found[0].rstrip(";") if found else text).rstrip(".") + "." if text else ""
+
+
+def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
+    parts = []
+    for section, values in table.items():
+        for key, value in values.items():
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            parts.append(f"{section}.{key} {text}")
+    return ", ".join(parts)
+
+
+def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
+    """Return the tables as text, the last column wrapped."""
+    import shutil
+    import textwrap
+
+    width = min(160, max(80, shutil.get_terminal_size((120, 24)).columns))
+    lines = []
+    for title, rows in found.items():
+        names = list(rows[0])
+        widths = [max(len(row[name]) for row in [dict(zip(names, names, strict=True)), *rows]) for name in names[:-1]]
+        indent = 2 + sum(w + 2 for w in widths)
+        lines.append(f"\n{title}")
+        for row in [dict(zip(names, names, strict=True)), *rows]:
+            head = "".join(f"{row[name]:<{w}}  " for name, w in zip(names[:-1], widths, strict=True))
+            lines.append(textwrap.fill(row[names[-1]], width, initial_indent="  " + head, subsequent_indent=" " * indent))
+    return "\n".join(lines)

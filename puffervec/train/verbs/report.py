@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What people read at the end: what a run trains on, the table of a finished run, the commands to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from puffervec.train.act import evaluate as ev
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.metrics.dashboard import clock, time_split
+from puffervec.train.metrics.tables import note as note
+from puffervec.train.metrics.tables import print_table as print_table
+from puffervec.train.verbs.commands import print_command
+from puffervec.train.verbs.evaluate import EvalRequest
+from puffervec.train.verbs.evaluation_run import run_evaluation
+
+
+def print_scenes(config: TrainConfig) -> None:
+    """Say what the env trains on, where it can tell: number of scenes, what was left out, how far agents see."""
+    own = ev.own_evaluation(config.target)
+    if own is not None and own.describe is not None:
+        print(own.describe(config.env))
+
+
+def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float], final_eval: bool) -> None:
+    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next."""
+    if metrics:
+        rows = [
+            ("agent-steps", f"{metrics['step']:,.0f}"),
+            ("time", clock(metrics["elapsed_s"])),
+            ("agent-steps/s, whole run", f"{metrics['step'] / max(metrics['elapsed_s'], 1e-9):,.0f}"),
+            *((key.removeprefix("episode/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("episode/")),
+            *((key.removeprefix("env/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("env/")),
+        ]
+        print_table("Training, means over the latest episodes", ("", ""), rows)
+        print(f"  time split of the last update: {time_split(metrics)}")
+    if metrics and final_eval:
+        _evaluate_at_the_end(config, folder)
+    scenes = ["--png", "scene.png"] if hasattr(config.env, "scenes") else []
+    print("\nTry next:")
+    print_command("puffer-train", "eval", folder, *own_code(config), *scenes)
+    print_command("puffer-train", config.target, "--resume", folder, *_longer(config, metrics))
+    if hasattr(config.env, "scenes"):
+        print_command("puffer-train", config.target, "--scenes", "FOLDER")
+
+
+def _evaluate_at_the_end(config: TrainConfig, folder: Path) -> None:
+    """Evaluate a run that is finished and saved, where its env has an evaluation: whatever that does, the run has succeeded."""
+    try:
+        if ev.own_evaluation(config.target) is not None:
+            run_evaluation(EvalRequest(str(folder), code=_code(config)), parts=False)
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        note(f"the run is saved, but its evaluation failed: {reason}; for more: puffer-train eval {folder}")
+
+
+def _code(config: TrainConfig) -> tuple[str, ...]:
+    return config.target, config.policy.kind
+
+
+def own_code(config: TrainConfig) -> list[str]:
+    """Return the flags with which eval and export may import what a run of this config uses."""
+    named = zip(("--env", "--policy"), _code(config), strict=True)
+    return [word for flag, name in named if ":" in name for word in (flag, name)]
+
+
+def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> list[str]:
+    """Flags for a run twice as long, by the budget that ended this one."""
+    section = config.train
+    if section.time_limit_s > 0 and metrics.get("step", 0) < section.total_timesteps:
+        return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]
+    return ["--total-timesteps", str(2 * section.total_timesteps)]

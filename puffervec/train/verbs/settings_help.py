@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train ENV --help` and `--help-all`: the settings that people change most, and all of them. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import shutil
+import textwrap
+import typing
+from typing import Any
+
+from puffervec.train.config.flags import ALIASES, typed_sections
+from puffervec.train.config.sections import TrainConfig, describe
+
+COMMON = (
+    "train.total_timesteps", "train.time_limit_s", "train.seed", "train.device", "vec.num_envs", "vec.num_workers",
+    "train.lr", "train.horizon", "train.minibatch_size", "train.update_epochs", "train.gamma", "train.gae_lambda",
+    "train.entropy_coef", "policy.kind", "policy.hidden", "policy.memory", "log.folder", "log.name", "log.tensorboard",
+    "log.wandb",
+)  # fmt: skip
+SHORT = {long: alias for alias, long in ALIASES.items()}
+INDENT = 26
+
+
+def short_help(config: TrainConfig) -> str:
+    """Return the settings of COMMON with their first sentences and what they are for this env, and the names of the env's."""
+    lines = [f"usage: puffer-train {config.target} [flags]", ""]
+    if hasattr(config.env, "scenes"):
+        lines += _entry("--scenes", "What to drive on: a folder of scenes, or generated:N.", config.env.scenes)
+    for path in COMMON:
+        section, name = path.split(".")
+        instance = getattr(config, section)
+        flag = _flag(section, name)
+        sentence = re.split(r"(?<=[.]) ", field_sentences(type(instance)).get(name, ""), maxsplit=1)[0].rstrip(".")
+        choices = choices_of(typing.get_type_hints(type(instance))[name])
+        named = f" ({', '.join(choices)})" if len(choices) > 1 and not all(choice in sentence for choice in choices) else ""
+        lines += _entry(SHORT.get(flag, flag), f"{sentence}{named}.", getattr(instance, name))
+    lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [log] with the same keys as the long flags.")
+    lines += _entry("--resume RUN|latest", "Go on from the newest checkpoint of a run.")
+    if config.python:
+        lines += _entry("--env.NAME VALUE", "A keyword argument of what makes the env; any number of these.")
+    else:
+        names = ", ".join(field.name.replace("_", "-") for field in dataclasses.fields(config.env))
+        lines += _entry("--env.NAME VALUE", f"A setting of the env: {names}.")
+    return "\n".join([*lines, "", f"All settings, with what they do: puffer-train {config.target} --help-all"])
+
+
+def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
+    """One flag: its sentence beside it, or below where it is long, and what it is."""
+    shown = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    text = sentence if value in (None, "") else f"{sentence} [{shown}]"
+    width = min(120, max(60, shutil.get_terminal_size((120, 24)).columns))
+    head = f"  {flag}".ljust(INDENT - 2) + "  "
+    if len(head) > INDENT:
+        return [f"  {flag}", textwrap.fill(text, width, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)]
+    return [textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * INDENT)]
+
+
+def choices_of(hint: Any) -> tuple[str, ...]:
+    """Return the texts that a setting of this type takes; () where that is open."""
+    parts = typing.get_args(hint)
+    return tuple(text for part in parts for text in ([part] if isinstance(part, str) else choices_of(part)))
+
+
+def _flag(section: str, name: str) -> str:
+    return f"--{section}.{name.replace('_', '-')}"
+
+
+def full_help(config: TrainConfig) -> str:
+    """Return every flag with its kind, default and sentence, section by section."""
+    out = []
+    if config.python:
+        out.append("\nenv: Keyword arguments of what makes the env.\n  --env.NAME VALUE")
+        out.append("      A number, true, false or text; any number of these flags.")
+    for section in typed_sections(config):
+        instance = getattr(config, section)
+        sentences = field_sentences(type(instance))
+        summary = (type(instance).__doc__ or "").strip().splitlines()[0]
+        out.append(f"\n{section}: {summary}")
+        hints = typing.get_type_hints(type(instance))
+        for field in dataclasses.fields(instance):
+            flag = _flag(section, field.name)
+            short = f", {SHORT[flag]}" if flag in SHORT else ""
+            out.append(f"  {flag}{short}")
+            value = getattr(instance, field.name)
+            out.append(f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace("  [", " ["))
+    return "\n".join(out)
+
+
+def field_sentences(kind: type) -> dict[str, str]:
+    """Return the sentence that stands behind or under each field in the source of a dataclass."""
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):  # No source at hand, as in a zipped package.
+        return {}
+    pattern = re.compile(r'^    (\w+): [^\n#]*?(?:  # ([^\n]+)$|\n    """(.*?)""")', re.MULTILINE | re.DOTALL)
+    return {m[1]: " ".join((m[2] or m[3]).split()) for m in pattern.finditer(source)}

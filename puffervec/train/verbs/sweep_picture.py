@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Pictures of a sweep: score against cost with the Pareto front, and parallel coordinates of all settings.
+
+Called by sweep.py; returns matplotlib figures. Needs matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from puffervec.train.config.ranges import Choices, Searched, Space, place
+from puffervec.train.metrics.plot import COLOURS, new_figure
+
+if TYPE_CHECKING:
+    from puffervec.train.verbs.sweep import Outcome
+
+
+def draw_pareto(found: Sequence[Outcome], front: Sequence[Outcome], metric: str, title: str) -> Any:
+    """Return score against seconds; trials that failed are counted only, since what they would have cost is not known."""
+    done = [o for o in found if o.done]
+    figure = new_figure(7, 4.5)
+    axis = figure.subplots()
+    axis.plot([o.cost_s for o in done], [o.score for o in done], "o", color="0.65", ms=5, label=f"{len(done)} trials")
+    label = "Pareto front: no other trial is both cheaper and better"
+    axis.plot(
+        [o.cost_s for o in front], [o.score for o in front], "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label
+    )
+    for outcome in front:
+        axis.annotate(str(outcome.number), (outcome.cost_s, outcome.score), (5, -11), textcoords="offset points", fontsize=8)
+    failed = len(found) - len(done)
+    if failed:
+        axis.plot([], [], " ", label=f"{failed} failed")
+    axis.set(xlabel="seconds of training", ylabel=metric, title=title)
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def draw_parallel(found: Sequence[Outcome], space: Space, metric: str, title: str) -> Any:
+    """Return one axis per setting, then cost and score; a line per trial, coloured by its score."""
+    from matplotlib import cm, colors
+
+    done = sorted((o for o in found if o.score is not None), key=lambda o: o.score or 0.0)
+    scores = colors.Normalize(*_span([o.score or 0.0 for o in done]))
+    costs = colors.Normalize(*_span([o.cost_s or 0.0 for o in done]))
+    figure = new_figure(1.6 * (len(space) + 2) + 1, 4.5)
+    axis = figure.subplots()
+    for outcome in done:  # The best are drawn last, on top.
+        cost, score = outcome.cost_s or 0.0, outcome.score or 0.0
+        heights = [place(searched, outcome.values[key]) for key, searched in space.items()]
+        heights += [float(costs(cost)), float(scores(score))]
+        axis.plot(range(len(heights)), heights, color=cm.viridis(scores(score)), alpha=0.8, lw=1.5)
+    ends = [*(_marks(searched) for searched in space.values())]
+    ends += [[(0.0, f"{scale.vmin:.3g}"), (1.0, f"{scale.vmax:.3g}")] for scale in (costs, scores)]
+    for at, marks in enumerate(ends):
+        axis.axvline(at, color="0.3", lw=0.8)
+        for height, text in marks:
+            axis.annotate(text, (at, height), (4, 0), textcoords="offset points", fontsize=8, va="center",
+                          bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1})  # fmt: skip
+    axis.set_xticks(range(len(ends)), [*space, "seconds", metric], fontsize=8, rotation=20, ha="right")
+    axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.3, len(ends) - 0.4), title=title)
+    axis.spines[:].set_visible(False)
+    figure.colorbar(cm.ScalarMappable(scores, cm.viridis), ax=axis, label=metric, fraction=0.03, pad=0.01)
+    return figure
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """Return least and largest, a little apart where they are the same."""
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _marks(searched: Searched) -> list[tuple[float, str]]:
+    """Return (height, text) of the labels on an axis."""
+    if isinstance(searched, Choices):
+        return [(place(searched, option), option) for option in searched.options]
+    log = " (log)" if searched.log else ""
+    return [(0.0, f"{searched.low:g}"), (1.0, f"{searched.high:g}{log}")]
