@@ -51,13 +51,13 @@ CUTS: tuple[tuple[str, str, str], ...] = (
     ("csrc/worker.c", "        slot->env = PV_ALL_ENVS; // no env is at work between turns\n", ""),
     ("puffervec/python/cells.py", "            at[0] = first + env\n", ""),
     (
-        "puffervec/vector.py",
+        "puffervec/vec/vector_env.py",
         "        if self._state[half] is not HELD:\n            self._refuse_send(half)\n"
         '        if self.autoreset_mode == "disabled":\n            self._refuse_done(half)\n        self._step_half',
         "        self._step_half",
     ),
     (
-        "puffervec/vector.py",
+        "puffervec/vec/vector_env.py",
         "        if self._state[half] is not PENDING:\n            return self._recv_ready(half)",
         "        if 0:\n            return self._recv_ready(half)",
     ),

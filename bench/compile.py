@@ -41,7 +41,7 @@ from puffervec.train.learn.compiled import CompiledLoss, missing_compiler
 from puffervec.train.learn.samples import Batch, samples_of
 from puffervec.train.learn.updater import Loss, ppo_loss
 from puffervec.train.policies.distributions import ActionSpec
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 
 COLUMNS = (
     "case",

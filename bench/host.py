@@ -53,7 +53,7 @@ class Trivial(nn.Module):
         return ()
 
     def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
-        """See puffervec/train/policies/policy.py."""
+        """See puffervec/train/policies/protocol.py."""
         logits = self.logits.expand(len(obs), -1)
         return (logits,), logits[:, 0], ()
 

@@ -28,8 +28,8 @@ from bench import common
 from bench.common import Figure
 from bench.policies import Replay
 from bench.workloads import Workload, draw_actions
-from puffervec.backends import Multiprocessing
-from puffervec.vector import VectorEnv
+from puffervec.vec.backends import Multiprocessing
+from puffervec.vec.vector_env import VectorEnv
 
 TRIPS_PER_SECOND = 50_000  # for planning
 SETTLE_S = 0.25  # a worker climbs its wait ladder within this time

@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.workloads import half_actions
 from puffervec.errors import ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 _PR_SET_TIMERSLACK = 29
 _LEAD_STEP_NS = 200

@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.policies import Policy
 from puffervec import extras
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 HALVES = "AB"
 LEARNER, POLICY, FIRST_WORKER = 1, 2, 10  # Perfetto thread numbers

@@ -23,7 +23,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 SEED = 1
 ACTION_BYTES = 1 << 20  # all action batches together: they should not push the envs out of the caches

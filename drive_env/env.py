@@ -15,7 +15,7 @@ from puffervec.evaluation import Evaluation, Recorder
 from puffervec.native import EnvData, NativeEnv
 
 if TYPE_CHECKING:
-    from puffervec.vector import VectorEnv
+    from puffervec.vec.vector_env import VectorEnv
 
 
 def build(config: DriveConfig) -> EnvData:

@@ -18,10 +18,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from puffervec.backends import Multiprocessing as Multiprocessing
-    from puffervec.backends import Serial as Serial
-    from puffervec.backends import Threading as Threading
-    from puffervec.backends import make as make
     from puffervec.core.infos import Infos as Infos
     from puffervec.env_types import get_include as get_include
     from puffervec.errors import PuffervecError as PuffervecError
@@ -31,16 +27,20 @@ if TYPE_CHECKING:
     from puffervec.native import NativeEnv as NativeEnv
     from puffervec.puffer_env import PufferEnv as PufferEnv
     from puffervec.torch_view import TorchView as TorchView
-    from puffervec.vector import VectorEnv as VectorEnv
+    from puffervec.vec.backends import Multiprocessing as Multiprocessing
+    from puffervec.vec.backends import Serial as Serial
+    from puffervec.vec.backends import Threading as Threading
+    from puffervec.vec.backends import make as make
+    from puffervec.vec.vector_env import VectorEnv as VectorEnv
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "make": "puffervec.backends",
-    "VectorEnv": "puffervec.vector",
-    "Serial": "puffervec.backends",
-    "Threading": "puffervec.backends",
-    "Multiprocessing": "puffervec.backends",
+    "make": "puffervec.vec.backends",
+    "VectorEnv": "puffervec.vec.vector_env",
+    "Serial": "puffervec.vec.backends",
+    "Threading": "puffervec.vec.backends",
+    "Multiprocessing": "puffervec.vec.backends",
     "NativeEnv": "puffervec.native",
     "EnvData": "puffervec.native",
     "Evaluation": "puffervec.evaluation",

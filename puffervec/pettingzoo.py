@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from puffervec import backends, extras
+from puffervec import extras
 from puffervec.core.slab import RECORD_DTYPE, GroupRows
 from puffervec.errors import ActionError, CallOrderError, ConfigError
 from puffervec.native import NativeEnv
-from puffervec.vector import VectorEnv
+from puffervec.vec import backends
+from puffervec.vec.vector_env import VectorEnv
 
 with extras.required("puffervec.pettingzoo"):
     import pettingzoo

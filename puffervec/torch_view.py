@@ -23,7 +23,7 @@ import numpy as np
 from puffervec import extras
 from puffervec.core.slab import GroupRows
 from puffervec.errors import ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 with extras.required("puffervec.TorchView"):
     import torch

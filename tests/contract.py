@@ -23,7 +23,7 @@ import puffervec
 from puffervec import envs
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
-from puffervec.vector import HELD, VectorEnv
+from puffervec.vec.vector_env import HELD, VectorEnv
 from tests.helpers import WRITTEN, Lazy, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
 
 FLAGS = ("terminals", "truncations", "masks")

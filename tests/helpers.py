@@ -14,8 +14,8 @@ import numpy as np
 
 import puffervec
 from puffervec._ffi import lib
-from puffervec.backends import Serial
-from puffervec.vector import VectorEnv
+from puffervec.vec.backends import Serial
+from puffervec.vec.vector_env import VectorEnv
 
 # Rows as the worker writes them, in the order of slab.h.
 WRITTEN = ("observations", "rewards", "terminals", "truncations", "masks", "agent_types", "action_masks")

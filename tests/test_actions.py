@@ -14,7 +14,7 @@ from gymnasium import spaces
 import puffervec
 from puffervec.core.actions import Native
 from puffervec.errors import ActionError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.gym.envs import Spaced
 from tests.helpers import serial
 

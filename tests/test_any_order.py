@@ -14,7 +14,7 @@ from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ActionError, CallOrderError, WorkerError, WorkerTimeout
 from puffervec.vec.delivery import joined
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import Lazy, ManyInOne
 from tests.python_envs import Counting
 

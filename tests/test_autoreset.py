@@ -21,7 +21,7 @@ import pytest
 import puffervec
 from puffervec.core.spec import AUTORESET_MODES
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.conftest import make_tree
 from tests.helpers import ManyInOne, action_table, actions_of, raw_rows, serial
 from tests.mock_envs import MULTI, SINGLE

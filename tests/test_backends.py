@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who runs the envs (puffervec/backends.py): by name, threads that run the same loop, constructors that fail half-way."""
+"""Who runs the envs (puffervec/vec/backends.py): by name, threads that run the same loop, constructors that fail half-way."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec import backends
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec import backends
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne, action_table, run
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

@@ -14,7 +14,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vec.settings import check_settings
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import Lazy, ManyInOne
 from tests.mock_envs import MULTI, SINGLE
 from tests.python_envs import Counting

@@ -12,7 +12,7 @@ from puffervec.envs.probe import FAULTS
 from puffervec.errors import WorkerDied
 from puffervec.process import failures
 from puffervec.process.failures import Work
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 
 @pytest.mark.parametrize(

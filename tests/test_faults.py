@@ -19,7 +19,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ClosedError, WorkerDied, WorkerError, WorkerTimeout
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import eventually
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -139,7 +139,7 @@ def test_a_death_during_peek_or_save_is_noticed() -> None:
 
 def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of the env type is wrong in the worker only, as with another build on its path."""
-    from puffervec import backends
+    from puffervec.vec import backends
 
     real = backends.WorkerTask
     monkeypatch.setattr(backends, "WorkerTask", lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other))

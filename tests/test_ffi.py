@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import puffervec
-from puffervec import _ffi, backends
+from puffervec import _ffi
 from puffervec._ffi import ffi, lib
 from puffervec.errors import WorkerDied
+from puffervec.vec import backends
 from tests.builds import BUILD_PRODUCTS, build_script, source_folder
 
 # What env types of other packages are compiled against. A checksum of the layout of these structs, for each PV_ABI.

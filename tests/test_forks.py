@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A process that forks while it has a vector env: the child is told, the parent goes on (puffervec/vector.py)."""
+"""A process that forks while it has a vector env: the child is told, the parent goes on (puffervec/vec/vector_env.py)."""
 
 from __future__ import annotations
 

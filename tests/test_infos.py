@@ -19,7 +19,7 @@ from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import WorkerError
 from puffervec.python import mailbox
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne, serial
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

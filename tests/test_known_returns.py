@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from puffervec._ffi import ffi, lib
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
 from tests.twins import advantage as twin
 from tests.twins.probe import ProbeTwin

@@ -3,7 +3,7 @@
 """The path of one observation, stop by stop, with the probe's tracer numbers; and the action's way back. See ARCHITECTURE.md.
 
     worker process                     shared slab                     learner process
-1 csrc/probe.c  --writes-->   3 csrc/slab.h  (which bytes) --view-->  5 puffervec/vector.py
+1 csrc/probe.c  --writes-->   3 csrc/slab.h  (which bytes) --view-->  5 puffervec/vec/vector_env.py
 2 csrc/worker.c ran the env   4 csrc/channel.h (when)                 6 puffervec/train/collect/rollout.py  the only copy
 8 csrc/probe.c  <--reads---------- the action's way back -----------  7 the policy
 """
@@ -22,7 +22,7 @@ import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import GroupSpec
 from puffervec.train import TrainConfig, Trainer
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import Lazy
 from tests.twins import philox
 from tests.twins.probe import ProbeTwin

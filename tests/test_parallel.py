@@ -98,7 +98,7 @@ def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path)
     """A script without a guard around its main part, killed, or interrupted with its whole group as by Ctrl-C."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from puffervec import parallel\nfrom tests.test_parallel import naps\n"
+        "from puffervec.process import parallel\nfrom tests.test_parallel import naps\n"
         "parallel.usable_cores = lambda: 2\nparallel.on_all_cores(naps, range(4000))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -23,8 +23,9 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act.evaluate import PolicyActor, evaluate_generic, load_policies
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
+from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy
-from puffervec.train.policies.policy import MLPPolicy, build_policy, fitting_kind
+from puffervec.train.policies.registry import build_policy, fitting_kind
 from puffervec.train.verbs.export import export_run
 from tests.pictures import install_eye
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import puffervec
+from puffervec.compat.pufferlib import vector
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -20,14 +20,14 @@ PLACES = {"observations": 0, "rewards": 1, "terminals": 2, "truncations": 3, "ma
 @pytest.mark.parametrize(
     "settings",
     [
-        {"backend": "serial"},
-        {"num_workers": 2, "batch_size": 2},
-        {"num_workers": 2, "batch_size": 2, "zero_copy": False, "sync_traj": False},
+        {"backend": "Serial"},
+        {"backend": "Multiprocessing", "num_workers": 2, "batch_size": 2},
+        {"backend": "Multiprocessing", "num_workers": 2, "batch_size": 2, "zero_copy": False, "sync_traj": False},
     ],
     ids=["serial", "halves", "first come"],
 )
 def test_the_arrays_are_those_of_the_batch_last_received(settings: dict[str, Any]) -> None:
-    with puffervec.make(Counting, [2], num_envs=4, **settings) as vec:
+    with vector.make(Counting, [2], num_envs=4, **settings) as vec:
         vec.async_reset(3)
         for _ in range(6):
             received = vec.recv()
@@ -38,7 +38,7 @@ def test_the_arrays_are_those_of_the_batch_last_received(settings: dict[str, Any
 
 def test_groups_have_dicts() -> None:
     settings = {"mode": 1, "num_agents": 2, "episode_length": 3}
-    with puffervec.make("probe", env_kwargs=settings, backend="serial", num_envs=2) as vec:
+    with vector.make("probe", env_kwargs=settings, backend="Serial", num_envs=2) as vec:
         observations, _ = vec.reset(0)
         assert len(observations) == 2 and list(vec.rewards) == list(vec.masks) == list(observations)
         for group, rows in observations.items():
@@ -48,12 +48,12 @@ def test_groups_have_dicts() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"backend": "serial"}, (4, 4, 1)),
-        ({"num_workers": 2}, (4, 2, 2)),
-        ({"num_workers": 2, "batch_size": 2}, (4, 2, 1)),
-        ({"num_workers": 4, "batch_size": 2, "zero_copy": False, "sync_traj": False}, (4, 1, 2)),
+        ({"backend": "Serial"}, (4, 4, 1)),
+        ({"backend": "Multiprocessing", "num_workers": 2}, (4, 2, 2)),
+        ({"backend": "Multiprocessing", "num_workers": 2, "batch_size": 2}, (4, 2, 1)),
+        ({"backend": "Multiprocessing", "num_workers": 4, "batch_size": 2, "zero_copy": False, "sync_traj": False}, (4, 1, 2)),
     ],
 )
 def test_the_numbers_are_those_of_make(settings: dict[str, Any], expected: tuple[int, int, int]) -> None:
-    with puffervec.make("tag_grid", num_envs=4, **settings) as vec:
+    with vector.make("tag_grid", num_envs=4, **settings) as vec:
         assert (vec.num_environments, vec.envs_per_worker, vec.workers_per_batch) == expected

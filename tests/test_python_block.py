@@ -22,7 +22,7 @@ import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.python import block
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Faulty, Walkers
 

@@ -15,7 +15,7 @@ from gymnasium import spaces
 import puffervec
 from puffervec.errors import ActionError, ConfigError, WorkerError
 from puffervec.python.emulation import SpaceMismatchError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Walkers, walkers_without_rows
 

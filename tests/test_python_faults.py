@@ -22,7 +22,7 @@ from gymnasium import spaces
 import puffervec
 from puffervec.errors import CallOrderError, WorkerDied, WorkerError, WorkerTimeout
 from puffervec.process import processes
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.python_envs import Counting, Faulty
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -244,7 +244,7 @@ def test_close_while_an_env_hangs() -> None:
 
 def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The constructor's own time-out is long, since envs may load much; here it is short."""
-    from puffervec import backends
+    from puffervec.vec import backends
 
     monkeypatch.setattr(backends, "START_TIMEOUT_S", 0.5)
     with pytest.raises(WorkerTimeout, match=r"worker 1 was not ready after 0\.5 s: an env's constructor hangs.*timeout_s"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.mock_envs import MULTI, SINGLE, same_bits, sample
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

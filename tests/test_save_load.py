@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""save and load (puffervec/vector.py, csrc/worker.c): a loaded run goes on byte for byte like one that was never saved."""
+"""save and load (puffervec/vec/vector_env.py, csrc/worker.c): a loaded run goes on byte for byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import puffervec
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.cases import CASES, Case, params, require
 from tests.helpers import Recorder, action_table, actions_of, serial
 

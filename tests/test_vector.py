@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vec env (puffervec/vector.py): order of calls, closing, seeds, tasks, what is returned and whose memory it is."""
+"""The vec env (puffervec/vec/vector_env.py): order of calls, closing, seeds, tasks, what is returned and whose memory it is."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec import vector
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedWarning
-from puffervec.vector import VectorEnv
+from puffervec.vec import vector_env
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import Lazy, ManyInOne, action_table, actions_of, run, serial
 
 BACKENDS = ["serial", "threading", "multiprocessing"]
@@ -192,7 +192,7 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
                 assert turns[0] == turns[1]
             lib.pv_turn_send(slab, half, semaphore, *rest)
 
-    monkeypatch.setattr(vector, "lib", Watching())
+    monkeypatch.setattr(vector_env, "lib", Watching())
     kwargs = {"fault": FAULTS.index("slow"), "fault_env": 1, "fault_step": 1}
     with make("threading", kwargs, num_envs=2, num_buffers=2, num_workers=2) as vec:
         vec.async_reset(0)

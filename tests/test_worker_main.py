@@ -52,7 +52,7 @@ def test_what_a_worker_imports() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert loaded.isdisjoint(
-        {"torch", "numpy", "gymnasium", "psutil", "cloudpickle", "puffervec.vector", "puffervec.core.slab"}
+        {"torch", "numpy", "gymnasium", "psutil", "cloudpickle", "puffervec.vec.vector_env", "puffervec.core.slab"}
     )
 
 

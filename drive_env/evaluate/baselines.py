@@ -22,7 +22,7 @@ from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor
 
 if TYPE_CHECKING:
-    from puffervec.vector import VectorEnv
+    from puffervec.vec.vector_env import VectorEnv
 
 # The joint action is acceleration index * 13 + steering index, as in csrc/drive/dynamics.c.
 ACCELERATIONS_MPS2 = np.array([-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0], dtype=np.float32)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import DriveConfig
-from drive_env.env import ENV
 from drive_env.evaluate.observation import SEGMENT_BLOCKS, Block, ObservationReader
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
@@ -100,7 +99,7 @@ def measure_padding(config: DriveConfig) -> float:
     """Share of rows without an agent in the first bundles of some envs."""
     import puffervec
 
-    with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=BUNDLES, seed=0) as vec:
+    with puffervec.make("drive", env_kwargs=config, backend="serial", num_envs=BUNDLES, seed=0) as vec:
         vec.async_reset(0)
         masks = vec.recv()[6]
         return float(1.0 - masks.mean())
@@ -114,7 +113,7 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[int, dict[str,
     chosen = np.flatnonzero(agents)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_SCENES)).astype(int)]
     config = dataclasses.replace(config, num_agents=int(agents.max()))
-    with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=len(chosen), seed=0) as vec:
+    with puffervec.make("drive", env_kwargs=config, backend="serial", num_envs=len(chosen), seed=0) as vec:
         vec.set_tasks(np.arange(len(chosen)), chosen)
         vec.async_reset(0)
         received = vec.recv()

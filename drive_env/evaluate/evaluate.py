@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
-from drive_env.env import ENV
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.stats import clustered, wilson
@@ -32,7 +31,7 @@ from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row
 from puffervec.host.folder import replace_file, said
 
 if TYPE_CHECKING:
-    from puffervec.vector import VectorEnv
+    from puffervec.vec.vector_env import VectorEnv
 
 __all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
 
@@ -158,7 +157,7 @@ def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> Ve
     import puffervec
 
     workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
-    return puffervec.make(ENV, env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
+    return puffervec.make("drive", env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
 
 
 def longest(scenes: Any) -> int:

@@ -17,7 +17,7 @@ from drive_env.render.render import Roads, Tracks
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.evaluation import Actor
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 FLAGS = ("active", "collided", "offroad", "reached")
 

@@ -18,7 +18,6 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from puffervec.backends import Multiprocessing, make
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import arguments
@@ -26,6 +25,7 @@ from puffervec.gym.base import EnvFn, PythonVectorEnv, raise_original
 from puffervec.gym.beside import make_fitting
 from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.python.emulation.layout import LEAF_SPACES
+from puffervec.vec.backends import Multiprocessing, make
 
 
 class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What the two look-alikes of Gymnasium's vector envs share: a gymnasium.vector.VectorEnv over a puffervec vector env.
 
-    Gymnasium's calls (reset, step, call, ...)  ->  this file  ->  puffervec.vector.VectorEnv  ->  workers, slab
+    Gymnasium's calls (reset, step, call, ...)  ->  this file  ->  puffervec.vec.vector_env.VectorEnv  ->  workers, slab
 
 Runs in the learner.
 """
@@ -27,7 +27,7 @@ from puffervec.gym.actions import ActionWriter
 from puffervec.gym.beside import BesideReader, Needs
 from puffervec.gym.infos import batch_infos
 from puffervec.gym.observations import ObservationReader
-from puffervec.vector import VectorEnv as CoreVectorEnv
+from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None

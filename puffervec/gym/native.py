@@ -16,14 +16,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from puffervec.backends import make
 from puffervec.errors import ConfigError
 from puffervec.gym import arguments
 from puffervec.gym.base import Seed, Step, send
 from puffervec.gym.observations import copied
 from puffervec.gym.statistics import RowStatistics, add_records
 from puffervec.gym.two_part import TwoPartVectorEnv
-from puffervec.vector import VectorEnv as CoreVectorEnv
+from puffervec.vec.backends import make
+from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 
 class NativeVectorEnv(TwoPartVectorEnv):

@@ -15,10 +15,10 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from puffervec.backends import make
 from puffervec.errors import ConfigError
 from puffervec.gym import arguments
 from puffervec.gym.observations import copied
+from puffervec.vec.backends import make
 
 MOST_SEED = 2**62
 

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import gymnasium
 from gymnasium.vector import AutoresetMode
 
-from puffervec.backends import make
 from puffervec.errors import WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, Seed, Step, raise_original
 from puffervec.gym.beside import fitting
+from puffervec.vec.backends import make
 
 
 class SyncVectorEnv(PythonVectorEnv):

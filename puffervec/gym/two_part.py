@@ -24,7 +24,7 @@ from puffervec.errors import ConfigError, WorkerError, WorkerTimeout
 from puffervec.gym import arguments
 from puffervec.gym.background import Background
 from puffervec.gym.base import Seed, Step, log_errors, raise_original
-from puffervec.vector import VectorEnv as CoreVectorEnv
+from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 # What `close` grants a call that is still running, where it is given no timeout.
 PENDING_CLOSE_S = 10.0

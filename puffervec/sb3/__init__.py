@@ -5,7 +5,7 @@
     venv = puffervec.sb3.make_vec_env("CartPole-v1", n_envs=8, seed=0)     # was: stable_baselines3.common.env_util
     model = stable_baselines3.PPO("MlpPolicy", venv).learn(100_000)
 
-    SB3's algorithms  ->  this file  ->  puffervec.vector.VectorEnv (autoreset "same_step")  ->  workers, slab
+    SB3's algorithms  ->  this file  ->  puffervec.vec.vector_env.VectorEnv (autoreset "same_step")  ->  workers, slab
 
 Runs in the learner; sb3_seat.py is the part that runs in the workers.
 """
@@ -23,8 +23,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
-from puffervec import backends, extras
 from puffervec import envs as registry
+from puffervec import extras
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.gym import arguments
@@ -33,7 +33,8 @@ from puffervec.native import NativeEnv
 from puffervec.process.processes import AUTO, START_METHODS
 from puffervec.sb3.seat import EnvMaker, SeatMaker, class_name
 from puffervec.sb3.seat import Monitor as SeatMonitor
-from puffervec.vector import VectorEnv
+from puffervec.vec import backends
+from puffervec.vec.vector_env import VectorEnv
 
 with extras.required("puffervec.sb3"):
     import stable_baselines3.common.monitor

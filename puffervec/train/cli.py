@@ -201,7 +201,8 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
     if resume is not None:
         from puffervec.train.config.sections import LogSection
         from puffervec.train.run import checkpoint as ckpt
-        from puffervec.train.run.rundir import config_from_tables, find_checkpoint, run_folder_of
+        from puffervec.train.run.find import find_checkpoint, run_folder_of
+        from puffervec.train.run.rundir import config_from_tables
 
         checkpoint = find_checkpoint(resume, _runs_folder(args), lambda text: _say(f"note: {text}"))
         config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], (target, flags.peek(args, "--policy.kind")))
@@ -258,23 +259,43 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
     from puffervec.train.run.trainer import Trainer
 
     peers = ranks.of_environment(config.train.rank_timeout_s)
-    before = job.find(config.log.folder, peers.job) if peers.first else None
+    from puffervec.train.run.find import find_job
+
+    before = find_job(config.log.folder, peers.job) if peers.first else None
     folder, checkpoint = before or (None, checkpoint)
     return Trainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
 
 
+def run_completion(args: list[str], signals: StopSignals) -> int:
+    """`puffer-train completion SHELL`; with `-- WORD...`, what the printed scripts ask at each TAB."""
+    from puffervec.train.verbs.completion import SCRIPTS, candidates
+
+    if args[:1] == ["--"]:
+        print(*candidates(args[1:], usages()), sep="\n")
+        return 0
+    if not args or HELP & set(args):
+        print(table.COMPLETION_USAGE)
+        return 0
+    shell = flags.take_target(args)
+    flags.refuse_left(args, "completion")
+    if shell not in SCRIPTS:
+        raise ConfigError(f"completion: {shell!r} is not known: use {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+    return 0
+
+
 VERBS: dict[str, Callable[[list[str], StopSignals], int]] = {
     "train": run_train,
-    "eval": evaluate.run_eval,
+    "eval": table.run_eval,
     "list": table.run_list,
     "plot": table.run_plot,
     "export": table.run_export,
     "sweep": table.run_sweep,
     "bench": table.run_bench,
     "cache": table.run_cache,
-    "completion": table.run_completion,
+    "completion": run_completion,
 }
-WITHOUT_TRAINER = (table.run_plot, table.run_cache, table.run_completion)
+WITHOUT_TRAINER = (table.run_plot, table.run_cache, run_completion)
 WITH_TARGET = ("eval", "plot", "export", "sweep", "bench", "completion")  # Without arguments they show their help.
 
 

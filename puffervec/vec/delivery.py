@@ -25,7 +25,7 @@ from puffervec.host.patience import Patience
 from puffervec.states import HELD, PENDING, READY
 
 if TYPE_CHECKING:
-    from puffervec.vector import VectorEnv
+    from puffervec.vec.vector_env import VectorEnv
 
 
 def recv(vec: VectorEnv, timeout_s: float | None) -> Any:

@@ -11,7 +11,7 @@ from bench import modes
 from bench.modes import Mode, PolicyChoice, baseline, measure, measure_half, plan
 from bench.workloads import Workload, draw_actions
 from puffervec.cores import usable_cores
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 PROBE = Workload("probe", "probe", {}, num_envs=4, episode_turns=4)
 

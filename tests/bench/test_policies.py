@@ -13,7 +13,7 @@ import pytest
 from bench.policies import Replay, Torch, Wait, time_policy
 from bench.workloads import Workload, draw_actions
 from puffervec.errors import ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 PROBE = Workload("probe", "probe", {"num_agents": 2}, num_envs=4)
 

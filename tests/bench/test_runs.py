@@ -37,7 +37,7 @@ def test_rates_leave_the_first_lines_out_and_weigh_by_time() -> None:
 
 def test_half_a_million_parameters_and_replay_ratio_1() -> None:
     from puffervec.train.config.target import env_spec
-    from puffervec.train.policies.policy import build_policy
+    from puffervec.train.policies.registry import build_policy
 
     config = runs.config_of(runs.RUNS["drive-500k"], "cpu")
     policy = build_policy(env_spec(config).groups[0], config.policy)

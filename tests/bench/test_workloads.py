@@ -12,7 +12,7 @@ import pytest
 from bench import workloads
 from bench.workloads import Workload, c_loop, count_shares, draw_actions, half_actions, missing, preset
 from puffervec.errors import ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 PROBE = Workload("probe", "probe", {"episode_length": 3, "num_agents": 2}, num_envs=4, episode_turns=4)
 TWO_GROUPS = Workload("probe", "probe", {"mode": 1, "num_agents": 2}, num_envs=4)

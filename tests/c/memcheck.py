@@ -24,7 +24,7 @@ import numpy as np
 
 import puffervec
 from puffervec import native
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.c import stress
 from tests.c.stress import ROOT
 from tests.drive_env.worlds import make_env, random_scene, write_world

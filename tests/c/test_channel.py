@@ -13,7 +13,7 @@ import pytest
 
 import puffervec
 from puffervec._ffi import ffi, lib
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.builds import source_folder
 from tests.helpers import Lazy, eventually
 

@@ -37,7 +37,7 @@ int outer(int kind) { return inner(kind) + 1; }
 """
 SCRIPT = """
 import ctypes, sys
-from puffervec import crashes
+from puffervec.host import crashes
 if sys.argv[3:] == ["faulthandler"]:
     import faulthandler; faulthandler.enable()
 crashes.watch()

@@ -13,7 +13,7 @@ import pytest
 
 from puffervec._ffi import ffi, lib
 from puffervec.native import env_type
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, random_scene, write_world
 
 AGENTS = 12

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from puffervec.native import pack_config
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, random_scene, write_world
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from puffervec import EnvData, NativeEnv
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 from puffervec.native import env_type
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.libraries import compile_library
 
 # Every agent counts its steps and ends at its own limit; at `limit` all end together. Observation: agent, steps, last action

@@ -15,7 +15,7 @@ import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import Lazy, ManyInOne, serial
 from tests.mock_envs import make_single
 

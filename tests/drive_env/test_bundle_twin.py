@@ -14,7 +14,7 @@ from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, PuffervecError, WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.twins.drive import SceneTwin, nearest
 from tests.twins.drive_bundle import fill

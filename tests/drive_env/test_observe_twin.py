@@ -13,7 +13,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import agents_of, make_env, no_index, pose_of, random_scene, write_world
 from tests.twins.drive import SceneTwin, ego_block, partner_block
 

@@ -21,7 +21,7 @@ from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Road, Scene
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import agents_of, make_env, moving_object, pose_of, random_scene, write_world
 from tests.twins.drive import Bodies, SceneTwin, bicycle, distance_to_path, gap, paths_cross, segment_in_box
 

@@ -18,7 +18,7 @@ from drive_env.scenes.grid import Grid, Segments, build_index
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Road, Scene, SceneObject
 from puffervec.native import EnvData, NativeEnv
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 ROAD_KINDS = ("lane", "road_line", "road_edge")
 Lanes = Sequence[tuple[str, np.ndarray]]

@@ -16,7 +16,7 @@ from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from puffervec.envs.cartpole import CartpoleConfig
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.contract import EnvContract
 from tests.helpers import serial
 from tests.twins import philox

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
 from tests.twins.tag_grid import MOVES, TagGridTwin, TwinRows
 

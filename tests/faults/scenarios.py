@@ -20,7 +20,7 @@ import puffervec
 from bench.fault_table import end_session, in_session
 from puffervec.envs.probe import FAULTS, MOMENTS
 from puffervec.errors import WorkerDied, WorkerError, WorkerTimeout
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import eventually
 from tests.python_envs import Counting, Faulty
 

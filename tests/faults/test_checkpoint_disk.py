@@ -118,7 +118,7 @@ def test_litter_that_cannot_be_removed_is_no_obstacle(tmp_path: Path) -> None:
 IN_A_SMALL_FILE_SYSTEM = """
 import sys
 from pathlib import Path
-from puffervec.train import checkpoint as ckpt
+from puffervec.train.run import checkpoint as ckpt
 from tests.train.saved import some, value_of
 folder = Path(sys.argv[1]) / "checkpoints"
 ckpt.write(folder, some(1, 1.0, 50_000), keep=2)   # 0.4 MiB

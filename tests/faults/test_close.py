@@ -17,7 +17,7 @@ import pytest
 
 import puffervec
 from puffervec.errors import ActionError, ClosedError, UnclosedWarning, WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.faults.scenarios import MAKERS, Layout, drive, probe, python, reset, step
 from tests.helpers import eventually
 from tests.python_envs import Counting

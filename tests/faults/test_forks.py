@@ -15,7 +15,7 @@ import pytest
 
 import puffervec
 from puffervec.errors import APIUsageError, ForkedError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.faults.scenarios import LAYOUTS, MAKERS, Layout, python, reset, run_script, step
 from tests.python_envs import Counting
 

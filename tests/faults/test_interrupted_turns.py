@@ -22,7 +22,7 @@ import puffervec
 import puffervec.gym
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.gym.envs import Count
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting

@@ -18,7 +18,7 @@ import pytest
 
 import puffervec
 from puffervec.errors import ClosedError, WorkerDied, WorkerError, WorkerTimeout
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.faults.scenarios import (
     C_KINDS,
     C_PLACES,
@@ -88,7 +88,7 @@ def test_python_envs(kind: str, place: str, layout: Layout, monkeypatch: pytest.
 
 def short_start(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Workers may take long to start, since envs may load much; here not."""
-    from puffervec import backends
+    from puffervec.vec import backends
 
     if patience_s(kind) < backends.START_TIMEOUT_S:
         monkeypatch.setattr(backends, "START_TIMEOUT_S", 3 * patience_s(kind))

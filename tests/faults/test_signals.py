@@ -21,7 +21,7 @@ import pytest
 
 import puffervec
 from puffervec._ffi import lib
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.faults.scenarios import run_script
 from tests.helpers import Recorder, action_table, actions_of, eventually, run, serial
 from tests.python_envs import Counting

@@ -18,8 +18,9 @@ import hashlib, json, sys
 from pathlib import Path
 import torch
 from torch import nn
-from puffervec.train import TrainConfig, Trainer, state
-from puffervec.train.policies.policy import build_policy
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.run import state
+from puffervec.train.policies.registry import build_policy
 
 N = 5
 VECS = {
@@ -55,7 +56,7 @@ def config_of(env, vec, folder):
 
 
 def make(env, vec):
-    from puffervec.train import target
+    from puffervec.train.config import target
     config = config_of(env, vec, Path("nowhere"))
     return build_policy(target.env_spec(config).groups[0], config.policy)
 

@@ -163,7 +163,7 @@ class Checkpoints(Reader):
         from puffervec.train.act.evaluate import load_policies
         from puffervec.train.config.sections import TrainConfig
         from puffervec.train.config.target import env_spec
-        from puffervec.train.policies.policy import build_policy
+        from puffervec.train.policies.registry import build_policy
 
         self._load: Callable[[Path], Any] = lambda path: load_policies(path, torch.device("cpu"))
         config = TrainConfig.of("probe", policy={"hidden": (8, 4)})

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import puffervec
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ClosedError, PuffervecError, WorkerError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.cases import CASES, Case
 
 ENVS = 4

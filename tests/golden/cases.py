@@ -18,7 +18,7 @@ from typing import Any
 
 import puffervec
 from puffervec.native import EnvData, NativeEnv
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.libraries import compile_library
 
 HERE = Path(__file__).resolve().parent

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from puffervec.core.spec import GroupSpec
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.golden.cases import HERE, Case
 from tests.helpers import WRITTEN, actions_of, raw_rows
 

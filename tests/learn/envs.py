@@ -11,7 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from torch import Tensor
 
-from puffervec.train.policies.policy import MLPPolicy, Observation
+from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.mlp import MLPPolicy
 
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 

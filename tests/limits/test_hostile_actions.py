@@ -17,7 +17,7 @@ import pytest
 
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import ActionError
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 from tests.contract import check_bounds
 from tests.golden.cases import BY_NAME
 

@@ -155,7 +155,7 @@ def test_shared_memory_that_is_taken_by_others_in_between_is_a_memfd(monkeypatch
 FILL = """
 import os, sys
 import puffervec
-from puffervec import shared_memory
+from puffervec.core import shared_memory
 free = shared_memory._shm_free
 def then_fill():
     found = free()

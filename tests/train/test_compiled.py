@@ -18,7 +18,7 @@ from puffervec.train.learn import compiled
 from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.samples import Batch, samples_of
 from puffervec.train.learn.updater import Updater, ppo_loss
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.policies.set_encoder import HIDDEN, WIDTH, encode_set
 
 pytestmark = [  # What torch's own modules warn of.

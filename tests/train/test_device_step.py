@@ -17,7 +17,7 @@ from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.samples import Batch
 from puffervec.train.learn.updater import Updater, _Part
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import Graph, Syncs, fake_cuda
 

@@ -23,7 +23,7 @@ from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadTeam
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from tests.train.syncs import COPIES, Graph, Syncs, fake_cuda
 
 HORIZON = 6

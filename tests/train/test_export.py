@@ -17,7 +17,7 @@ from torch import nn
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.target import env_spec
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.verbs import export
 
 Small = Callable[..., TrainConfig]

@@ -13,7 +13,7 @@ from puffervec.core.spec import GroupSpec
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.leaves import flat_rows
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.verbs.export_rows import Observations, random_values
 from tests.train.fakes import group
 

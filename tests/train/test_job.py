@@ -18,7 +18,7 @@ from puffervec.train import cli
 from puffervec.train.device import job
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import provenance
+from puffervec.train.run import find, provenance
 from tests.helpers import eventually
 from tests.train.saved import some
 
@@ -67,14 +67,14 @@ def test_find(torchrun: Any, tmp_path: Path) -> None:
         (tmp_path / f"bad{number}").mkdir()
         (tmp_path / f"bad{number}" / "run.json").write_text(text)
     torchrun()
-    assert job.find(tmp_path, ["agent b 2 2.00", "agent new 9 9.00"]) == (mine, mine / "checkpoints" / "000000000001")
-    assert job.find(tmp_path, ["agent d 4 4.00"]) == (bare, None)
-    assert job.find(tmp_path, []) is None and job.find(tmp_path, ["agent e 5 5.00"]) is None
-    assert job.find(tmp_path, ["agent e 5 5.00", "id x"]) is None
+    assert find.find_job(tmp_path, ["agent b 2 2.00", "agent new 9 9.00"]) == (mine, mine / "checkpoints" / "000000000001")
+    assert find.find_job(tmp_path, ["agent d 4 4.00"]) == (bare, None)
+    assert find.find_job(tmp_path, []) is None and find.find_job(tmp_path, ["agent e 5 5.00"]) is None
+    assert find.find_job(tmp_path, ["agent e 5 5.00", "id x"]) is None
     torchrun(TORCHELASTIC_RESTART_COUNT="1")
-    found = job.find(tmp_path, ["agent e 5 5.00", "id x"])
+    found = find.find_job(tmp_path, ["agent e 5 5.00", "id x"])
     assert found is not None and found[0] == mine
-    assert job.find(tmp_path / "nowhere", ["id x"]) is None
+    assert find.find_job(tmp_path / "nowhere", ["id x"]) is None
 
 
 def test_a_restarted_rank_goes_on_in_the_same_folder(

@@ -18,7 +18,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import SEEDS
 from puffervec.train.learn.updater import ppo_loss
 from puffervec.train.metrics.log import read_metrics
-from puffervec.train.policies.policy import MLPPolicy
+from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import rundir
 from puffervec.train.run.diverged import Diverged

@@ -14,7 +14,7 @@ from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.leaves import TORCH_DTYPES
 from puffervec.train.policies.object_set import ObjectEncoder, factor_of, has_object_sets
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 
 

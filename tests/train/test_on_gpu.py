@@ -25,7 +25,7 @@ from puffervec.train.device.device import ThreadTeam
 from puffervec.train.device.pinned import pin
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.updater import Updater
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import state
 from tests.train.test_device_step import CASES as STEPS

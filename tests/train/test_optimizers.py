@@ -14,7 +14,7 @@ from torch import nn
 
 from puffervec.train.config.sections import PolicySection, TrainSection
 from puffervec.train.learn.optimizers import Adam, Muon, Optimizers, clip_gradients, make_optimizer, orthogonal
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import Syncs, fake_cuda
 

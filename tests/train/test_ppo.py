@@ -20,7 +20,7 @@ from puffervec.train.learn import updater as learning
 from puffervec.train.learn.samples import Batch, normalised
 from puffervec.train.learn.updater import LOSS_NAMES, Updater, ppo_loss
 from puffervec.train.policies.distributions import ActionSpec
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import fake_cuda
 

@@ -30,7 +30,7 @@ from puffervec.train.device.device import ThreadTeam
 from puffervec.train.device.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
 from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.log import read_metrics
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.diverged import Diverged
 from tests.train.gangs import all_well, together

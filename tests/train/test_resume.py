@@ -18,7 +18,7 @@ from torch import nn
 
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.log import read_metrics
-from puffervec.train.policies.policy import MLPPolicy
+from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import state
 from tests.train import envs

@@ -17,7 +17,7 @@ from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer, cli
 from puffervec.train.config.sections import LogSection
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import rundir
+from puffervec.train.run import find, rundir
 from tests.train.saved import some, value_of
 
 Small = Callable[..., TrainConfig]
@@ -78,22 +78,22 @@ def test_runs_from_before_there_were_layers_of_memory_have_one() -> None:
 def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     with pytest.raises(CheckpointError, match="no run in"):
-        rundir.find_checkpoint("latest", runs)
+        find.find_checkpoint("latest", runs)
     saved = []
     for name in ("one", "two"):
         with Trainer(small(log={"name": name})) as trainer:
             trainer.collect()
             saved.append(trainer.save())
-    assert rundir.find_checkpoint("latest", runs) == saved[1]
-    assert rundir.find_checkpoint(runs / "one", runs) == saved[0]
-    assert rundir.find_checkpoint(saved[0], runs) == saved[0]
-    assert rundir.run_folder_of(saved[0]) == runs / "one"
+    assert find.find_checkpoint("latest", runs) == saved[1]
+    assert find.find_checkpoint(runs / "one", runs) == saved[0]
+    assert find.find_checkpoint(saved[0], runs) == saved[0]
+    assert find.run_folder_of(saved[0]) == runs / "one"
     with pytest.raises(CheckpointError, match="is no folder"):
-        rundir.find_checkpoint(runs / "three", runs)
+        find.find_checkpoint(runs / "three", runs)
     (saved[1] / "manifest.json").write_text("{}")
-    assert rundir.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
+    assert find.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
     with pytest.raises(CheckpointError, match="no whole checkpoint"):
-        rundir.find_checkpoint(runs / "two", runs)
+        find.find_checkpoint(runs / "two", runs)
 
 
 def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
@@ -109,8 +109,8 @@ def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
     )
     for inside, name in names:
         monkeypatch.chdir(inside)
-        found = rundir.find_checkpoint(name, tmp_path)
-        folder = rundir.run_folder_of(found)
+        found = find.find_checkpoint(name, tmp_path)
+        folder = find.run_folder_of(found)
         assert folder is not None and folder.samefile(run), name
         with Trainer(small(), checkpoint=found) as trainer:
             assert trainer.folder.samefile(run)
@@ -125,7 +125,7 @@ def test_a_checkpoint_that_was_put_aside_begins_a_run_folder(
         shutil.copytree(trainer.save(), tmp_path / "models" / "best")
     monkeypatch.chdir(tmp_path / "models")
     for where in (Path("best"), tmp_path / "models" / "best"):
-        assert rundir.run_folder_of(where) is None
+        assert find.run_folder_of(where) is None
         with Trainer(small(), checkpoint=where) as trainer:
             assert trainer.folder.parent == tmp_path / "runs" and trainer.folder.name != "first"
             assert trainer.train()["step"] >= 100
@@ -165,7 +165,7 @@ CODE = """
 from pathlib import Path
 Path({canary!r}).touch()
 from tests.train.envs import Guess as make
-from puffervec.train.policies.policy import MLPPolicy as Net
+from puffervec.train.policies.mlp import MLPPolicy as Net
 """
 
 
@@ -230,11 +230,11 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
         looked.append(path)
         return value_of(path)
 
-    path, value = rundir.read_newest(tmp_path / "run", tmp_path, read)
+    path, value = find.read_newest(tmp_path / "run", tmp_path, read)
     assert value == 2.0 and len(looked) == 2 and path.name == "000000000002"
     (path / "default.safetensors").write_bytes(b"")
     with pytest.raises(CheckpointError, match="no whole checkpoint"):
-        rundir.read_newest(tmp_path / "run", tmp_path, read)
+        find.read_newest(tmp_path / "run", tmp_path, read)
 
 
 def test_readers_beside_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,8 +253,8 @@ def test_readers_beside_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     writer.start()
     last = 0.0
     while not done.is_set():
-        _, value = rundir.read_newest(tmp_path / "run", tmp_path, value_of)
+        _, value = find.read_newest(tmp_path / "run", tmp_path, value_of)
         assert value >= last
         last = value
     writer.join()
-    assert rundir.read_newest(tmp_path / "run", tmp_path, value_of)[1] == 59.0
+    assert find.read_newest(tmp_path / "run", tmp_path, value_of)[1] == 59.0

@@ -16,7 +16,7 @@ from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import target
 from puffervec.train.learn.updater import UpdateResult
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import startup
 from puffervec.train.run.trainer import make_vec
 from tests.train import envs

@@ -9,10 +9,10 @@ from typing import Any
 
 import psutil
 
-from puffervec.backends import Multiprocessing, Serial
-from puffervec.backends import make as core_make
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
+from puffervec.vec.backends import Multiprocessing, Serial
+from puffervec.vec.backends import make as core_make
 
 __all__ = ["autotune", "candidates"]
 

@@ -6,24 +6,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from puffervec.python.emulation import APIUsageError
 from puffervec.vec import delivery
+from puffervec.vec.settings import VectorSettings
+from puffervec.vec.vector_env import VectorEnv
 
 
-class PufferNames:
-    """Base of VectorEnv (vector.py), which has the attributes that are only declared here.
+class PufferVectorEnv(VectorEnv):
+    """A vector env with PufferLib's attributes.
 
     The arrays are those of the batch last received: what `recv` returned, or its views on shared memory where it copied.
     """
 
-    num_envs: int
-    num_workers: int
-    settings: Any
-    _workers: list[range]
-    _results: list[tuple[Any, ...]]
-
-    @property
-    def _batch(self) -> list[int]:
-        raise NotImplementedError
+    def __init__(self, env: Any, config: Any, settings: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Raises: APIUsageError: called with the arguments that PufferLib's constructors take."""
+        if args or kwargs or not isinstance(settings, VectorSettings):
+            name = type(self).__name__
+            raise APIUsageError(f"{name}(...) makes no vector env: use make(..., backend={name}), with the same arguments")
+        super().__init__(env, config, settings)
 
     @property
     def num_environments(self) -> int:

@@ -6,23 +6,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from puffervec import backends
-from puffervec.backends import Threading
-from puffervec.backends import make as core_make
 from puffervec.compat.pufferlib.autotune import autotune
 from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from puffervec.compat.pufferlib.names import PufferVectorEnv
 from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.native import NativeEnv
 from puffervec.puffer_env import PufferEnv
 from puffervec.python.creators import Creator, creators
 from puffervec.python.emulation import APIUsageError
-from puffervec.vec.settings import VectorSettings, whole
-from puffervec.vector import VectorEnv
+from puffervec.vec import backends
+from puffervec.vec.backends import make as core_make
+from puffervec.vec.settings import whole
+from puffervec.vec.vector_env import VectorEnv
 
 __all__ = [
     "CLOSE",
@@ -50,81 +50,24 @@ __all__ = [
 RESET, STEP, SEND, RECV, CLOSE, MAIN, INFO = range(7)
 
 
-class _Backend(type):
-    """Lets a backend be called with PufferLib's arguments, and takes whatever `make` made with it for an instance."""
-
-    _core: type[VectorEnv]
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make a vector env; `puffervec.make` itself comes with (env, config, settings)."""
-        if len(args) == 3 and isinstance(args[2], VectorSettings):
-            return super().__call__(*args, **kwargs)
-        return cls._made_directly(*args, **kwargs)  # type: ignore[attr-defined]
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        """Whether `instance` is of the backend, whoever made it."""
-        return isinstance(instance, vars(cls)["_core"]) if "_core" in vars(cls) else super().__instancecheck__(instance)
+class Serial(PufferVectorEnv, backends.Serial):
+    """Steps all envs in this process. For `make(backend=...)` and `isinstance`."""
 
 
-class Serial(backends.Serial, metaclass=_Backend):
-    """Steps all envs in this process. For `make(backend=...)` and `isinstance`, or called with PufferLib's arguments:
-
-    Serial(env_creators, env_args, env_kwargs, num_envs, buf=None, seed=0, **kwargs), one creator and arguments per env.
-    """
-
-    _core: ClassVar[type[VectorEnv]] = backends.Serial
-
-    @classmethod
-    def _made_directly(
-        cls,
-        env_creators: Any,
-        env_args: Any,
-        env_kwargs: Any,
-        num_envs: int,
-        buf: Any = None,
-        seed: int | None = 0,
-        **kwargs: Any,
-    ) -> Any:
-        if buf is not None:
-            raise ConfigError("Serial: buf: a vector env's rows are its own; use make(..., backend=Serial) and its recv")
-        kwargs.pop("batch_size", None)  # num_envs are those of the batch already
-        return make(env_creators, env_args, env_kwargs, cls, num_envs, seed, **kwargs)
+class Threading(PufferVectorEnv, backends.Threading):
+    """Steps C envs in threads of this process. For `make(backend=...)` and `isinstance`."""
 
 
-class Multiprocessing(backends.Multiprocessing, metaclass=_Backend):
-    """Steps envs in worker processes. For `make(backend=...)` and `isinstance`, or called with PufferLib's arguments:
-
-    Multiprocessing(env_creators, env_args, env_kwargs, num_envs, num_workers=None, batch_size=None, zero_copy=True,
-    sync_traj=True, overwork=False, seed=0, **kwargs), one creator and arguments per env.
-    """
-
-    _core: ClassVar[type[VectorEnv]] = backends.Multiprocessing
-
-    @classmethod
-    def _made_directly(
-        cls,
-        env_creators: Any,
-        env_args: Any,
-        env_kwargs: Any,
-        num_envs: int,
-        num_workers: Any = None,
-        batch_size: Any = None,
-        zero_copy: bool = True,
-        sync_traj: bool = True,
-        overwork: bool = False,
-        seed: int | None = 0,
-        **kwargs: Any,
-    ) -> Any:
-        return make(
-            env_creators, env_args, env_kwargs, cls, num_envs, seed, num_workers=num_workers, batch_size=batch_size,
-            zero_copy=zero_copy, sync_traj=sync_traj, overwork=overwork, **kwargs,
-        )  # fmt: skip
+class Multiprocessing(PufferVectorEnv, backends.Multiprocessing):
+    """Steps envs in worker processes. For `make(backend=...)` and `isinstance`."""
 
 
 _BACKENDS: dict[str, type] = {
     "pufferenv": PufferEnv, "serial": Serial, "multiprocessing": Multiprocessing, "threading": Threading,
 }  # fmt: skip
-_CORE: dict[type, type] = {Serial: backends.Serial, Multiprocessing: backends.Multiprocessing}
+_OURS: dict[type, type] = {
+    backends.Serial: Serial, backends.Multiprocessing: Multiprocessing, backends.Threading: Threading,
+}  # fmt: skip
 _COMMON = ("env_creator_or_creators", "env_args", "env_kwargs", "backend", "num_envs", "seed")
 _KNOWN = tuple(p.name for p in inspect.signature(core_make).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
@@ -164,8 +107,8 @@ def make(
     if kind is PufferEnv and not isinstance(given, (str, NativeEnv)):
         return _make_native(given, env_args, env_kwargs, num_envs, seed)
     settings = _sizes(num_envs, kwargs)
-    if kind in (backends.Serial, PufferEnv):
-        kind = backends.Serial
+    if kind in (Serial, PufferEnv):
+        kind = Serial
         settings.pop("num_workers", None)
         batch = settings.pop("batch_size", None)
         if batch is not None:
@@ -187,7 +130,7 @@ def _backend(backend: Any) -> Any:
     found = _BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
     if not (isinstance(found, type) and issubclass(found, (VectorEnv, PufferEnv))):
         raise ConfigError(f"backend is {backend!r}: use one of {', '.join(kind.__name__ for kind in _BACKENDS.values())}")
-    return _CORE.get(found, found)
+    return _OURS.get(found, found)
 
 
 def _make_native(given: Any, env_args: Any, env_kwargs: Any, num_envs: int, seed: int | None) -> PufferEnv:

@@ -19,7 +19,7 @@ from puffervec.core.spec import GroupSpec
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, draw_noise, greedy, sample
 from puffervec.train.policies.leaves import TORCH_DTYPES, flat_rows
 from puffervec.train.policies.memory import State
-from puffervec.train.policies.policy import policy_groups
+from puffervec.train.policies.registry import policy_groups
 from puffervec.vec.delivery import joined
 
 
@@ -27,7 +27,7 @@ class RowActor:
     """One policy that acts for the rows of one group. Rows have numbers from 0; those seen for the first time begin anew."""
 
     def __init__(self, policy: Any, group: GroupSpec, device: torch.device) -> None:
-        """Args: policy: on `device`, see puffervec.train.policies.policy; group: the rows it acts for."""
+        """Args: policy: on `device`, see puffervec.train.policies.protocol; group: the rows it acts for."""
         self.policy, self.group, self.device = policy, group, device
         self._state: State = ()  # (rows, ...) each; empty without memory
         self._fresh = torch.ones(0, dtype=torch.bool, device=device)  # rows that begin an episode at their next step

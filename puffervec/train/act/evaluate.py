@@ -29,7 +29,7 @@ from puffervec.train.collect.stats import mean_interval
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, native_env
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
-from puffervec.train.policies.policy import build_policy
+from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.rundir import config_from_tables
 from puffervec.train.run.state import actor_weights, as_trained

@@ -26,9 +26,9 @@ from puffervec.train.act.given import Batch, flags, read_batch, read_masks
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, spec_hash
 from puffervec.train.device.device import choose_device
-from puffervec.train.policies.policy import policy_groups
-from puffervec.train.run.rundir import read_newest
-from puffervec.vector import VectorEnv
+from puffervec.train.policies.registry import policy_groups
+from puffervec.train.run.find import read_newest
+from puffervec.vec.vector_env import VectorEnv
 
 
 class LoadedPolicy:
@@ -37,7 +37,7 @@ class LoadedPolicy:
     Attributes:
         config: of the run, with the settings of its env's evaluation (drive: held-out scenes).
         checkpoint: the folder it was read from. device: where the networks are.
-        policies: the networks by name, for use by hand (see puffervec.train.policies.policy).
+        policies: the networks by name, for use by hand (see puffervec.train.policies.protocol).
         observation_space, action_space: of one row, as the env declares them; Dicts by group where there are several.
     """
 

@@ -9,15 +9,10 @@ another agent and begins a new run; `--resume` goes on with an old one. Runs in 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-from collections.abc import Collection
-from pathlib import Path
 
 import psutil
-
-from puffervec.host.folder import Folder
 
 VARIABLES = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK")  # torchrun sets them, and others, in each rank.
 
@@ -42,30 +37,9 @@ def names() -> list[str]:
     agent = psutil.Process(os.getppid())
     found = [f"agent {socket.gethostname()} {agent.pid} {agent.create_time():.2f}"]
     given = os.environ["TORCHELASTIC_RUN_ID"]
-    return found if given in ("", "none") else [*found, _by_id(given)]
+    return found if given in ("", "none") else [*found, by_id(given)]
 
 
-def _by_id(given: str) -> str:
+def by_id(given: str) -> str:
+    """Return the name of a job that was given an --rdzv-id."""
     return f"id {given}"
-
-
-def find(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | None:
-    """Return the run folder that this job has begun in `runs`, and its newest whole checkpoint; None where there is none.
-
-    Args: wanted: the job's names. An --rdzv-id counts after a failure only: it may have been used for another job before.
-    """
-    from puffervec.train.run import checkpoint, provenance, rundir
-
-    sought = {name for name in wanted if restarted() or not name.startswith(_by_id(""))}
-    if not sought:
-        return None
-    found = []
-    with contextlib.suppress(OSError), Folder(runs) as folder:
-        for name in folder.names():
-            with contextlib.suppress(OSError), folder.below(name) as run:
-                if sought & provenance.jobs_of(run):
-                    found.append((run.stat(provenance.RUN_FILE).st_mtime, runs / name))
-    if not found:
-        return None
-    path = max(found)[1]
-    return path, checkpoint.newest(path / rundir.CHECKPOINTS)

@@ -34,7 +34,7 @@ from puffervec.train.learn.optimizers import clip_gradients, make_optimizer
 from puffervec.train.learn.reevaluate import reevaluate
 from puffervec.train.learn.samples import Batch, Priority, Samples, Scale, samples_of
 from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
-from puffervec.train.policies.policy import Policy
+from puffervec.train.policies.protocol import Policy
 
 Gradients = Sequence[Tensor | None]
 LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")

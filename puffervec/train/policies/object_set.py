@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.policies.policy import NetworkPolicy, Observation, linear, mlp
+from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.network import NetworkPolicy, linear, mlp
 from puffervec.train.policies.set_encoder import encode_set
 
 

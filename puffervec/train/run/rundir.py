@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from puffervec.errors import CheckpointError, ConfigError
+from puffervec.errors import ConfigError
 from puffervec.host.folder import Folder, replace_file, said
 from puffervec.train.config.sections import LogSection, TrainConfig, shown
 from puffervec.train.device import durable
@@ -174,70 +174,3 @@ def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
     if isinstance(policy, dict) and "memory" in policy:
         return {**tables, "policy": {"memory_layers": 1, **policy}}
     return tables
-
-
-def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:
-    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for the newest run in `runs`.
-
-    Args: note: told of each damaged checkpoint that is passed over.
-    Raises: CheckpointError where there is none; the message says what was looked at.
-    """
-    from puffervec.train.run.checkpoint import MANIFEST, newest
-
-    if str(where) == "latest":
-        for folder in _latest_first(runs):
-            found = newest(folder / CHECKPOINTS, note)
-            if found is not None:
-                return found
-        raise CheckpointError(f"no run in {runs} has a whole checkpoint")
-    path = Path(where)
-    if os.path.lexists(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
-        return path
-    found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
-    if found is None:
-        state = "has no whole checkpoint" if os.path.isdir(path) else "is no folder"
-        raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
-    return found
-
-
-def read_newest(
-    where: str | Path, runs: Path, read: Callable[[Path], Result], note: Callable[[str], None] | None = None
-) -> tuple[Path, Result]:
-    """Return what `find_checkpoint` finds and what `read` makes of it.
-
-    Also while the run is under way: a checkpoint that its trainer replaces by a newer one meanwhile is looked for again.
-    Raises: CheckpointError.
-    """
-    while True:
-        path = find_checkpoint(where, runs, note)
-        try:
-            return path, read(path)
-        except CheckpointError:
-            if path.is_dir() or path == Path(where):
-                raise
-
-
-def _latest_first(runs: Path) -> list[Path]:
-    """Return the run folders in `runs`, by their last change. Links are left out: nobody has named them."""
-    found = []
-    with contextlib.suppress(OSError), Folder(runs) as folder:
-        for name in folder.names():
-            with contextlib.suppress(OSError), folder.below(name) as run, run.below(CHECKPOINTS) as saved:
-                times = [os.fstat(run.fd).st_mtime]
-                for checkpoint in saved.names():
-                    with contextlib.suppress(FileNotFoundError):  # Removed by its trainer just now.
-                        times.append(saved.stat(checkpoint).st_mtime)
-                found.append((max(times), runs / name))
-    return [path for _, path in sorted(found, reverse=True)]
-
-
-def run_folder_of(checkpoint: Path) -> Path | None:
-    """Return the run folder that a checkpoint lies in; None for one that lies elsewhere, as a copy that was put aside does.
-
-    >>> run_folder_of(Path("runs/one/checkpoints/000000000512")), run_folder_of(Path("/models/best"))
-    (PosixPath('runs/one'), None)
-    """
-    for path in (checkpoint, checkpoint.resolve()):  # As it was given, if that tells.
-        if path.parent.name == CHECKPOINTS:
-            return path.parent.parent
-    return None

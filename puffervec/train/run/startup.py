@@ -33,7 +33,7 @@ from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import TrainConfig, VecSection
 from puffervec.train.device.device import ThreadTeam, cpu_has_bf16, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.learn.updater import Updater
-from puffervec.train.policies.policy import build_policy, policy_groups
+from puffervec.train.policies.registry import build_policy, policy_groups
 
 SHARE = 0.01  # Of the run's time that measuring may take.
 MOST_S, LEAST_S = 1.0, 0.5  # Seconds to measure in; a run that allows less than LEAST_S is not measured.

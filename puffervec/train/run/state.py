@@ -31,7 +31,7 @@ from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.optimizers import Optimizers
-from puffervec.train.policies.policy import fitting_kind
+from puffervec.train.policies.registry import fitting_kind
 from puffervec.train.run.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

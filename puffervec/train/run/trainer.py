@@ -64,12 +64,12 @@ from puffervec.train.metrics.progress import Reporter, Totals, step_seconds
 from puffervec.train.metrics.usage import Usage
 from puffervec.train.policies.distributions import refuse_joint
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.policy import build_policy, draws, policy_groups
+from puffervec.train.policies.registry import build_policy, draws, policy_groups
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import provenance, rundir, startup, state
+from puffervec.train.run import find, provenance, rundir, startup, state
 from puffervec.train.run.diverged import Diverged, diverged
 from puffervec.train.run.trial import refuse_large_policies, try_policies
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 ESTIMATE_AFTER_S = 20.0
 RANK_SEEDS = 1_000_003  # Between the seeds with which ranks draw actions and shuffle.
@@ -148,7 +148,7 @@ class Trainer:
         self.dashboard: Dashboard | None = None
         self.trackers: trackers.Trackers | None = None
         self._resumed_from = checkpoint
-        given = folder if checkpoint is None else rundir.run_folder_of(checkpoint) or folder
+        given = folder if checkpoint is None else find.run_folder_of(checkpoint) or folder
         made = given or (rundir.new_run_folder(config.log, config.target, config.train.seed) if ranks.first else None)
         self.folder = Path(ranks.share(str(made)))
         try:

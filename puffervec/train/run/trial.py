@@ -16,7 +16,8 @@ from puffervec.errors import ConfigError
 from puffervec.host.memory import refuse_more
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection, suggest
-from puffervec.train.policies.policy import Policy, build_policy
+from puffervec.train.policies.protocol import Policy
+from puffervec.train.policies.registry import build_policy
 
 ROWS = 2
 _COPIES = 4  # Weights, gradients and two moments.
@@ -64,7 +65,7 @@ def _check_given(groups: Mapping[str, GroupSpec], given: Mapping[str, Any]) -> N
         if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
             raise ConfigError(
                 f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with initial_state(rows) and "
-                "forward(obs, state, reset, action_mask), see puffervec.train.policies.policy"
+                "forward(obs, state, reset, action_mask), see puffervec.train.policies.protocol"
             )
 
 
@@ -87,7 +88,7 @@ def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], 
     if given != list(shapes):
         raise ConfigError(
             f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, {why}:"
-            " see puffervec.train.policies.policy"
+            " see puffervec.train.policies.protocol"
         )
 
 

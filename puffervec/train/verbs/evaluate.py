@@ -6,13 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import flags
-
-if TYPE_CHECKING:
-    from puffervec.train.cli import StopSignals
 
 USAGE = """\
 usage: puffer-train eval RUN|CHECKPOINT|latest [flags]
@@ -54,17 +50,6 @@ class EvalRequest:
     deterministic: bool = True
     code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
     env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
-
-
-def run_eval(args: list[str], signals: StopSignals) -> int:
-    """`puffer-train eval RUN|ENV`."""
-    if not args or "-h" in args or "--help" in args:
-        print(USAGE)
-        return 0
-    request = parse(args)
-    from puffervec.train.verbs.evaluation_run import run_evaluation
-
-    return run_evaluation(request)
 
 
 def parse(args: list[str]) -> EvalRequest:

@@ -20,7 +20,8 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, native_env
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.tables import note, print_report
-from puffervec.train.run.rundir import CHECKPOINTS, read_newest
+from puffervec.train.run.find import read_newest
+from puffervec.train.run.rundir import CHECKPOINTS
 from puffervec.train.verbs.evaluate import EvalRequest
 
 RANDOM = "random"

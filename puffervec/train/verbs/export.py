@@ -34,8 +34,9 @@ from puffervec.train.config.target import env_spec
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
 from puffervec.train.policies.leaves import TORCH_DTYPES
 from puffervec.train.policies.memory import State
-from puffervec.train.policies.policy import Policy
-from puffervec.train.run.rundir import CHECKPOINTS, read_newest
+from puffervec.train.policies.protocol import Policy
+from puffervec.train.run.find import read_newest
+from puffervec.train.run.rundir import CHECKPOINTS
 from puffervec.train.verbs.export_rows import Arrays, Observations, input_dtype
 
 FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}

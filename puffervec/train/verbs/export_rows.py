@@ -26,7 +26,7 @@ from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.policies.leaves import TORCH_DTYPES, EntryView, Observation, flat_rows, stored_dtype
-from puffervec.train.policies.policy import MLPPolicy
+from puffervec.train.policies.mlp import MLPPolicy
 
 WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
 

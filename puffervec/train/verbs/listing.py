@@ -62,10 +62,10 @@ def _description(env: NativeEnv) -> str:
 
 def policies() -> Rows:
     """The kinds of policies."""
-    from puffervec.train.policies.policy import kinds
+    from puffervec.train.policies.registry import kinds
 
     auto = "The one that fits the env's observations."
-    own = "An nn.Module of yours, see puffervec.train.policies.policy."
+    own = "An nn.Module of yours, see puffervec.train.policies.protocol."
     named: dict[str, str] = {
         "auto": auto,
         **{name: first_sentence(made) for name, made in kinds().items()},

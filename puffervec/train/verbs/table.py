@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from puffervec.errors import ConfigError
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
+from puffervec.train.verbs import evaluate
 from puffervec.train.verbs.commands import print_command
 
 if TYPE_CHECKING:
@@ -220,24 +221,15 @@ def run_bench(args: list[str], signals: StopSignals) -> int:
     return 128 + signals.received if signals.received else 0
 
 
-def run_completion(args: list[str], signals: StopSignals) -> int:
-    """`puffer-train completion SHELL`; with `-- WORD...`, what the printed scripts ask at each TAB."""
-    from puffervec.train.verbs.completion import SCRIPTS, candidates
-
-    if args[:1] == ["--"]:
-        from puffervec.train import cli
-
-        print(*candidates(args[1:], cli.usages()), sep="\n")
-        return 0
+def run_eval(args: list[str], signals: StopSignals) -> int:
+    """`puffer-train eval RUN|ENV`."""
     if not args or _asks_help(args):
-        print(COMPLETION_USAGE)
+        print(evaluate.USAGE)
         return 0
-    shell = flags.take_target(args)
-    flags.refuse_left(args, "completion")
-    if shell not in SCRIPTS:
-        raise ConfigError(f"completion: {shell!r} is not known: use {', '.join(SCRIPTS)}")
-    print(SCRIPTS[shell], end="")
-    return 0
+    request = evaluate.parse(args)
+    from puffervec.train.verbs.evaluation_run import run_evaluation
+
+    return run_evaluation(request)
 
 
 def run_cache(args: list[str], signals: StopSignals) -> int:

@@ -149,22 +149,9 @@ def test_make_serial_has_the_envs_of_one_batch() -> None:
         assert (vec.num_envs, vec.agents_per_batch) == (2, 2)
 
 
-def test_serial_and_multiprocessing_can_be_called() -> None:
-    """Their constructors' arguments, as code that does without `make` gives them."""
-    each = [make_counter] * 2, [[3]] * 2, [{}] * 2
-    for vec in (
-        vector.Serial(*each, 2, None, 5, num_workers=2, batch_size=1),
-        vector.Multiprocessing(*each, 2, 1),
-        vector.Multiprocessing(*each, num_envs=2, num_workers=2, batch_size=1, seed=5),
-    ):
-        with vec:
-            assert (vec.num_envs, vec.num_agents) == (2, 2)
-            vec.async_reset(0)
-            np.testing.assert_array_equal(vec.recv()[0][0], IMAGE)
-    with pytest.raises(APIUsageError, match="Serial: buf"):
-        vector.Serial(*each, 2, {})
-    with pytest.raises(APIUsageError, match="no argument 'typo'"):
-        vector.Multiprocessing(*each, 2, typo=1)
+def test_serial_and_multiprocessing_are_made_by_make() -> None:
+    with pytest.raises(APIUsageError, match="use make"):
+        vector.Serial([make_counter] * 2, [[3]] * 2, [{}] * 2, 2)
 
 
 def test_a_backend_knows_its_own() -> None:
@@ -172,14 +159,13 @@ def test_a_backend_knows_its_own() -> None:
         mine = True
 
     with (
-        puffervec.make("tag_grid", backend="serial") as core,
         vector.make("tag_grid", backend=puffervec.Serial) as given,
         puffervec.make("tag_grid", backend=vector.Serial) as mixed,
         vector.make("tag_grid", backend=Own) as own,
     ):
-        assert all(isinstance(vec, vector.Serial) for vec in (core, given, mixed, own))
-        assert not any(isinstance(vec, vector.Multiprocessing) for vec in (core, given, mixed, own))
-        assert own.mine and not isinstance(core, Own)
+        assert all(isinstance(vec, vector.Serial) for vec in (given, mixed, own))
+        assert not any(isinstance(vec, vector.Multiprocessing) for vec in (given, mixed, own))
+        assert own.mine and not isinstance(given, Own)
     assert issubclass(vector.Serial, puffervec.Serial)
 
 

@@ -28,7 +28,7 @@ from puffervec.process.processes import AUTO, WorkerProcesses
 from puffervec.process.worker_main import Learner, SharedFile, WorkerTask
 from puffervec.python.creators import Creator, creators
 from puffervec.vec.settings import VectorSettings, check_settings
-from puffervec.vector import VectorEnv
+from puffervec.vec.vector_env import VectorEnv
 
 START_TIMEOUT_S = 120.0
 LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
@@ -245,7 +245,7 @@ def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -
 def _made_at() -> tuple[str, int]:
     """Return file and line of the code outside of this package that is making a vector env."""
     frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == __package__:
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "puffervec":
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 

@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Which policy acts for which rows: the policies of this package by `policy.kind`, and those of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from puffervec.core.spec import EnvSpec, GroupSpec
+from puffervec.errors import ConfigError
+from puffervec.python.creators import resolve
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.convolution import has_pictures, picture_policy
+from puffervec.train.policies.mlp import MLPPolicy
+from puffervec.train.policies.object_set import ObjectSetPolicy, has_object_sets
+from puffervec.train.policies.protocol import Policy
+
+
+def policy_groups(spec: EnvSpec) -> dict[str, GroupSpec]:
+    """Return the rows that each policy acts for, by the policy's name: that of the row group, or `default` where there is one
+    group."""
+    return {"default" if len(spec.groups) == 1 else group.name: group for group in spec.groups}
+
+
+def draws(policy: nn.Module) -> bool:
+    """Return True where a forward pass draws random numbers, as far as torch's own layers tell."""
+    return any(
+        isinstance(layer, (_DropoutNd, nn.RReLU))
+        or (isinstance(layer, (nn.RNNBase, nn.MultiheadAttention)) and layer.dropout > 0)
+        for layer in policy.modules()
+    )
+
+
+def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
+    """Return the policy that `section` asks for, with fresh weights from torch's global generator.
+
+    Raises: ConfigError where the kind does not fit the group's observations.
+    """
+    kind = section.kind if section.kind != "auto" else fitting_kind(group)
+    if ":" in kind:
+        return _own_policy(kind, group, section)
+    known = kinds()
+    if kind not in known:
+        raise ConfigError(f"policy.kind is {kind!r}: use auto, {', '.join(known)}, or module:Class for your own")
+    return known[kind](group, section)
+
+
+def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
+    """Return the policies of this package by `policy.kind`."""
+    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": picture_policy}
+
+
+def fitting_kind(group: GroupSpec) -> str:
+    """Return the kind of policy that fits the group's rows."""
+    if has_pictures(group):
+        return "cnn"
+    # A Python env's table may be a matrix.
+    return "object_set" if group.observation_plan is None and has_object_sets(group) else "mlp"
+
+
+def _own_policy(name: str, group: GroupSpec, section: PolicySection) -> nn.Module:
+    """Make a user's policy. Raises: ConfigError with the user's own words where that fails."""
+    try:
+        made = resolve(name)(group, section)
+    except Exception as error:
+        raise ConfigError(f"policy.kind {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(made, nn.Module) or not isinstance(made, Policy):
+        raise ConfigError(
+            f"policy.kind {name} gave a {type(made).__name__}: give an nn.Module with initial_state(rows) and "
+            "forward(obs, state, reset, action_mask), see puffervec.train.policies.protocol"
+        )
+    return made
