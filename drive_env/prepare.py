@@ -22,13 +22,13 @@ from typing import Any
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
 from drive_env.generate import generate
 from drive_env.scenes import packed
-from drive_env.scenes.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.levels import height_conflicts
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, read_bytes, read_scene, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, SceneError
+from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import on_all_cores
 
 COMPILE_VERSION = 3  # raised when the same scene and settings would give other bytes

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from puffervec.gym.make_vec import make_vec as make_vec
     from puffervec.native import EnvData as EnvData
     from puffervec.native import NativeEnv as NativeEnv
-    from puffervec.puffer_env import PufferEnv as PufferEnv
+    from puffervec.python.puffer_env import PufferEnv as PufferEnv
     from puffervec.torch_view import TorchView as TorchView
     from puffervec.vec.backends import Multiprocessing as Multiprocessing
     from puffervec.vec.backends import Serial as Serial
@@ -45,7 +45,7 @@ _HOME = {
     "EnvData": "puffervec.native",
     "Evaluation": "puffervec.evaluation",
     "PuffervecError": "puffervec.errors",
-    "PufferEnv": "puffervec.puffer_env",
+    "PufferEnv": "puffervec.python.puffer_env",
     "Infos": "puffervec.core.infos",
     "TorchView": "puffervec.torch_view",
     "make_vec": "puffervec.gym.make_vec",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The base class of native Python envs (puffervec/puffer_env.py)."""
+"""The base class of native Python envs (puffervec/python/puffer_env.py)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec import puffer_env
-from puffervec.puffer_env import PufferEnv, joint_space
+from puffervec.python import puffer_env
 from puffervec.python.emulation import APIUsageError
 from puffervec.python.emulation.buffers import NAMES
+from puffervec.python.puffer_env import PufferEnv, joint_space
 
 
 class Counter(PufferEnv):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab's layout (csrc/slab.c and its twin puffervec/core/slab.py) and the views on it."""
+"""The slab's layout (csrc/slab.c) against a twin in Python, and the views on it (puffervec/core/slab.py)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,56 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec import native
 from puffervec._ffi import ffi, lib
 from puffervec.core import slab
 from puffervec.core.shared_memory import PAGE
-from puffervec.core.slab import Request, layout, twin_bytes
+from puffervec.core.slab import Request, layout
 from puffervec.core.spec import AUTORESET_MODES, EnvSpec, read_spec
-from puffervec.envs.probe import ProbeConfig
 from puffervec.errors import ConfigError
 from puffervec.host import memory
 from tests.helpers import WRITTEN, serial
+
+
+def twin_bytes(spec: EnvSpec, request: Request) -> int:
+    """The size of the slab, computed without C: the twin of pv_slab_layout."""
+    at: int = ffi.sizeof("pv_slab")
+
+    def take(size: int, alignment: int = 64) -> None:
+        nonlocal at
+        at = -(-at // alignment) * alignment + size
+
+    halves = request.num_buffers
+    envs = request.num_envs // halves
+    by_workers = request.split == "workers"
+    workers_per_half = request.num_workers // halves if by_workers else request.num_workers
+    most_envs = max(1, -(-envs // workers_per_half))
+    lanes = request.num_workers * (1 if by_workers else halves)
+    kept = int(request.autoreset == "same_step")  # final_observations
+    row_bytes = sum(g.agents * ((1 + kept) * g.observation_bytes + 8 + g.action_mask_size) for g in spec.groups)
+    take(request.config_bytes)
+    take(request.params_bytes)
+    for width in (8, 8, 1):  # tasks, seeds, reset masks
+        take(request.num_envs * width)
+    take((2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES)
+    take(lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES)
+    record_area = 64 + most_envs * spec.records_per_turn * slab.RECORD_DTYPE.itemsize
+    take(lanes * (-(-record_area // 64) * 64))
+    take(request.num_workers * ffi.sizeof("pv_error_slot"))
+    widest = max(spec.save_bytes + row_bytes, spec.state_bytes)
+    transfer_envs = min(max(1, (1 << 20) // widest), most_envs)
+    take(request.num_workers * (-(-widest * transfer_envs // 64) * 64))
+    take(lanes * (-(-request.info_bytes // 64) * 64))
+    for _ in range(halves):
+        take(0, PAGE)
+        for group in spec.groups:
+            rows = envs * group.agents
+            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size, kept * group.observation_bytes):
+                if width:
+                    take(rows * width)
+        for group in spec.groups:
+            take(envs * group.agents * group.action_bytes)
+        take(0, PAGE)
+    return at
 
 
 def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
@@ -249,19 +289,6 @@ def test_more_than_the_machine_has_is_refused(monkeypatch: pytest.MonkeyPatch) -
         serial("probe", {"obs_size": 1000}, num_envs=1000)
     for word in ("1,000 envs", "of shared memory", "1,000,000 are available (a limit)", "use fewer envs"):
         assert word in str(caught.value)
-
-
-def test_a_stale_build_is_an_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slab, "twin_bytes", lambda spec, request: 1)
-    with pytest.raises(ImportError, match="rebuild the C core"):
-        slab._check_twin()
-
-
-def test_the_twin_is_compared_on_the_probe_at_import() -> None:
-    config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
-    c_spec, spec = native.describe("probe", config, params, None)
-    request = Request(10, 3, 1, "workers", len(config), len(params))
-    assert layout(c_spec, request).bytes == twin_bytes(spec, request)
 
 
 def test_records_are_read_with_the_structs_offsets() -> None:

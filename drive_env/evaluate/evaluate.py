@@ -276,7 +276,7 @@ def drawings(
     actor: Actor, config: DriveConfig, scenes: Iterable[int | str | None], *, seed: int = 0
 ) -> Iterator[tuple[str, bytes]]:
     """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of `draw`."""
-    from drive_env.evaluate.recording import record, roads_of
+    from drive_env.render.recording import record, roads_of
     from drive_env.render.render import png_of, require_matplotlib
 
     require_matplotlib()

@@ -20,10 +20,10 @@ import numpy as np
 
 from drive_env.generate.layouts import Layout, Ranges, draw_layout
 from drive_env.generate.traffic import PARKED, Car, plan_cars
-from drive_env.scenes.cache import write_atomically
 from drive_env.scenes.reader import scene_from_tree
 from drive_env.scenes.schema import INVALID, Floats, Scene
 from puffervec.errors import PuffervecError, SceneError
+from puffervec.host.cache import write_atomically
 
 GENERATOR_VERSION = 2  # raised when the same seed would give other scenes; part of the cache key
 DEFAULT_COUNT, DEFAULT_SEED = 200, 1

@@ -12,8 +12,8 @@ import io
 
 import numpy as np
 
-from drive_env.evaluate.recording import roads_of, tracks_of
 from drive_env.prepare import prepare_scenes
+from drive_env.render.recording import roads_of, tracks_of
 from drive_env.render.render import View, fixed_view, png_of, require_matplotlib
 from puffervec.errors import CallOrderError
 from puffervec.vec.vector_env import VectorEnv

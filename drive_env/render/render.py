@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Draws a scene and how it was driven as a PNG: road, cars, paths, goals, collisions and off-road marks.
 
-Runs in the learner, after an episode was recorded (drive_env.evaluate.recording). matplotlib is imported only here and only
+Runs in the learner, after an episode was recorded (drive_env.render.recording). matplotlib is imported only here and only
 when a picture is asked for. Positions are metres in the compiled scene's local frame, straight from the env: what is drawn is
 what the env judged.
 """

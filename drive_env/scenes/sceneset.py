@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
-from drive_env.scenes.cache import holding, write_atomically
 from drive_env.scenes.compile import CompiledScene, CompileSettings
 from drive_env.scenes.schema import VEHICLE
 from puffervec.errors import SceneError
+from puffervec.host.cache import holding, write_atomically
 
 
 class SceneSet:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab from Python: a twin of csrc/slab.c's layout, and NumPy views on the rows. Runs in the learner."""
+"""The slab from Python: its layout as csrc/slab.c has it, and NumPy views on the rows. Runs in the learner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from puffervec._ffi import ffi, lib
-from puffervec.core.shared_memory import PAGE
 from puffervec.core.spec import AUTORESET_MODES, EnvSpec, GroupSpec
 from puffervec.host.memory import refuse_more
 
@@ -64,48 +63,6 @@ def layout(c_spec: Any, request: Request) -> Any:
         "use fewer envs, or smaller observations",
     )  # fmt: skip
     return head
-
-
-def twin_bytes(spec: EnvSpec, request: Request) -> int:
-    """Return the size of the slab, computed without C: the twin of pv_slab_layout."""
-    at: int = ffi.sizeof("pv_slab")
-
-    def take(size: int, alignment: int = 64) -> None:
-        nonlocal at
-        at = -(-at // alignment) * alignment + size
-
-    halves = request.num_buffers
-    envs = request.num_envs // halves
-    by_workers = request.split == "workers"
-    workers_per_half = request.num_workers // halves if by_workers else request.num_workers
-    most_envs = max(1, -(-envs // workers_per_half))
-    lanes = request.num_workers * (1 if by_workers else halves)
-    kept = int(request.autoreset == "same_step")  # final_observations
-    row_bytes = sum(g.agents * ((1 + kept) * g.observation_bytes + 8 + g.action_mask_size) for g in spec.groups)
-    take(request.config_bytes)
-    take(request.params_bytes)
-    for width in (8, 8, 1):  # tasks, seeds, reset masks
-        take(request.num_envs * width)
-    take((2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES)
-    take(lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES)
-    record_area = 64 + most_envs * spec.records_per_turn * RECORD_DTYPE.itemsize
-    take(lanes * (-(-record_area // 64) * 64))
-    take(request.num_workers * ffi.sizeof("pv_error_slot"))
-    widest = max(spec.save_bytes + row_bytes, spec.state_bytes)
-    transfer_envs = min(max(1, (1 << 20) // widest), most_envs)
-    take(request.num_workers * (-(-widest * transfer_envs // 64) * 64))
-    take(lanes * (-(-request.info_bytes // 64) * 64))
-    for _ in range(halves):
-        take(0, PAGE)
-        for group in spec.groups:
-            rows = envs * group.agents
-            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size, kept * group.observation_bytes):
-                if width:
-                    take(rows * width)
-        for group in spec.groups:
-            take(envs * group.agents * group.action_bytes)
-        take(0, PAGE)
-    return at
 
 
 @dataclass(frozen=True)
@@ -219,23 +176,3 @@ def view_half(memory: memoryview, head: Any, spec: EnvSpec, index: int) -> Half:
         offsets=offsets,
         groups=groups,
     )
-
-
-def _check_twin() -> None:
-    """Compare the twin with C once, on the teaching env: an old build or a changed header shows at import."""
-    from puffervec import native
-    from puffervec.envs.probe import ProbeConfig
-
-    config, params = native.pack_config(ProbeConfig(num_agents=3, mode=1)), native.pack_params({})
-    c_spec, spec = native.describe("probe", config, params, None)
-    for workers, buffers, split, mode in (
-        (3, 1, "workers", "next_step"), (4, 2, "workers", "same_step"), (3, 2, "envs", "disabled"),
-        (5, 5, "workers", "same_step"),
-    ):  # fmt: skip
-        request = Request(10, workers, buffers, split, len(config), len(params), mode, buffers == 5, 100)
-        in_c, in_python = lib.pv_slab_layout(c_spec, request.to_c(), ffi.new("pv_slab*")), twin_bytes(spec, request)
-        if in_c != in_python:
-            raise ImportError(f"csrc/slab.c lays out {in_c} bytes and puffervec/core/slab.py {in_python}: rebuild the C core")
-
-
-_check_twin()

@@ -20,10 +20,10 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import EnvSpec, GroupSpec, leaf_fields
 from puffervec.errors import ConfigError
 from puffervec.native import EnvData
-from puffervec.puffer_env import PufferEnv
 from puffervec.python import global_random, travel
 from puffervec.python.creators import Creator
 from puffervec.python.emulation import ActionPlan, ObservationPlan
+from puffervec.python.puffer_env import PufferEnv
 
 GYMNASIUM, PARALLEL, PUFFER = "gymnasium", "parallel", "puffer"
 _tokens = itertools.count(1)

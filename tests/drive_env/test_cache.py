@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from drive_env.scenes import cache
-from drive_env.scenes.cache import cache_folder, key_of, write_atomically
 from puffervec.errors import ConfigError, SceneError
+from puffervec.host import cache
+from puffervec.host.cache import cache_folder, key_of, write_atomically
 from puffervec.train.cli import main
 
 

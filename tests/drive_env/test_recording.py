@@ -16,8 +16,8 @@ import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import action_of
-from drive_env.evaluate.recording import begun, record, roads_of
 from drive_env.prepare import prepare_scenes
+from drive_env.render.recording import begun, record, roads_of
 from drive_env.render.render import Tracks
 
 MakeTree = Callable[..., dict[str, Any]]

@@ -14,8 +14,8 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.puffer_env import PufferEnv
 from puffervec.python.emulation.resets import reset_of
+from puffervec.python.puffer_env import PufferEnv
 
 
 class Logging:

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from puffervec.compat.pufferlib.wrappers import GymToGymnasium as GymToGymnasium
     from puffervec.compat.pufferlib.wrappers import PettingZooTruncatedWrapper as PettingZooTruncatedWrapper
     from puffervec.compat.pufferlib.wrappers import PettingZooWrapper as PettingZooWrapper
-    from puffervec.puffer_env import PufferEnv as PufferEnv
     from puffervec.python.emulation import set_buffers as set_buffers
+    from puffervec.python.puffer_env import PufferEnv as PufferEnv
 
 _MODULES = ("emulation", "exceptions", "models", "postprocess", "pytorch", "spaces", "utils", "vector", "wrappers")
 _WITH_TORCH = ("models", "pytorch")
 _HOME = {
-    "PufferEnv": "puffervec.puffer_env",
+    "PufferEnv": "puffervec.python.puffer_env",
     "set_buffers": "puffervec.python.emulation",
     **dict.fromkeys(("APIUsageError", "EnvironmentSetupError", "InvalidAgentError"), f"{__name__}.exceptions"),
     **dict.fromkeys(

@@ -16,9 +16,9 @@ from puffervec.compat.pufferlib.names import PufferVectorEnv
 from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.native import NativeEnv
-from puffervec.puffer_env import PufferEnv
 from puffervec.python.creators import Creator, creators
 from puffervec.python.emulation import APIUsageError
+from puffervec.python.puffer_env import PufferEnv
 from puffervec.vec import backends
 from puffervec.vec.backends import make as core_make
 from puffervec.vec.settings import whole

@@ -36,7 +36,7 @@ def reset_of(env: Any) -> Reset:
         the function; it returns what `env.reset` returns. It raises ConfigError for options that are not None where `reset`
         takes none, and whatever the env raises.
     """
-    from puffervec.puffer_env import PufferEnv  # it imports this package
+    from puffervec.python.puffer_env import PufferEnv  # it imports this package
 
     if isinstance(env, PufferEnv) and (first := _first_by_position(env.reset)) is not None:
         return functools.partial(_reset_by_position, env, first.default is first.empty)

@@ -239,7 +239,7 @@ def run_cache(args: list[str], signals: StopSignals) -> int:
         return 0
     clear = _take_switch(args, "--clear")
     flags.refuse_left(args, "cache")
-    from drive_env.scenes import cache
+    from puffervec.host import cache
 
     found = cache.entries()
     size = sum(path.stat().st_size for path in found)
