@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from puffervec import __version__ as __version__
 from puffervec import extras
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 _MODULES = ("emulation", "exceptions", "models", "postprocess", "pytorch", "spaces", "utils", "vector", "wrappers")
 _WITH_TORCH = ("models", "pytorch")
 _HOME = {
+    "__version__": "puffervec",
     "PufferEnv": "puffervec.python.puffer_env",
     "set_buffers": "puffervec.python.emulation",
     **dict.fromkeys(("APIUsageError", "EnvironmentSetupError", "InvalidAgentError"), f"{__name__}.exceptions"),
@@ -59,7 +59,7 @@ _HOME = {
     **dict.fromkeys(("Namespace", "Suppress", "namespace", "silence_warnings", "unroll_nested_dict"), f"{__name__}.utils"),
 }
 
-__all__ = [*_MODULES, *_HOME]  # noqa: PLE0604 (both hold strings)
+__all__ = [*_MODULES, *(name for name in _HOME if name != "__version__")]  # noqa: PLE0604 (both hold strings)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The floors of the house: a file imports from lower floors and from its own room only, and no imports go round in a circle.
+
+Imports inside functions count; those under TYPE_CHECKING do not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# From the ground up. A room is a package or a module; rooms on one floor do not import each other.
+FLOORS = (
+    ("puffervec.errors", "puffervec.cores", "puffervec.states", "puffervec._ffi"),
+    ("puffervec.extras", "puffervec.host", "puffervec.evaluation", "puffervec.env_types"),
+    ("puffervec.core",),
+    ("puffervec.native",),
+    ("puffervec.envs",),
+    ("puffervec.python",),
+    ("puffervec.process",),
+    ("puffervec.vec",),
+    ("puffervec.gym", "puffervec.torch_view", "puffervec.pettingzoo"),
+    ("puffervec.sb3", "puffervec.compat"),
+    ("puffervec.vector",),
+    ("puffervec",),  # loads each name when it is asked for
+    ("puffervec.train.config", "drive_env.config"),
+    ("puffervec.train.device", "drive_env.scenes"),
+    ("puffervec.train.policies", "drive_env.generate"),
+    ("puffervec.train.metrics", "drive_env.prepare"),
+    ("puffervec.train.collect", "drive_env.render"),
+    ("puffervec.train.learn", "drive_env.evaluate"),
+    ("puffervec.train.run", "drive_env.env"),
+    ("puffervec.train.act", "drive_env"),
+    ("puffervec.train.verbs",),
+    ("puffervec.train.cli",),
+    ("puffervec.train",),
+    ("puffervec.console",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in ("puffervec", "drive_env")
+    for path in (ROOT / package).rglob("*.py")
+}
+
+
+def room_of(module: str) -> str:
+    while module not in FLOOR:
+        module = module.rpartition(".")[0]
+    return module
+
+
+def imports(module: str) -> set[str]:
+    """The project's modules that a module imports; a package where it takes a name that the package itself defines."""
+    found = set()
+    for node in nodes(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            assert not node.level, f"{module}: a relative import"
+            names = [full if (full := f"{node.module}.{alias.name}") in FILES else str(node.module) for alias in node.names]
+        found |= {name for name in names if name in FILES}
+    return found - {module}
+
+
+def nodes(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            yield from (node for part in child.orelse for node in nodes(part))
+        else:
+            yield from nodes(child)
+
+
+GRAPH = {module: imports(module) for module in FILES}
+
+
+def test_imports_go_down() -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in GRAPH.items()
+        for other in others
+        if room_of(module) != room_of(other) and FLOOR[room_of(other)] >= FLOOR[room_of(module)]
+    ]
+    assert wrong == []
+
+
+def test_the_trainer_and_the_driving_env_do_not_know_each_other() -> None:
+    pairs = ("puffervec.train", "drive_env"), ("drive_env", "puffervec.train")
+    assert [m for m, others in GRAPH.items() for a, b in pairs if m.startswith(a) for o in others if o.startswith(b)] == []
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join((*above[above.index(module) :], module))
+        if module not in done:
+            for other in GRAPH[module]:
+                visit(other, (*above, module))
+            done.add(module)
+
+    for module in GRAPH:
+        visit(module, ())
