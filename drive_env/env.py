@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
+from drive_env.training import TRAINING
 from puffervec.evaluation import Evaluation, Recorder
 from puffervec.native import EnvData, NativeEnv
 
@@ -41,4 +42,4 @@ def recorder(vec: VectorEnv) -> Recorder:
     return FrameRecorder(vec)
 
 
-ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluation=evaluation, recorder=recorder)
+ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluation=evaluation, recorder=recorder, training=TRAINING)

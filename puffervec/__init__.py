@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from puffervec.native import NativeEnv as NativeEnv
     from puffervec.python.puffer_env import PufferEnv as PufferEnv
     from puffervec.torch_view import TorchView as TorchView
+    from puffervec.training import Training as Training
     from puffervec.vec.backends import Multiprocessing as Multiprocessing
     from puffervec.vec.backends import Serial as Serial
     from puffervec.vec.backends import Threading as Threading
@@ -46,6 +47,7 @@ _HOME = {
     "Evaluation": "puffervec.evaluation",
     "PuffervecError": "puffervec.errors",
     "PufferEnv": "puffervec.python.puffer_env",
+    "Training": "puffervec.training",
     "Infos": "puffervec.core.infos",
     "TorchView": "puffervec.torch_view",
     "make_vec": "puffervec.gym.make_vec",
@@ -54,7 +56,7 @@ _HOME = {
 
 __all__ = [
     "EnvData", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial", "Threading",
-    "TorchView", "VectorEnv", "get_include", "make", "make_vec",
+    "TorchView", "Training", "VectorEnv", "get_include", "make", "make_vec",
 ]  # fmt: skip
 
 

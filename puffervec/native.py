@@ -18,6 +18,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Evaluation, Recorder
+from puffervec.training import Training
 
 # What a dataclass field becomes in the C struct, and its struct-module letter.
 _KIND = {"int": "i4", "bool": "i4", "float": "f4"}
@@ -51,6 +52,7 @@ class NativeEnv:
         recorder: makes a Recorder for a vector env of one env in this process; it draws what the env does. None: no pictures.
         shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
+        training: settings, metrics and search ranges that suit the env (puffervec/training.py).
         agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
     """
 
@@ -61,6 +63,7 @@ class NativeEnv:
     recorder: Callable[[Any], Recorder] | None = None
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
+    training: Training = Training()
 
     def __post_init__(self) -> None:
         """Compare the dataclass with the C struct."""

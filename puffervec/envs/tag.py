@@ -11,6 +11,7 @@ import numpy as np
 
 from puffervec.errors import ConfigError
 from puffervec.native import EnvData, NativeEnv
+from puffervec.training import Training
 
 
 @dataclass(frozen=True)
@@ -71,4 +72,19 @@ def _build(config: TagGridConfig) -> EnvData:
     return EnvData(params={"start_x": start_x, "start_y": start_y})
 
 
-ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build, agent_types=("tagger", "runner"))
+TRAINING = Training(
+    preset={
+        "vec": {"num_envs": 2048},
+        "train": {
+            "horizon": 25,
+            "microbatch_size": 25_600,
+            "update_epochs": 1,
+            "lr": 3e-3,
+            "entropy_coef": 0.02,
+            "total_timesteps": 50_000_000,
+        },
+        "policy": {"hidden": (32, 32), "normalize": False},
+    },
+    search={"train.update_epochs": "1/2", "policy.hidden": "32,32/64,64"},
+)
+ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build, agent_types=("tagger", "runner"), training=TRAINING)

@@ -24,6 +24,7 @@ from puffervec.python import global_random, travel
 from puffervec.python.creators import Creator
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.python.puffer_env import PufferEnv
+from puffervec.training import Training
 
 GYMNASIUM, PARALLEL, PUFFER = "gymnasium", "parallel", "puffer"
 _tokens = itertools.count(1)
@@ -133,7 +134,7 @@ class PythonEnv:
         name: for messages. driver: the driver env. source: what workers get.
     """
 
-    evaluate = None
+    training = Training()
     config = type(None)
 
     def __init__(self, creators: Sequence[Creator], autoreset: str, seed: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import SEEDS
@@ -223,7 +224,7 @@ def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.Monk
 def test_float32_runs_get_an_estimate(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     from puffervec.train.run import trainer as training
 
-    monkeypatch.setattr(training, "STEPS_TO_SCORE", {"probe": 6_000_000})
+    monkeypatch.setitem(vars(puffervec.envs.get("probe")), "training", puffervec.Training(solved_after=6_000_000))
     monkeypatch.setattr(training, "ESTIMATE_AFTER_S", 0.0)
     for precision, expected in (("fp32", 1), ("bf16", 0)):
         notes = Notes()

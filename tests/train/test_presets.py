@@ -1,23 +1,28 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
+"""What envs say about training in them (`NativeEnv.training`) fits the trainer."""
+
 from __future__ import annotations
 
 import pytest
 
+import puffervec
 from puffervec.envs import BUILT_IN
-from puffervec.train.config.presets import GENERIC, PRESETS, RATES_PER_AGENT, preset_of
-from puffervec.train.config.sections import TrainConfig
+from puffervec.train import TrainConfig
+from puffervec.train.config.presets import GENERIC, SEARCHED
+from puffervec.train.config.ranges import build_space
+from puffervec.train.config.target import env_spec
 
 
-@pytest.mark.parametrize("target", sorted(PRESETS))
-def test_presets_fit_their_env(target: str) -> None:
-    assert target in BUILT_IN
-    TrainConfig.of(target).check()
+@pytest.mark.parametrize("target", [*BUILT_IN, "CartPole-v1"])
+def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
+    config = TrainConfig.of(target)
+    config.check()
+    training = puffervec.envs.get(target).training if target in BUILT_IN else puffervec.Training()
+    assert list(build_space(config, {})) == list(dict.fromkeys([*SEARCHED, *training.search]))
+    assert set(training.rates.values()) <= set(env_spec(config).record_names)
 
 
 def test_envs_without_a_preset_share_one_in_c_and_in_python() -> None:
-    assert preset_of("probe") == preset_of("CartPole-v1") == GENERIC
-
-
-def test_rates_belong_to_known_envs() -> None:
-    assert set(RATES_PER_AGENT) <= set(BUILT_IN)
+    for target in ("probe", "CartPole-v1"):
+        assert TrainConfig.of(target) == TrainConfig.bare(target).merged(GENERIC)

@@ -8,7 +8,6 @@ import pytest
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import ranges
-from puffervec.train.config.presets import PRESETS, SEARCHED, SEARCHED_OF
 from puffervec.train.config.ranges import Choices, Range
 from puffervec.train.config.sections import TrainConfig
 
@@ -72,12 +71,6 @@ def test_settings_of_python_envs_are_what_they_look_like() -> None:
     assert ranges.parse(config, "env.size", "2:8") == Range(2, 8, False, True)
     assert ranges.parse(config, "env.size", "2.0:8.0") == Range(2, 8, False, False)
     assert ranges.with_values(config, {"env.kind": "b", "env.size": "3"}).env == {"kind": "b", "size": 3}
-
-
-@pytest.mark.parametrize("target", ["probe", "CartPole-v1", *PRESETS])
-def test_the_usual_settings_fit_the_envs(target: str) -> None:
-    space = ranges.build_space(TrainConfig.of(target), {})
-    assert list(space) == list(dict.fromkeys([*SEARCHED, *SEARCHED_OF.get(target, {})]))
 
 
 def test_parameters_choose_among_usual_and_given() -> None:

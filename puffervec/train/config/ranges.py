@@ -18,8 +18,9 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import flags
-from puffervec.train.config.presets import SEARCHED, SEARCHED_OF
+from puffervec.train.config.presets import SEARCHED
 from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, suggest
+from puffervec.train.config.target import training_of
 
 PREFIX = "--sweep."
 
@@ -65,7 +66,7 @@ def build_space(config: TrainConfig, given: Mapping[str, str], names: Sequence[s
 
     Raises: ConfigError: an unknown key, a text that is no range, or a value that the setting does not take.
     """
-    usual = {**SEARCHED, **SEARCHED_OF.get(config.target, {})}
+    usual = {**SEARCHED, **training_of(config.target).search}
     texts = {**usual, **given} if names is not None or not given else dict(given)
     if names is not None:
         for name in names:

@@ -18,6 +18,7 @@ import puffervec.envs
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.native import NativeEnv, pack_params
+from puffervec.training import Training
 
 if TYPE_CHECKING:
     from puffervec.train.config.sections import TrainConfig
@@ -44,6 +45,15 @@ def native_env(target: str) -> NativeEnv | None:
         if "-v" in target or target in gymnasium.registry:
             return None
         raise ConfigError(f"{unknown}; or give a Gymnasium id (CartPole-v1) or module:factory") from None
+
+
+def training_of(target: str) -> Training:
+    """Return what the env says about training in it; a Python env says nothing.
+
+    Raises: ConfigError where `target` is no env.
+    """
+    native = native_env(target)
+    return Training() if native is None else native.training
 
 
 def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..., Any]:

@@ -43,7 +43,6 @@ from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.stats import EpisodeWindow
 from puffervec.train.collect.storage import Slot, Storage, refuse_large
 from puffervec.train.config import target
-from puffervec.train.config.presets import RATES_PER_AGENT, STEPS_TO_SCORE
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import (
     ThreadTeam,
@@ -260,12 +259,13 @@ class Trainer:
             self.episodes = EpisodeWindow(())
             self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ()))
         else:
-            self.episodes = EpisodeWindow(vec.spec.record_names, RATES_PER_AGENT.get(config.target))
+            self.episodes = EpisodeWindow(vec.spec.record_names, vec.env.training.rates)
         self._constants = frozenset(state.not_finite(self))  # A policy's own infinities, as in a mask of attention.
         self.dashboard = dashboard or make_dashboard(config, self.describe())
         self._update_s, self._turns = 0.0, 0
+        self._solved_after = vec.env.training.solved_after
         # Where bf16 would have been used and cannot be, say early how long it will take.
-        self._estimate_due = self.device.type == "cpu" and not self.bf16 and config.target in STEPS_TO_SCORE
+        self._estimate_due = self.device.type == "cpu" and not self.bf16 and self._solved_after > 0
         self._last_save_s = time.monotonic()
         self._saved_updates = -1  # Updates that the checkpoint saved last has.
 
@@ -466,7 +466,7 @@ class Trainer:
             self.dashboard.show(metrics, self.progress())
         if self._estimate_due and counters.elapsed_s > ESTIMATE_AFTER_S:
             self._estimate_due = False
-            self._note(estimate(self.config.target, STEPS_TO_SCORE[self.config.target], self.reporter.speed()))
+            self._note(estimate(self.config.target, self._solved_after, self.reporter.speed()))
         return metrics
 
     def _diverged(self, bad: list[str], losses: dict[str, float]) -> Diverged:

@@ -7,6 +7,7 @@ What things are is the first sentence of their docstring, so there is no second 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import typing
@@ -16,7 +17,7 @@ from typing import Any
 import puffervec.envs
 from puffervec.errors import PuffervecError
 from puffervec.native import NativeEnv
-from puffervec.train.config.presets import GENERIC, PRESETS
+from puffervec.train.config.presets import GENERIC
 from puffervec.train.config.sections import PolicySection, TrainSection
 
 Rows = list[dict[str, str]]
@@ -46,9 +47,10 @@ def envs() -> Rows:
         try:
             env = puffervec.envs.get(name)
             what, package = _description(env), env.config.__module__.partition(".")[0]
+            preset = "own" if env.training.preset else "generic"
         except (PuffervecError, ImportError) as error:
-            what, package = " ".join(str(error).split()), "?"
-        rows.append({"env": name, "from": package, "preset": "own" if name in PRESETS else "generic", "what": what})
+            what, package, preset = " ".join(str(error).split()), "?", "?"
+        rows.append({"env": name, "from": package, "preset": preset, "what": what})
     some = "Any Gymnasium id, or module:factory for an env of yours."
     return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some}]
 
@@ -84,7 +86,11 @@ def memories() -> Rows:
 
 def presets() -> Rows:
     """What is set for an env where no flag says otherwise."""
-    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {**PRESETS, "generic (all other envs)": GENERIC}
+    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+    for name in puffervec.envs.names():
+        with contextlib.suppress(PuffervecError, ImportError):  # `envs` says why
+            tables[name] = puffervec.envs.get(name).training.preset
+    tables = {name: table for name, table in tables.items() if table} | {"generic (all other envs)": GENERIC}
     return [{"preset": name, "what": _settings(table)} for name, table in tables.items()]
 
 

@@ -24,10 +24,9 @@ from typing import Any
 from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
 from puffervec.host.folder import Folder, replace_file, said
-from puffervec.train.config.presets import RETURN, SCORES
 from puffervec.train.config.ranges import Space, Values, as_text, build_space, draw, parse, with_values
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
+from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.run.diverged import Diverged
 from puffervec.train.run.rundir import RunLock, config_from_tables
 from puffervec.train.run.trainer import Trainer
@@ -293,7 +292,7 @@ def _plan_of(config: TrainConfig, request: SweepRequest) -> dict[str, Any]:
             f"{config.target} cannot be found by name, so a sweep of it could not be resumed: use module:function"
         )
     space = build_space(config, request.ranges, request.parameters)
-    metric = request.metric or SCORES.get(config.target, RETURN)
+    metric = request.metric or training_of(config.target).metric
     plan = {
         "config": {"target": config.target, **config.tables()},
         "space": {key: as_text(searched) for key, searched in space.items()},

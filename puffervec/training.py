@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What an env says about training in it: settings, metrics and ranges that suit it. Read by the trainer; imports nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+RETURN = "episode/return"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train in an env.
+
+    Attributes:
+        preset: settings by table and key, as in a `--config` file: what is set where the user says nothing. Empty: the settings
+            for envs about which nothing is known.
+        metric: the metric that says how good a run is.
+        rates: of records that stand for many agents and hold counts: name in the log -> record. They become rates per agent.
+        search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH", "LOW:HIGH:log" or "ONE/TWO/...".
+        solved_after: agent-steps after which the preset was seen to do well, for an estimate of the time; 0: unknown.
+    """
+
+    preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metric: str = RETURN
+    rates: Mapping[str, str] = field(default_factory=dict)
+    search: Mapping[str, str] = field(default_factory=dict)
+    solved_after: int = 0
