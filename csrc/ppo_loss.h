@@ -9,7 +9,7 @@
 #include "base.h"
 
 /* [cffi] */
-enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: LOSS_NAMES in ppo.py
+enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: LOSS_NAMES in updater.py
 
 typedef struct pv_ppo_settings {
     float clip;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Envs written in Python, as the learner sees them: what kind they are, their spaces as rows, and what workers are told.
 
-The counterpart of native.py. Workers step them in python_block.py, behind the same table of functions as a C env.
+The counterpart of native.py. Workers step them in block.py, behind the same table of functions as a C env.
 """
 
 from __future__ import annotations

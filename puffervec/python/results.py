@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What the `reset` and `step` of Python envs return: taken apart, compared with what rows can hold, and written.
 
-Used by the loops of python_cells.py, in workers. What is wrong is an error that says what was found and what is wanted.
+Used by the loops of cells.py, in workers. What is wrong is an error that says what was found and what is wanted.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
     SB3's algorithms  ->  this file  ->  puffervec.vec.vector_env.VectorEnv (autoreset "same_step")  ->  workers, slab
 
-Runs in the learner; sb3_seat.py is the part that runs in the workers.
+Runs in the learner; seat.py is the part that runs in the workers.
 """
 
 from __future__ import annotations

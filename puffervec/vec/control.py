@@ -35,7 +35,7 @@ Lane = tuple[int, int]  # (worker, half)
 
 
 class Aside:
-    """Base of VectorEnv (vector.py), which has the attributes that are only declared here."""
+    """Base of VectorEnv (vector_env.py), which has the attributes that are only declared here."""
 
     num_envs: int
     num_buffers: int

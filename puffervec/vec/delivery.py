@@ -45,7 +45,7 @@ def recv(vec: VectorEnv, timeout_s: float | None) -> Any:
     infos = vec._infos(batch) if flags else NO_INFOS
     state = [HELD if half in batch else state for half, state in enumerate(vec._state)]
     held = deque([*vec._held, batch])
-    try:  # only now, and without a call in between: see vector.py
+    try:  # only now, and without a call in between: see vector_env.py
         vec._state, vec._held, vec._last_batch, vec.half, vec._recv_half = state, held, batch, batch[0], following
         return obs, rewards, terminals, truncations, infos, ids, masks
     except BaseException:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Whether a native value has the structure of its space: keys, lengths, shapes and kinds of numbers.
 
-Run on an env's first observations, since the writers (rows.py) trust what they get: NumPy would broadcast a wrong shape
+Run on an env's first observations, since the writers (rows.py beside this file) trust what they get: NumPy would broadcast a wrong shape
 and cut off decimals without a word.
 """
 

@@ -151,7 +151,7 @@ class Slot:
     """Rows of one group that one policy acts for. `rows` are their indices within a half's rows of the group; None: all."""
 
     name: str
-    policy: Any  # an nn.Module with the protocol of policy.py
+    policy: Any  # an nn.Module with the protocol of policies/protocol.py
     group: GroupSpec
     storage: Storage
     rows: Tensor | None = None

@@ -47,7 +47,7 @@ class SweepRequest:
 
     Attributes:
         config: what all trials share. None: as the sweep of that name has it.
-        ranges: texts by key (search.py). parameters: keys of the ranges that are searched, None for all.
+        ranges: texts by key (ranges.py). parameters: keys of the ranges that are searched, None for all.
         trials: how many there shall be in all, those of earlier sessions too.
         name: of the sweep and its folder; None: by env and date. metric: key of the log that is the score; None: the env's.
         storage: URL of another SQLite file than the folder's.
