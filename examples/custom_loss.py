@@ -8,10 +8,7 @@ python custom_loss.py
 import torch
 from torch import Tensor, nn
 
-from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config.sections import TrainSection
-from puffervec.train.learn.samples import Batch
-from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
+from puffervec.train import ActionSpec, Batch, TrainConfig, Trainer, TrainSection, log_prob_entropy
 
 
 def spo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:

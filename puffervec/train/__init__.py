@@ -11,21 +11,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from puffervec import extras
-from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.sections import TrainConfig, TrainSection
+from puffervec.train.metrics.log import read_metrics
 
 if TYPE_CHECKING:
     from puffervec.train.act.loaded import LoadedPolicy, load_policy
+    from puffervec.train.learn.samples import Batch
+    from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
+    from puffervec.train.policies.leaves import Observation
+    from puffervec.train.policies.protocol import Policy
     from puffervec.train.run.trainer import Trainer
 
-__all__ = ["LoadedPolicy", "TrainConfig", "Trainer", "load_policy"]
+__all__ = [
+    "ActionSpec", "Batch", "LoadedPolicy", "Observation", "Policy", "TrainConfig", "TrainSection", "Trainer", "load_policy",
+    "log_prob_entropy", "read_metrics",
+]  # fmt: skip
 
-
-_HOME = {"Trainer": "loop", "LoadedPolicy": "loaded", "load_policy": "loaded"}
+_WITH_TORCH = {
+    "Trainer": "run.trainer",
+    "LoadedPolicy": "act.loaded",
+    "load_policy": "act.loaded",
+    "Batch": "learn.samples",
+    "ActionSpec": "policies.distributions",
+    "log_prob_entropy": "policies.distributions",
+    "Observation": "policies.leaves",
+    "Policy": "policies.protocol",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load what needs torch, and with it torch, at first use. Raises: MissingExtraError: the trainer's packages are missing."""
-    if name in _HOME:
+    if name in _WITH_TORCH:
         extras.require(f"puffervec.train.{name}", *extras.TRAINER)
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        return getattr(importlib.import_module(f"{__name__}.{_WITH_TORCH[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
