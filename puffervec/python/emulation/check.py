@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Whether a native value has the structure of its space: keys, lengths, shapes and kinds of numbers.
 
-Run on an env's first observations, since the writers (rows.py beside this file) trust what they get: NumPy would broadcast a wrong shape
-and cut off decimals without a word.
+Run on an env's first observations, since the writers (rows.py beside this file) trust what they get: NumPy would broadcast a
+wrong shape and cut off decimals without a word.
 """
 
 from __future__ import annotations

@@ -7,12 +7,10 @@ With all of it a resumed run is byte for byte the run that was never stopped, on
 `numerics` is what the sums depend on. The number of threads is in it for the reader; results do not depend on it (device.py).
 Where `time_limit_s` lets the step size fall with the clock (it does not with `train.deterministic`), no two runs are alike;
 and a run that was stopped inside an update lost the rest of it. Layers that draw, as dropout does, take from torch's one
-generator: with such layers of torch's one thread works (policies/registry.py: draws); `nn.functional.dropout` in a policy of one's own
-needs `train.threads` 1 for it. With `train.asynchronous` roll-out and update draw from it at once, and no two runs of such
-policies are alike.
-The states of Python envs cannot be saved: such a run goes on with new episodes. So does one whose last step holds numbers that
-are not finite, which would only come back.
-Runs in the learner.
+generator: with such layers of torch's one thread works (policies/registry.py: draws); `nn.functional.dropout` in a policy of
+one's own needs `train.threads` 1 for it. With `train.asynchronous` roll-out and update draw from it at once, and no two runs of
+such policies are alike. The states of Python envs cannot be saved: such a run goes on with new episodes. So does one whose last
+step holds numbers that are not finite, which would only come back. Runs in the learner.
 """
 
 from __future__ import annotations
