@@ -52,13 +52,13 @@ CUTS: tuple[tuple[str, str, str], ...] = (
     ("puffervec/python/cells.py", "            at[0] = first + env\n", ""),
     (
         "puffervec/vec/vector_env.py",
-        "        if self._state[half] is not HELD:\n            self._refuse_send(half)\n"
-        '        if self.autoreset_mode == "disabled":\n            self._refuse_done(half)\n        self._step_half',
+        "        if turns.state[half] is not HELD:\n            turns.refuse_send(half)\n"
+        '        if self.autoreset_mode == "disabled":\n            turns.refuse_over(half)\n        self._step_half',
         "        self._step_half",
     ),
     (
         "puffervec/vec/vector_env.py",
-        "        if self._state[half] is not PENDING:\n            return self._recv_ready(half)",
+        "        if turns.state[half] is not PENDING:\n            return self._recv_ready(half)",
         "        if 0:\n            return self._recv_ready(half)",
     ),
 )

@@ -150,7 +150,9 @@ def _torchrl(how: str) -> Subject:
 
     makers = [functools.partial(_torchrl_env, how if index == BROKEN else "none") for index in range(ENVS)]
     vec: Any = ParallelEnv(ENVS, makers, mp_start_method="fork")
-    return Subject(vec.reset, lambda: vec.step(vec.rand_action(vec.reset())), vec.close, lambda: [p.pid for p in vec._workers])
+    return Subject(
+        vec.reset, lambda: vec.step(vec.rand_action(vec.reset())), vec.close, lambda: [p.pid for p in vec.rows.workers]
+    )
 
 
 def _pufferlib_env(how: str, buf: Any = None, seed: int = 0) -> Any:

@@ -115,7 +115,7 @@ def idle_share(workers: int, seconds: float) -> float:
     vec, replay = _open(workers)
     with vec:
         assert isinstance(vec, Multiprocessing)
-        pids = [process.pid for process in vec._processes.processes if process.pid is not None]
+        pids = [process.pid for process in vec.workers.group.processes if process.pid is not None]
         _trips(vec, replay, 100)
         time.sleep(SETTLE_S)
         before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()

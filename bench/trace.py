@@ -62,7 +62,7 @@ class Timeline:
 def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) -> Timeline:
     """Take turns and return what was on when. The vector env's rows are under way before and after."""
     timeline = Timeline(title, vec.num_buffers, vec.num_workers, vec.agents_per_batch)
-    members = [list(vec._workers[half]) for half in range(vec.num_buffers)]
+    members = [list(vec.rows.workers[half]) for half in range(vec.num_buffers)]
     clock = time.monotonic_ns
     taken = []
     for index in range(warmup + turns):

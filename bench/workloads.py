@@ -198,7 +198,7 @@ def c_loop(
             raise ConfigError(f"{workload.name}: the C loop takes envs with one group of discrete actions")
         batches = drawn[group.name]
         actions = ffi.from_buffer("int32_t[]", batches)
-        worker = vec._opened  # type: ignore[attr-defined]
+        worker = vec.workers.opened  # type: ignore[attr-defined]
 
         def steps(count: int) -> float:
             seconds = float(lib.pv_bench_steps(worker, actions, len(batches), count))

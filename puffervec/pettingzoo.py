@@ -184,7 +184,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         try:
             return self._received(infos)
         except BaseException:  # as of Ctrl-C: what was received is lost
-            self.vec._break_off()
+            self.vec.turns.break_off()
             raise
 
     def _received(self, infos: Any) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:

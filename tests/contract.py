@@ -24,7 +24,7 @@ from puffervec import envs
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.vec.vector_env import HELD, VectorEnv
-from tests.helpers import WRITTEN, Lazy, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
+from tests.helpers import WRITTEN, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
 
 FLAGS = ("terminals", "truncations", "masks")
 
@@ -221,27 +221,27 @@ class EnvContract:
     @pytest.mark.parametrize("buffers", [1, 2])
     def test_a_worker_writes_only_what_is_its_own(self, buffers: int) -> None:
         """Every other byte of the slab is a guard: it must be the same after each step, peek and save of one worker."""
-        with self.make(Lazy, num_workers=2, num_buffers=buffers) as vec:
+        with self.make(ManyInOne, num_workers=2, num_buffers=buffers) as vec:
             table = action_table(vec, 60, seed=8)
             worker = half = buffers - 1  # of one half's two workers the first; of two halves' workers the second
             vec.async_reset(31)
             for _ in range(buffers):
                 vec.recv()
-            slab = np.frombuffer(vec._buffer, np.uint8)
+            slab = np.frombuffer(vec.rows.buffer, np.uint8)
             allowed = own_bytes(vec, worker)
             fill_guards(vec, slab, allowed)
-            vec.asleep = True  # sending writes actions and command lines, so the worker's turn comes after the first look
+            vec.serving = "none"  # sending writes actions and command lines, so the worker's turn comes after the first look
             for step in range(60):
-                vec._send_half = half
+                vec.turns.send_half = half
                 vec.send(actions_of(vec, table, step, half))
                 before = slab.copy()
-                lib.pv_worker_serve(vec._opened + worker, half)
+                lib.pv_worker_serve(vec.workers.opened + worker, half)
                 assert_only_allowed(slab, before, allowed)
-                vec._state[half] = HELD  # the other worker never runs
-            allowed |= bytes_of_line(vec, lib.pv_command_line(vec._slab, worker, half))
+                vec.turns.state[half] = HELD  # the other worker never runs
+            allowed |= bytes_of_line(vec, lib.pv_command_line(vec.rows.slab, worker, half))
             before = slab.copy()
             vec.peek(int(vec.halves[half].env_ids[0]))
-            vec._command_one(worker, half, lib.PV_SAVE, int(vec.halves[half].env_ids[0]), 1)
+            vec.turns.command_one(worker, half, lib.PV_SAVE, int(vec.halves[half].env_ids[0]), 1)
             assert_only_allowed(slab, before, allowed)
 
     def test_a_reset_writes_every_byte_of_its_rows(self) -> None:
@@ -320,7 +320,7 @@ def values_of(raw: np.ndarray, field: Field) -> np.ndarray:
 
 def own_bytes(vec: VectorEnv, worker: int) -> np.ndarray:
     """Return (bytes of the slab,) bool: what a worker may write in a turn of its last half."""
-    slab, half = vec._slab, vec.num_buffers - 1
+    slab, half = vec.rows.slab, vec.num_buffers - 1
     allowed = bytes_of_line(vec, lib.pv_status_line(slab, worker, half))
     span = lib.pv_slab_span(slab, worker, half)
     first = span.first_env - slab.halves[half].first_env
@@ -342,8 +342,8 @@ def own_bytes(vec: VectorEnv, worker: int) -> np.ndarray:
 
 def bytes_of_line(vec: VectorEnv, line: Any) -> np.ndarray:
     """Return (bytes of the slab,) bool: a command or status line."""
-    begin = int(ffi.cast("uintptr_t", line)) - int(ffi.cast("uintptr_t", vec._slab))
-    found = np.zeros(vec._slab.bytes, bool)
+    begin = int(ffi.cast("uintptr_t", line)) - int(ffi.cast("uintptr_t", vec.rows.slab))
+    found = np.zeros(vec.rows.slab.bytes, bool)
     found[begin : begin + lib.PV_LINE_BYTES] = True
     return found
 
@@ -351,7 +351,7 @@ def bytes_of_line(vec: VectorEnv, line: Any) -> np.ndarray:
 def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
     """Fill the halves' blocks with a pattern, but for the worker's rows and the actions: other rows, gaps between arrays."""
     for half in vec.halves:
-        begin = vec._slab.halves[half.index].offset
+        begin = vec.rows.slab.halves[half.index].offset
         block = slice(begin, begin + len(half.block))
         gaps = ~allowed[block]
         for group in vec.spec.groups:

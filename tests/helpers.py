@@ -8,7 +8,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.vec.backends import Serial
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.vec.workers import InProcess
 
 # Rows as the worker writes them, in the order of slab.h.
 WRITTEN = ("observations", "rewards", "terminals", "truncations", "masks", "agent_types", "action_masks")
@@ -24,32 +25,37 @@ TIME_SCALE = float(os.environ.get("PV_TIME_SCALE", "1"))
 POLL_S = 60.0 * TIME_SCALE
 
 
+class SomeWorkers(InProcess):
+    """Any number of workers in this process, of which all, some or none take their turns."""
+
+    several = True
+    serving: int | Literal["all", "none"] = "all"
+
+    def sent(self, half: int) -> None:
+        if self.serving == "all":
+            super().sent(half)
+        elif self.serving != "none":
+            lib.pv_worker_serve(self.opened + self.serving, half)
+
+
 class ManyInOne(Serial):
-    """Serial with any number of workers, so that the share of each can be looked at without processes."""
+    """Serial with any number of workers, so that the share of each can be looked at without processes.
 
-    has_workers = True
+    serving: "all", the only worker that takes its turns (those of others stay pending), or "none"; single commands (peek, save,
+    load) always run.
+    """
 
+    kind = SomeWorkers
 
-class Lazy(ManyInOne):
-    """ManyInOne whose workers run only single commands (peek, save, load) while `asleep` is set; turns stay pending."""
+    @property
+    def serving(self) -> int | Literal["all", "none"]:
+        assert isinstance(self.workers, SomeWorkers)
+        return self.workers.serving
 
-    asleep = False
-
-    def _sent(self, half: int) -> None:
-        if not self.asleep:
-            super()._sent(half)
-
-
-class OneAtATime(ManyInOne):
-    """ManyInOne that lets only worker `serve_only` run while it is set; the others' turns stay pending."""
-
-    serve_only: int | None = None
-
-    def _sent(self, half: int) -> None:
-        if self.serve_only is not None:
-            lib.pv_worker_serve(self._opened + self.serve_only, half)
-        else:
-            super()._sent(half)
+    @serving.setter
+    def serving(self, which: int | Literal["all", "none"]) -> None:
+        assert isinstance(self.workers, SomeWorkers)
+        self.workers.serving = which
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:

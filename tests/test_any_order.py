@@ -15,7 +15,7 @@ from puffervec.envs.probe import FAULTS
 from puffervec.errors import ActionError, CallOrderError, WorkerError, WorkerTimeout
 from puffervec.vec.delivery import joined
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import Lazy, ManyInOne
+from tests.helpers import ManyInOne
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -26,13 +26,13 @@ FIRST_COME = {"batch_size": 2, "sync_traj": False, "zero_copy": False}
 
 def make(kwargs: dict[str, Any] | None = None, env: Any = "probe", **settings: Any) -> VectorEnv:
     """Six envs, a worker each, which run in this process when told (`asleep`)."""
-    return puffervec.make(env, env_kwargs=kwargs, num_envs=6, num_workers=6, **{"backend": Lazy, **FIRST_COME, **settings})
+    return puffervec.make(env, env_kwargs=kwargs, num_envs=6, num_workers=6, **{"backend": ManyInOne, **FIRST_COME, **settings})
 
 
 def serve(vec: VectorEnv, *workers: int) -> None:
     """Let these workers run their turns; each has a half of its own."""
     for worker in workers:
-        lib.pv_worker_serve(vec._opened + worker, vec._slab.num_buffers * worker // vec.num_workers)
+        lib.pv_worker_serve(vec.workers.opened + worker, vec.rows.slab.num_buffers * worker // vec.num_workers)
 
 
 # ---- who is taken ------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def test_a_first_come_batch_is_of_those_that_are_done_in_the_order_of_their_envs
         vec.async_reset(0)
         for _ in range(3):
             vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         for _ in range(3):
             vec.send([1, 1])
         serve(vec, 4, 1)
@@ -64,7 +64,7 @@ def test_a_ready_half_is_whole_and_a_view() -> None:
         vec.async_reset(0)
         for _ in range(3):
             vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         for _ in range(3):
             vec.send([1, 1])
         serve(vec, 0, 2, 5)
@@ -106,7 +106,7 @@ def test_infos_have_positions_in_the_batch() -> None:
         vec.async_reset(0)
         for _ in range(3):
             vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         for _ in range(3):
             vec.send([1, 1])
         serve(vec, 2, 5)
@@ -244,7 +244,7 @@ def test_loaded_halves_are_handed_out_first_and_survive_a_timeout() -> None:
             vec.recv()
         vec.load(vec.save())
         vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         vec.send([1, 1])
         vec.recv()
         vec.send([1, 1])

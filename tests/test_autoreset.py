@@ -81,7 +81,7 @@ def array_of(vec: VectorEnv, array: str, group: str) -> np.ndarray:
         g = list(at.groups).index(group)
         spec = at.groups[group].spec
         size = at.groups[group].rows * spec.observation_bytes
-        return np.frombuffer(vec._buffer, np.uint8, size, vec._slab.halves[0].groups[g].final_observations).reshape(
+        return np.frombuffer(vec.rows.buffer, np.uint8, size, vec.rows.slab.halves[0].groups[g].final_observations).reshape(
             -1, spec.observation_bytes
         )
     return raw_rows(vec, 0, array, group)

@@ -15,7 +15,7 @@ import pytest
 import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.vec import backends
+from puffervec.vec import backends, workers
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne, action_table, run
 
@@ -78,7 +78,7 @@ def test_a_constructor_that_fails_half_way_leaves_nothing(backend: str, monkeypa
                 return lib.pv_worker_open(worker, slab, index, other, data, size)
             return lib.pv_worker_open(worker, slab, index, kind, data, size)
 
-    monkeypatch.setattr(backends, "lib", Broken())
+    monkeypatch.setattr(workers, "lib", Broken())
     with pytest.raises(WorkerError, match="worker 1: .*other puffervec headers"):
         puffervec.make("probe", backend=kind, num_envs=2, num_workers=2)
 
@@ -100,16 +100,16 @@ def test_a_vec_env_is_freed_without_the_collector() -> None:
 
 def test_a_subclass_may_be_a_backend() -> None:
     class Counting(puffervec.Serial):
-        turns = 0
+        sends = 0
 
-        def _sent(self, half: int) -> None:
-            self.turns += 1
-            super()._sent(half)
+        def send(self, actions: object) -> None:
+            self.sends += 1
+            super().send(actions)
 
     with puffervec.make("probe", backend=Counting) as vec:
         vec.reset(0)
         vec.step([0])
-        assert isinstance(vec, Counting) and vec.turns == 2
+        assert isinstance(vec, Counting) and vec.sends == 1
     with pytest.raises(ConfigError, match="backend"):
         puffervec.make("probe", backend=dict)  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vec.settings import check_settings
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import Lazy, ManyInOne
+from tests.helpers import ManyInOne
 from tests.mock_envs import MULTI, SINGLE
 from tests.python_envs import Counting
 
@@ -224,7 +224,7 @@ def test_views_and_copies() -> None:
             vec.async_reset(0)
             result = vec.recv()
             for i in (0, 1, 2, 3, 6):
-                assert np.may_share_memory(result[i], np.asarray(vec._buffer)) == shared, (layout, i)
+                assert np.may_share_memory(result[i], np.asarray(vec.rows.buffer)) == shared, (layout, i)
             assert result[0].shape == (vec.agents_per_batch, 8) == vec.observation_space.shape
             assert vec.action_space.shape == (vec.agents_per_batch,)
 
@@ -324,15 +324,15 @@ def test_as_many_buffers_as_there_may_be() -> None:
 
 def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
     """The second is asked for before the workers of the first have looked."""
-    with puffervec.make("probe", num_envs=4, backend=Lazy, num_buffers=2, num_workers=2) as vec:
+    with puffervec.make("probe", num_envs=4, backend=ManyInOne, num_buffers=2, num_workers=2) as vec:
         vec.async_reset(0)
         vec.recv(), vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         vec.async_reset(mask=[True, True, False, False])
         vec.async_reset(mask=[False, False, True, True])
         for half in range(2):
-            lib.pv_worker_serve(vec._opened + half, half)
-        vec.asleep = False
+            lib.pv_worker_serve(vec.workers.opened + half, half)
+        vec.serving = "all"
         episodes = [vec.peek(env)["episode"].item() for env in range(4)] if vec.recv() and vec.recv() else []
         assert episodes == [1, 1, 1, 1]
 

@@ -13,7 +13,7 @@ from puffervec.envs.probe import FAULTS
 from tests import contract
 from tests.cases import CASES, DRIVE, require
 from tests.contract import EnvContract, RowRules
-from tests.helpers import OneAtATime, serial
+from tests.helpers import ManyInOne, serial
 
 
 class TestProbe(EnvContract):
@@ -140,8 +140,8 @@ def test_broken_rows_are_caught(array: str, value: int, message: str) -> None:
 
 
 def test_one_worker_at_a_time_leaves_the_other_pending() -> None:
-    with puffervec.make("probe", env_kwargs={}, backend=OneAtATime, num_envs=2, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs={}, backend=ManyInOne, num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
-        vec.serve_only = 1
+        vec.serving = 1
         vec.send([3, 3])
         assert vec.halves[0].groups["agents"].rewards.tolist() == [0, 1 + 3 / 16]

@@ -39,23 +39,23 @@ def threads(**settings: object) -> VectorEnv:
 
 def begin(vec: VectorEnv, half: int, semaphore: int, env: int | None = None) -> None:
     """Put the lines of worker 0 into the state of a turn that was begun and not answered."""
-    command, status = lib.pv_command_line(vec._slab, 0, half), lib.pv_status_line(vec._slab, 0, half)
+    command, status = lib.pv_command_line(vec.rows.slab, 0, half), lib.pv_status_line(vec.rows.slab, 0, half)
     command.semaphore, command.turn = semaphore, status.turn + 1
     if env is not None:
-        status.begun, failures.error_slot(vec._slab, 0).env = command.turn, env
+        status.begun, failures.error_slot(vec.rows.slab, 0).env = command.turn, env
 
 
 def test_a_worker_between_turns_is_idle() -> None:
     with threads() as vec:
         vec.reset(0)
         vec.step([0] * 8)
-        assert failures.work(vec._slab, 0) == Work()
+        assert failures.work(vec.rows.slab, 0) == Work()
         begin(vec, 0, lib.PV_STEP)  # it died before it looked
-        assert failures.work(vec._slab, 0) == Work()
-        assert str(failures.died(vec._slab, 0, -9, "", "by whom")) == (
+        assert failures.work(vec.rows.slab, 0) == Work()
+        assert str(failures.died(vec.rows.slab, 0, -9, "", "by whom")) == (
             "worker 0 was ended by SIGKILL (by whom) while it was idle"
         )
-        assert "it has not begun its turn" in str(failures.hung(vec._slab, 0, 1.5, ""))
+        assert "it has not begun its turn" in str(failures.hung(vec.rows.slab, 0, 1.5, ""))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,16 @@ def test_what_a_worker_was_doing(semaphore: int, doing: str, words: str) -> None
         vec.step([0] * 8)
         begin(vec, 0, semaphore, env=5)
         step = 2 if doing == "step" else None
-        assert failures.work(vec._slab, 0) == Work(doing, 5, step, 0)
-        error = failures.died(vec._slab, 0, -11, "Fatal Python error", "")
+        assert failures.work(vec.rows.slab, 0) == Work(doing, 5, step, 0)
+        error = failures.died(vec.rows.slab, 0, -11, "Fatal Python error", "")
         assert str(error) == f"worker 0 was ended by SIGSEGV (memory fault in the env's C code) {words}"
         assert (error.worker, error.env, error.step, error.doing) == (0, 5, step, doing)
         assert (error.signal, error.exit_code, error.trace) == ("SIGSEGV", None, "Fatal Python error")
         assert error.__notes__ == ["worker 0 left this behind:\nFatal Python error"]
-        assert (failures.died(vec._slab, 0, 3, "", "").exit_code, failures.died(vec._slab, 0, 3, "", "").signal) == (3, None)
+        assert (failures.died(vec.rows.slab, 0, 3, "", "").exit_code, failures.died(vec.rows.slab, 0, 3, "", "").signal) == (
+            3,
+            None,
+        )
 
 
 def test_of_two_halves_the_one_with_the_env_at_work_counts() -> None:
@@ -93,12 +96,12 @@ def test_of_two_halves_the_one_with_the_env_at_work_counts() -> None:
         vec.recv()
         begin(vec, 0, lib.PV_RESET, env=6)
         begin(vec, 1, lib.PV_STEP, env=6)
-        assert failures.work(vec._slab, 0).half == 1
+        assert failures.work(vec.rows.slab, 0).half == 1
 
 
 def test_the_count_of_steps_starts_anew_with_a_reset_of_all() -> None:
     with threads() as vec:
-        status = lib.pv_status_line(vec._slab, 0, 0)
+        status = lib.pv_status_line(vec.rows.slab, 0, 0)
         for _ in range(2):
             vec.reset(0)
             assert status.steps == 0
@@ -111,7 +114,7 @@ def test_an_error_goes_on_with_its_attributes() -> None:
     with threads() as vec:
         vec.reset(0)
         begin(vec, 0, lib.PV_STEP, env=5)
-        vec._broken = failures.hung(vec._slab, 0, 0.5, "stack")
+        vec.turns.broken = failures.hung(vec.rows.slab, 0, 0.5, "stack")
         with pytest.raises(puffervec.errors.WorkerTimeout, match=r"close it and make a new one") as caught:
             vec.recv()
         assert (caught.value.env, caught.value.step, caught.value.trace) == (5, 0, "stack")

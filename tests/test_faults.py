@@ -96,7 +96,7 @@ def test_a_hang_is_a_timeout_and_close_ends_it(kind: str) -> None:
 def test_a_stopped_worker_is_a_timeout_and_close_ends_it() -> None:
     with puffervec.make("probe", num_workers=1, timeout_s=0.3) as vec:
         vec.reset(0)
-        process = vec._processes.processes[0]
+        process = vec.workers.group.processes[0]
         os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(WorkerTimeout, match="worker 0"):
             vec.step([0])
@@ -116,9 +116,9 @@ def test_a_kill_from_outside_is_noticed(when: str) -> None:
             vec.reset(0)
         if when == "pending":
             # The turn is answered by worker 0 only: worker 1 is stopped first, so that it cannot be faster than the kill.
-            os.kill(vec._processes.processes[1].pid, signal.SIGSTOP)
+            os.kill(vec.workers.group.processes[1].pid, signal.SIGSTOP)
             vec.send([0, 0])
-        os.kill(vec._processes.processes[1].pid, signal.SIGKILL)
+        os.kill(vec.workers.group.processes[1].pid, signal.SIGKILL)
         with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
             if when == "before the first reset":
                 vec.reset(0)
@@ -132,17 +132,17 @@ def test_a_death_during_peek_or_save_is_noticed() -> None:
     for call in (lambda vec: vec.peek(1), lambda vec: vec.save()):
         with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
             vec.reset(0)
-            os.kill(vec._processes.processes[1].pid, signal.SIGKILL)
+            os.kill(vec.workers.group.processes[1].pid, signal.SIGKILL)
             with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
                 call(vec)
 
 
 def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of the env type is wrong in the worker only, as with another build on its path."""
-    from puffervec.vec import backends
+    from puffervec.vec import workers
 
-    real = backends.WorkerTask
-    monkeypatch.setattr(backends, "WorkerTask", lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other))
+    real = workers.WorkerTask
+    monkeypatch.setattr(workers, "WorkerTask", lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other))
     with pytest.raises(WorkerError, match="worker 0"):
         puffervec.make("probe", num_envs=2, num_workers=2)
 
@@ -150,7 +150,7 @@ def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch:
 def test_workers_leave_ctrl_c_to_the_learner() -> None:
     with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
         vec.reset(0)
-        for process in vec._processes.processes:
+        for process in vec.workers.group.processes:
             os.kill(process.pid, signal.SIGINT)
         for _ in range(3):
             vec.step([1, 1])
@@ -160,10 +160,10 @@ def test_an_interrupted_wait_can_be_gone_on_with() -> None:
     """Ctrl-C during `recv` leaves the turn pending; the next `recv` takes it."""
     with puffervec.make("probe", num_workers=1) as vec:
         vec.reset(0)
-        pid = vec._processes.processes[0].pid
+        pid = vec.workers.group.processes[0].pid
         os.kill(pid, signal.SIGSTOP)
         vec.send([3])
-        line = lib.pv_status_line(vec._slab, 0, 0)
+        line = lib.pv_status_line(vec.rows.slab, 0, 0)
 
         def interrupt() -> None:
             eventually(lambda: line.bell.sleeping, "recv to sleep")
@@ -190,7 +190,7 @@ kwargs = {"fault": %(fault)d, "fault_step": 2}
 vec = puffervec.make("probe", env_kwargs=kwargs, num_envs=2, num_workers=2, start_method=%(method)r)
 vec.reset(0)
 vec.step([0, 0])
-print(*[process.pid for process in vec._processes.processes], flush=True)
+print(*[process.pid for process in vec.workers.group.processes], flush=True)
 if %(fault)d:
     vec.send([0, 0])
 sys.stdin.read()
@@ -231,7 +231,7 @@ def test_a_learner_that_ends_without_close_leaves_no_worker(way: str) -> None:
         "vec = puffervec.make('probe', num_envs=2, num_workers=2)\n"
         "vec.reset(0)\n"
         "vec.send([0, 0])\n"
-        "print(*[process.pid for process in vec._processes.processes], flush=True)\n"
+        "print(*[process.pid for process in vec.workers.group.processes], flush=True)\n"
         f"{way}\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)

@@ -17,7 +17,7 @@ import puffervec
 from puffervec import _ffi
 from puffervec._ffi import ffi, lib
 from puffervec.errors import WorkerDied
-from puffervec.vec import backends
+from puffervec.vec import workers
 from tests.builds import BUILD_PRODUCTS, build_script, source_folder
 
 # What env types of other packages are compiled against. A checksum of the layout of these structs, for each PV_ABI.
@@ -125,8 +125,8 @@ def test_a_worker_with_another_core_ends_before_it_touches_the_slab(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As where the core is built anew while the learner runs."""
-    real = backends.WorkerTask
-    monkeypatch.setattr(backends, "WorkerTask", lambda *given, **other: real(*given, **other, core_check=1))
+    real = workers.WorkerTask
+    monkeypatch.setattr(workers, "WorkerTask", lambda *given, **other: real(*given, **other, core_check=1))
     with pytest.raises(WorkerDied, match="worker 0 ended with exit status 1"):
         puffervec.make("probe", num_workers=1)
     assert "than the learner's (0x00000001): it was built anew" in capfd.readouterr().err

@@ -23,7 +23,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import GroupSpec
 from puffervec.train import TrainConfig, Trainer
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import Lazy
+from tests.helpers import ManyInOne
 from tests.twins import philox
 from tests.twins.probe import ProbeTwin
 
@@ -47,10 +47,10 @@ def name_of(layout: dict[str, Any]) -> str:
 def block_of(vec: VectorEnv, half: int, env: int) -> tuple[Any, int, int]:
     """Return the C block that holds an env, its index within the block, and the worker: all from csrc/slab.c."""
     for worker in range(vec.num_workers):
-        span = lib.pv_slab_span(vec._slab, worker, half)
+        span = lib.pv_slab_span(vec.rows.slab, worker, half)
         if span.first_env <= env < span.first_env + span.env_count:
             block = ffi.new("pv_block*")
-            lib.pv_slab_block(vec._slab, worker, half, block)
+            lib.pv_slab_block(vec.rows.slab, worker, half, block)
             return block, env - span.first_env, worker
     raise AssertionError(f"no worker has env {env} in half {half}")
 
@@ -81,7 +81,7 @@ def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
                 for position, env in enumerate(vec.env_ids.tolist()):
                     worker = block_of(vec, half, env)[2]
                     # 4: when. The worker's status says that this very turn is done.
-                    command, status = (line(vec._slab, worker, half) for line in (lib.pv_command_line, lib.pv_status_line))
+                    command, status = (line(vec.rows.slab, worker, half) for line in (lib.pv_command_line, lib.pv_status_line))
                     assert (status.turn, status.semaphore) == (command.turn, lib.PV_DONE)
                     assert command.semaphore == (lib.PV_STEP if turn else lib.PV_RESET)
                     for agent in range(AGENTS):
@@ -107,15 +107,15 @@ def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
 
 def test_nothing_moves_before_the_worker_ran() -> None:
     """The other side of stop 4: a command that stands in the line changes no row."""
-    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, backend=Lazy, num_envs=ENVS, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, backend=ManyInOne, num_envs=ENVS, num_workers=2) as vec:
         vec.reset(SEED)
-        vec.asleep = True
+        vec.serving = "none"
         before = row_bytes(vec, 0, 3, 2)
         vec.send([1] * 12)
         assert row_bytes(vec, 0, 3, 2) == before
-        command, status = (line(vec._slab, 1, 0) for line in (lib.pv_command_line, lib.pv_status_line))
+        command, status = (line(vec.rows.slab, 1, 0) for line in (lib.pv_command_line, lib.pv_status_line))
         assert (command.turn - status.turn, command.semaphore) == (1, lib.PV_STEP)
-        lib.pv_worker_serve(vec._opened + 1, 0)
+        lib.pv_worker_serve(vec.workers.opened + 1, 0)
         address, raw = row_bytes(vec, 0, 3, 2)
         assert address == before[0]
         assert np.frombuffer(raw, np.float32)[[2, 4]].tolist() == [1, 1]

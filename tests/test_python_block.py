@@ -371,14 +371,14 @@ def test_an_exception_before_the_first_line_of_a_callback_fails_the_turn() -> No
 
     with make(*labelled(2)) as vec:
         vec.reset(seed=0)
-        block = vec._opened[0].blocks
+        block = vec.workers.opened[0].blocks
         try:
             callback(block)
         except KeyboardInterrupt as error:
             assert error.__traceback__ is not None
             code = block._escaped(KeyboardInterrupt, error, error.__traceback__.tb_next)
         assert code == lib.PV_ERROR_ENV
-        assert isinstance(vec._mailboxes[0].answers[0].take(), KeyboardInterrupt)
+        assert isinstance(vec.workers.mail.boxes[0].answers[0].take(), KeyboardInterrupt)
         assert ffi.string(block.error_text).startswith(b"KeyboardInterrupt")
 
 

@@ -43,7 +43,7 @@ def play(vec: VectorEnv) -> None:
     for _ in range(5):
         vec.recv()
         vec.send([1] * vec.agents_per_batch)
-    vec.call("told") if vec._state[0] == "received" else vec.recv()
+    vec.call("told") if vec.turns.state[0] == "received" else vec.recv()
 
 
 # ---- exceptions --------------------------------------------------------------------------------------------
@@ -244,9 +244,9 @@ def test_close_while_an_env_hangs() -> None:
 
 def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The constructor's own time-out is long, since envs may load much; here it is short."""
-    from puffervec.vec import backends
+    from puffervec.vec import workers
 
-    monkeypatch.setattr(backends, "START_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(workers, "START_TIMEOUT_S", 0.5)
     with pytest.raises(WorkerTimeout, match=r"worker 1 was not ready after 0\.5 s: an env's constructor hangs.*timeout_s"):
         make(("init", "hang"), timeout_s=0.5)
 

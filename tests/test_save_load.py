@@ -129,7 +129,7 @@ def test_more_envs_than_fit_one_transfer() -> None:
     """The transfer region carries about a megabyte per command; larger blocks go in pieces."""
     kwargs = {"obs_size": 65536}
     with serial("probe", kwargs, num_envs=11) as vec:
-        assert vec._slab.transfer_envs < 11
+        assert vec.rows.slab.transfer_envs < 11
         vec.reset(seed=[*range(11)])
         vec.step([*range(5)] * 2 + [0])
         saved = vec.save()

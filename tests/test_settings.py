@@ -179,10 +179,10 @@ def test_a_pinned_worker_runs_on_its_core(no_leaks: None) -> None:
     with puffervec.make("probe", num_workers=1, pin=True) as vec:
         vec.reset(seed=0)  # a worker pins itself before it opens its envs
         expected = sorted(os.sched_getaffinity(0))[0]
-        assert os.sched_getaffinity(vec._processes.processes[0].pid) == {expected}
+        assert os.sched_getaffinity(vec.workers.group.processes[0].pid) == {expected}
     with puffervec.make("probe", num_workers=1, pin=False) as vec:
         vec.reset(seed=0)
-        assert core in os.sched_getaffinity(vec._processes.processes[0].pid)
+        assert core in os.sched_getaffinity(vec.workers.group.processes[0].pid)
 
 
 # ---- seeds -------------------------------------------------------------------------------------------------
@@ -213,4 +213,4 @@ def test_the_learner_pauses_only_where_it_has_a_core(monkeypatch: pytest.MonkeyP
     for workers, pauses in ((3, 0), (4, 1)):
         monkeypatch.setattr(settings, "usable_cores", lambda: 4)
         with puffervec.make("probe", backend="threading", num_envs=8, num_workers=workers) as vec:
-            assert vec._waiter.pauses == vec.settings.learner_pauses == pauses
+            assert vec.turns.waiter.pauses == vec.settings.learner_pauses == pauses

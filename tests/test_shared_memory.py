@@ -63,7 +63,7 @@ def test_workers_map_it(backing: str, start_method: str) -> None:
         table = action_table(vec, 30)
         expected = run(vec, 30, table)
     with puffervec.make("probe", env_kwargs={}, num_envs=4, num_workers=2, start_method=start_method) as vec:
-        assert vec._memory.backing == backing
+        assert vec.rows.memory.backing == backing
         assert run(vec, 30, table) == expected
 
 
@@ -103,7 +103,7 @@ def test_a_real_small_file_system(tmp_path: Path) -> None:
     script = (
         "import puffervec\n"
         "with puffervec.make('probe', env_kwargs={'obs_size': 1024}, num_envs=2048, num_workers=2) as vec:\n"
-        "    vec.reset(seed=0); vec.step([0] * 2048); print(vec._memory.backing, vec._slab.bytes > 8 << 20)\n"
+        "    vec.reset(seed=0); vec.step([0] * 2048); print(vec.rows.memory.backing, vec.rows.slab.bytes > 8 << 20)\n"
     )
     inner = f'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c "$0"'
     probe = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm"], capture_output=True)

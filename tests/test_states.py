@@ -10,7 +10,7 @@ import pytest
 from puffervec import states
 from puffervec.errors import CallOrderError, ClosedError
 from puffervec.states import CLOSED, HELD, IDLE, PENDING, READY
-from tests.helpers import Lazy, serial
+from tests.helpers import ManyInOne, serial
 
 
 def test_words_differ_and_read_well_in_a_sentence() -> None:
@@ -21,30 +21,30 @@ def test_words_differ_and_read_well_in_a_sentence() -> None:
 
 def test_calls_move_a_half_from_state_to_state() -> None:
     with serial("probe", {}, num_envs=2) as vec:
-        assert vec._state == [IDLE]
+        assert vec.turns.state == [IDLE]
         vec.async_reset(0)
-        assert vec._state == [PENDING]
+        assert vec.turns.state == [PENDING]
         vec.recv()
-        assert vec._state == [HELD]
+        assert vec.turns.state == [HELD]
         saved = vec.save()
         vec.send([0, 0])
-        assert vec._state == [PENDING]
+        assert vec.turns.state == [PENDING]
         vec.async_reset(0)
-        assert vec._state == [PENDING]
+        assert vec.turns.state == [PENDING]
         vec.recv()
         vec.load(saved)
-        assert vec._state == [READY]
+        assert vec.turns.state == [READY]
         vec.recv()
-        assert vec._state == [HELD]
+        assert vec.turns.state == [HELD]
         vec.reset(mask=np.array([True, False]))
-        assert vec._state == [HELD]
-    assert vec._state == [CLOSED]
+        assert vec.turns.state == [HELD]
+    assert vec.turns.state == [CLOSED]
 
 
 def test_each_state_refuses_in_its_words() -> None:
     import puffervec
 
-    with puffervec.make("probe", backend=Lazy) as vec:
+    with puffervec.make("probe", backend=ManyInOne) as vec:
         with pytest.raises(CallOrderError, match=f"half 0 is {IDLE}"):
             vec.recv()
         vec.reset(0)
@@ -54,12 +54,12 @@ def test_each_state_refuses_in_its_words() -> None:
         with pytest.raises(CallOrderError, match=f"half 0 is {READY}: call recv first"):
             vec.send([0])
         vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         vec.send([0])
         with pytest.raises(CallOrderError, match=f"half 0 is {PENDING}: call recv first"):
             vec.send([0])
-        vec.asleep = False
-        vec._sent(0)
+        vec.serving = "all"
+        vec.workers.sent(0)
         vec.recv()
     with pytest.raises(ClosedError, match=CLOSED):
         vec.recv()

@@ -15,9 +15,10 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedWarning
-from puffervec.vec import vector_env
+from puffervec.vec import resets
+from puffervec.vec.turns import Turns
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import Lazy, ManyInOne, action_table, actions_of, run, serial
+from tests.helpers import ManyInOne, action_table, actions_of, run, serial
 
 BACKENDS = ["serial", "threading", "multiprocessing"]
 
@@ -192,7 +193,7 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
                 assert turns[0] == turns[1]
             lib.pv_turn_send(slab, half, semaphore, *rest)
 
-    monkeypatch.setattr(vector_env, "lib", Watching())
+    monkeypatch.setattr(resets, "lib", Watching())
     kwargs = {"fault": FAULTS.index("slow"), "fault_env": 1, "fault_step": 1}
     with make("threading", kwargs, num_envs=2, num_buffers=2, num_workers=2) as vec:
         vec.async_reset(0)
@@ -220,7 +221,7 @@ def test_close_works_in_every_state_and_twice(backend: str, state: str) -> None:
     vec.close()
     vec.close()
     if backend != "multiprocessing":
-        assert [vec._opened[worker].ready for worker in range(vec.num_workers)] == [0, 0]  # their memory is freed
+        assert [vec.workers.opened[worker].ready for worker in range(vec.num_workers)] == [0, 0]  # their memory is freed
     for call in _every_call(vec):
         with pytest.raises(ClosedError, match="'probe' is closed.*make a new one"):
             call()
@@ -412,16 +413,16 @@ def test_peek_at_one_half_while_the_other_is_under_way(backend: str, split: str)
 
 def test_peek_does_not_overwrite_a_command_that_the_worker_has_not_seen() -> None:
     with puffervec.make(
-        "probe", env_kwargs={"episode_length": 9}, backend=Lazy, num_envs=2, num_buffers=2, num_workers=1, split="envs"
+        "probe", env_kwargs={"episode_length": 9}, backend=ManyInOne, num_envs=2, num_buffers=2, num_workers=1, split="envs"
     ) as vec:
         vec.async_reset(0)
         vec.recv()
         vec.recv()
-        vec.asleep = True
+        vec.serving = "none"
         vec.send([1])
         assert int(vec.peek(1)["step"]) == 0
-        vec.asleep = False
-        vec._sent(0)
+        vec.serving = "all"
+        vec.workers.sent(0)
         assert vec.recv()[0][0].tolist()[2:5] == [1, 0, 1]
 
 
@@ -495,16 +496,19 @@ def wrapping(backend: str) -> type[VectorEnv]:
         backend
     ]
 
-    class Wrapping(kind):  # type: ignore[misc]
-        has_workers = True  # also of Serial
+    class Late(kind.kind):  # type: ignore[misc, name-defined]
+        several = True  # also of Serial
 
-        def _start(self) -> None:
-            for worker in range(self.num_workers):
-                for half in range(self.num_buffers):
-                    for line in (lib.pv_command_line(self._slab, worker, half), lib.pv_status_line(self._slab, worker, half)):
+        def start(self, turns: Turns) -> None:
+            for worker in range(self.rows.num_workers):
+                for half in range(turns.num_buffers):
+                    for line in (lib.pv_command_line(turns.slab, worker, half), lib.pv_status_line(turns.slab, worker, half)):
                         line.turn = 0xFFFFFFF0
                         line.bell.word = 0xFFFFFFFA
-            super()._start()
+            super().start(turns)
+
+    class Wrapping(kind):  # type: ignore[misc]
+        kind = Late
 
     return Wrapping
 
@@ -532,5 +536,5 @@ def test_turns_wrap(backend: str, buffers: int, workers: int, split: str) -> Non
             table = table or action_table(vec, 64)
             shown.append(run(vec, 64, table, seed=3, every=8))
             if kind != "serial":
-                assert lib.pv_command_line(vec._slab, 0, 0).turn < 0x1000  # it wrapped
+                assert lib.pv_command_line(vec.rows.slab, 0, 0).turn < 0x1000  # it wrapped
     assert shown[0] == shown[1]

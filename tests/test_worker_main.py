@@ -34,7 +34,7 @@ def test_a_worker_loads_neither_torch_nor_numpy(method: str) -> None:
     assert torch.__version__  # loaded in the learner
     with puffervec.make("probe", num_workers=1, start_method=method) as vec:
         vec.reset(0)
-        pid = vec._processes.processes[0].pid
+        pid = vec.workers.group.processes[0].pid
         libraries = mapped_libraries(pid)
         assert any("_native" in name for name in libraries)
         heavy = [
@@ -66,7 +66,7 @@ def signal_bits(pid: int, field: str) -> int:
 def test_signals_of_a_worker() -> None:
     with puffervec.make("probe", num_workers=1) as vec:
         vec.reset(0)
-        pid = vec._processes.processes[0].pid
+        pid = vec.workers.group.processes[0].pid
         assert signal_bits(pid, "SigIgn") & 1 << (signal.SIGINT - 1)
         caught = signal_bits(pid, "SigCgt")
         for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGUSR1):
@@ -84,7 +84,7 @@ def test_signals_for_the_learners_group_do_not_reach_workers() -> None:
 def test_a_worker_shows_its_stack_when_asked() -> None:
     with puffervec.make("probe", num_workers=1) as vec:
         vec.reset(0)
-        shown = vec._traces[0].ask(vec.processes[0].pid)
+        shown = vec.workers.traces[0].ask(vec.processes[0].pid)
         assert "most recent call first" in shown
         assert "worker_main.py" in shown
         assert vec.step([3])[0][0, 4] == 3  # and goes on
@@ -93,7 +93,7 @@ def test_a_worker_shows_its_stack_when_asked() -> None:
 def test_a_worker_ends_by_itself_after_close() -> None:
     vec = puffervec.make("probe", num_envs=2, num_workers=2)
     vec.reset(0)
-    processes = list(vec._processes.processes)
+    processes = list(vec.workers.group.processes)
     seen = []
     for process in processes:
         real = process.join

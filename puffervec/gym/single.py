@@ -104,7 +104,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         try:
             return self._received(live, *result[:4])
         except BaseException:  # as of Ctrl-C: what was received is lost
-            self._core._break_off()
+            self._core.turns.break_off()
             raise
 
     def _received(

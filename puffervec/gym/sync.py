@@ -112,7 +112,7 @@ class SyncVectorEnv(PythonVectorEnv):
             except WorkerError:
                 raise
             except BaseException:  # as of Ctrl-C: what was received is lost
-                self.core._break_off()
+                self.core.turns.break_off()
                 raise
         except WorkerError as error:
             self._start_again(error)

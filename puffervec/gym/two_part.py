@@ -88,7 +88,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         except ConfigError:  # it was refused: nothing was asked
             raise
         except BaseException:  # as of Ctrl-C: what was received is lost
-            self.core._break_off()
+            self.core.turns.break_off()
             raise
 
     # ---- reset --------------------------------------------------------------------------------------------------------

@@ -135,6 +135,7 @@ class PythonEnv:
     """
 
     training = Training()
+    agent_types: tuple[str, ...] = ()
     config = type(None)
 
     def __init__(self, creators: Sequence[Creator], autoreset: str, seed: Any) -> None:

@@ -207,7 +207,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         try:
             return self._received(infos)
         except BaseException:  # as of Ctrl-C: what was received is lost
-            self.vec._break_off()
+            self.vec.turns.break_off()
             raise
 
     def _received(self, infos: Any) -> Step:

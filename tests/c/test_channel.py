@@ -15,7 +15,7 @@ import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.vec.vector_env import VectorEnv
 from tests.builds import source_folder
-from tests.helpers import Lazy, eventually
+from tests.helpers import ManyInOne, eventually
 
 SLICE_NS = 1_000_000
 
@@ -23,9 +23,9 @@ SLICE_NS = 1_000_000
 @pytest.fixture
 def vec() -> Iterator[VectorEnv]:
     """Two workers in this process that run only when told; all waiting below is the test's own."""
-    with puffervec.make("probe", env_kwargs={"episode_length": 10**6}, backend=Lazy, num_envs=4, num_workers=2) as made:
+    with puffervec.make("probe", env_kwargs={"episode_length": 10**6}, backend=ManyInOne, num_envs=4, num_workers=2) as made:
         made.reset(seed=0)
-        made.asleep = True
+        made.serving = "none"
         yield made
 
 
@@ -35,7 +35,7 @@ def waiter(**budgets: int) -> Any:
 
 def serve_in_threads(vec: VectorEnv) -> list[threading.Thread]:
     threads = [
-        threading.Thread(target=lib.pv_worker_run, args=(vec._opened + worker,), daemon=True)
+        threading.Thread(target=lib.pv_worker_run, args=(vec.workers.opened + worker,), daemon=True)
         for worker in range(vec.num_workers)
     ]
     for thread in threads:
@@ -45,7 +45,7 @@ def serve_in_threads(vec: VectorEnv) -> list[threading.Thread]:
 
 def end(vec: VectorEnv, threads: list[threading.Thread]) -> None:
     for worker, thread in enumerate(threads):
-        lib.pv_turn_send_one(vec._slab, worker, lib.pv_worker_home(vec._slab, worker), lib.PV_CLOSE, 0, 0, waiter())
+        lib.pv_turn_send_one(vec.rows.slab, worker, lib.pv_worker_home(vec.rows.slab, worker), lib.PV_CLOSE, 0, 0, waiter())
         thread.join()
 
 
@@ -78,9 +78,9 @@ def test_helpers_order_memory_as_their_names_say(helper: str, access: str) -> No
 def test_each_line_has_two_cache_lines_of_its_own(vec: VectorEnv) -> None:
     assert ffi.sizeof("pv_line") == lib.PV_LINE_BYTES == 128
     addresses = [
-        int(ffi.cast("uintptr_t", line(vec._slab, worker, half)))
+        int(ffi.cast("uintptr_t", line(vec.rows.slab, worker, half)))
         for worker in range(vec.num_workers)
-        for half in range(vec._slab.lanes)
+        for half in range(vec.rows.slab.lanes)
         for line in (lib.pv_command_line, lib.pv_status_line)
     ]
     assert addresses == sorted(set(addresses))
@@ -93,14 +93,14 @@ def test_a_futex_word_is_aligned() -> None:
 
 
 def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> None:
-    before = [lib.pv_command_line(vec._slab, worker, 0).turn for worker in range(2)]
-    lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, vec._waiter)
+    before = [lib.pv_command_line(vec.rows.slab, worker, 0).turn for worker in range(2)]
+    lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, vec.turns.waiter)
     for worker in range(2):
-        line = lib.pv_command_line(vec._slab, worker, 0)
+        line = lib.pv_command_line(vec.rows.slab, worker, 0)
         assert (line.turn, line.semaphore, line.seeded) == (before[worker] + 1, lib.PV_STEP, 0)
-        assert lib.pv_status_line(vec._slab, worker, 0).turn == before[worker]
-    lib.pv_turn_send_one(vec._slab, 1, 0, lib.PV_PEEK, 3, 1, vec._waiter)
-    line = lib.pv_command_line(vec._slab, 1, 0)
+        assert lib.pv_status_line(vec.rows.slab, worker, 0).turn == before[worker]
+    lib.pv_turn_send_one(vec.rows.slab, 1, 0, lib.PV_PEEK, 3, 1, vec.turns.waiter)
+    line = lib.pv_command_line(vec.rows.slab, 1, 0)
     assert (line.turn, line.semaphore, line.first, line.count) == (before[1] + 2, lib.PV_PEEK, 3, 1)
 
 
@@ -109,34 +109,36 @@ def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> 
 
 def test_what_is_done_is_received_at_once(vec: VectorEnv) -> None:
     mine = waiter()
-    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
     assert (mine.waits, mine.sleeps) == (0, 0)
 
 
 def test_a_worker_that_does_not_answer_is_named_after_a_slice(vec: VectorEnv) -> None:
     mine = waiter()
-    lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, mine)
-    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == -1
+    lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -1
     assert (mine.waits, mine.sleeps) == (1, 1)
-    lib.pv_worker_serve(vec._opened, 0)
-    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == -2  # worker 1 now
-    assert lib.pv_turn_recv(vec._slab, 0, 1, mine, SLICE_NS, 1) == -2  # resumed: at the futex, no new wait
+    lib.pv_worker_serve(vec.workers.opened, 0)
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -2  # worker 1 now
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 1, mine, SLICE_NS, 1) == -2  # resumed: at the futex, no new wait
     assert (mine.waits, mine.sleeps) == (2, 3)
-    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 1) == -2  # worker 0 is past: the wait for worker 1 is a new one
+    assert (
+        lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 1) == -2
+    )  # worker 0 is past: the wait for worker 1 is a new one
     assert (mine.waits, mine.sleeps) == (3, 4)
-    lib.pv_worker_serve(vec._opened + 1, 0)
-    assert lib.pv_turn_recv(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
-    assert lib.pv_status_line(vec._slab, 0, 0).bell.sleeping == 0
+    lib.pv_worker_serve(vec.workers.opened + 1, 0)
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
+    assert lib.pv_status_line(vec.rows.slab, 0, 0).bell.sleeping == 0
 
 
 def test_yields_are_skipped_for_as_many_waits_as_were_set(vec: VectorEnv) -> None:
     mine = waiter(skip_yields=2)
-    lib.pv_turn_send_one(vec._slab, 0, 0, lib.PV_STEP, 0, 0, mine)
+    lib.pv_turn_send_one(vec.rows.slab, 0, 0, lib.PV_STEP, 0, 0, mine)
     for left in (1, 0):
-        assert lib.pv_turn_recv_one(vec._slab, 0, 0, mine, SLICE_NS, 0) == -1
+        assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -1
         assert mine.skip_yields == left
-    lib.pv_worker_serve(vec._opened, 0)
-    assert lib.pv_turn_recv_one(vec._slab, 0, 0, mine, SLICE_NS, 0) == 0
+    lib.pv_worker_serve(vec.workers.opened, 0)
+    assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
 
 
 def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
@@ -144,12 +146,12 @@ def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
     threads = serve_in_threads(vec)
     mine = waiter()
     for worker in range(2):
-        bell = lib.pv_command_line(vec._slab, worker, 0).bell
+        bell = lib.pv_command_line(vec.rows.slab, worker, 0).bell
         eventually(lambda bell=bell: bell.sleeping, "the worker to go to sleep")
         word, sent = bell.word, mine.wakes_sent
-        lib.pv_turn_send_one(vec._slab, worker, 0, lib.PV_STEP, 0, 0, mine)
+        lib.pv_turn_send_one(vec.rows.slab, worker, 0, lib.PV_STEP, 0, 0, mine)
         assert mine.wakes_sent - sent == bell.word - word <= 1  # 0 if it woke by itself in that moment
-        eventually(lambda worker=worker: lib.pv_turn_recv_one(vec._slab, worker, 0, mine, SLICE_NS, 0) == 0, "an answer")
+        eventually(lambda worker=worker: lib.pv_turn_recv_one(vec.rows.slab, worker, 0, mine, SLICE_NS, 0) == 0, "an answer")
     end(vec, threads)
 
 
@@ -157,14 +159,14 @@ def test_the_bell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None:
     """The flags say that both workers sleep, and that the learner sleeps on each of its bells: only the one meant rings."""
     mine = waiter()
     for worker in range(2):
-        bells = [lib.pv_command_line(vec._slab, w, 0).bell for w in range(2)]
-        bells += [lib.pv_learner_bell(vec._slab, w, 0) for w in range(2)]
+        bells = [lib.pv_command_line(vec.rows.slab, w, 0).bell for w in range(2)]
+        bells += [lib.pv_learner_bell(vec.rows.slab, w, 0) for w in range(2)]
         for bell in bells:
             bell.sleeping = 1
         before = [bell.word for bell in bells]
-        lib.pv_turn_send_one(vec._slab, worker, 0, lib.PV_STEP, 0, 0, mine)
+        lib.pv_turn_send_one(vec.rows.slab, worker, 0, lib.PV_STEP, 0, 0, mine)
         assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1, 0, 0]
-        lib.pv_worker_serve(vec._opened + worker, 0)
+        lib.pv_worker_serve(vec.workers.opened + worker, 0)
         assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1] * 2
         for bell in bells:
             bell.sleeping = 0
@@ -179,13 +181,13 @@ def test_no_wake_up_is_lost(vec: VectorEnv, budgets: dict[str, int]) -> None:
     turns = 3000
     for worker in range(2):
         for name, value in budgets.items():
-            setattr(vec._opened[worker].waiter, name, value)
+            setattr(vec.workers.opened[worker].waiter, name, value)
     threads = serve_in_threads(vec)
     mine = waiter(**budgets)
     for _ in range(turns):
-        lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, mine)
-        assert lib.pv_turn_recv(vec._slab, 0, 0, mine, 10**12, 0) == 0
-    assert int(vec._counters[:, 0, 0].sum()) == 4 * turns
+        lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
+        assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, 10**12, 0) == 0
+    assert int(vec.rows.counters[:, 0, 0].sum()) == 4 * turns
     end(vec, threads)
 
 
@@ -193,15 +195,15 @@ def test_turns_are_compared_for_equality_only(vec: VectorEnv) -> None:
     """Through 2^32 and round again: each command runs once."""
     mine = waiter()
     for worker in range(2):
-        lib.pv_command_line(vec._slab, worker, 0).turn = 0xFFFFFFF0
-        lib.pv_status_line(vec._slab, worker, 0).turn = 0xFFFFFFF0
-        vec._opened[worker].seen[0] = 0xFFFFFFF0
+        lib.pv_command_line(vec.rows.slab, worker, 0).turn = 0xFFFFFFF0
+        lib.pv_status_line(vec.rows.slab, worker, 0).turn = 0xFFFFFFF0
+        vec.workers.opened[worker].seen[0] = 0xFFFFFFF0
     threads = serve_in_threads(vec)
     for _ in range(64):
-        lib.pv_turn_send(vec._slab, 0, lib.PV_STEP, 0, 0, mine)
-        assert lib.pv_turn_recv(vec._slab, 0, 0, mine, 10**12, 0) == 0
-    assert lib.pv_command_line(vec._slab, 0, 0).turn == 0x30
-    assert int(vec._counters[:, 0, 0].sum()) == 64 * 4
+        lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
+        assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, 10**12, 0) == 0
+    assert lib.pv_command_line(vec.rows.slab, 0, 0).turn == 0x30
+    assert int(vec.rows.counters[:, 0, 0].sum()) == 64 * 4
     end(vec, threads)
 
 

@@ -32,7 +32,7 @@ def vec(tmp_path: Path) -> Iterator[VectorEnv]:
 
 def block_of(vec: VectorEnv) -> Any:
     """The serial backend's only block."""
-    return vec._opened[0].blocks + 0
+    return vec.workers.opened[0].blocks + 0
 
 
 def saved_state(vec: VectorEnv) -> np.ndarray:
@@ -50,7 +50,7 @@ def load(vec: VectorEnv, state: np.ndarray) -> int:
 def run(vec: VectorEnv, steps: int) -> bytes:
     """Step without any channel; returns the rows."""
     actions = np.random.default_rng(0).integers(0, 91, (4, AGENTS)).astype(np.int32)
-    assert lib.pv_bench_steps(vec._opened, ffi.cast("int32_t*", ffi.from_buffer(actions)), 4, steps) >= 0
+    assert lib.pv_bench_steps(vec.workers.opened, ffi.cast("int32_t*", ffi.from_buffer(actions)), 4, steps) >= 0
     return bytes(vec.halves[0].block)
 
 

@@ -23,7 +23,7 @@ from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from tests.builds import source_folder
 from tests.c.stress import environment
-from tests.helpers import Lazy
+from tests.helpers import ManyInOne
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DPV_DEBUG", "-O0", "-g", "-Wall", "-Wextra", "-Werror"]
 SOURCES = ["guard.c", "watch.c", "worker.c", "slab.c", "channel.c", "autoreset.c", "action.c"]
@@ -145,17 +145,17 @@ def test_the_oob_fault_is_caught(backend: str, workers: int) -> None:
 
 @pytest.mark.guarded_build
 def test_observations_read_too_early_are_nan() -> None:
-    with puffervec.make("probe", env_kwargs={"mode": 1}, backend=Lazy, num_envs=4, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs={"mode": 1}, backend=ManyInOne, num_envs=4, num_workers=2) as vec:
         vec.reset(0)
         before = [rows.rewards.copy() for rows in vec.halves[0].groups.values()]
-        vec.asleep = True
+        vec.serving = "none"
         vec.send({name: np.zeros_like(rows.actions) for name, rows in vec.halves[0].groups.items()})
         scouts, towers = vec.halves[0].groups.values()
         assert np.isnan(scouts.observations).all()
         assert np.isnan(towers.observations["gauges"]).all() and (towers.observations["lights"] == 255).all()
         assert all((rows.rewards == old).all() for rows, old in zip((scouts, towers), before, strict=True))
         for worker in range(2):
-            lib.pv_worker_serve(vec._opened + worker, 0)
+            lib.pv_worker_serve(vec.workers.opened + worker, 0)
         vec.recv()
         assert np.isfinite(scouts.observations).all() and np.isfinite(towers.observations["gauges"]).all()
         assert scouts.observations[:, 2].tolist() == [1.0] * 4

@@ -242,7 +242,7 @@ def test_save_and_load_are_refused_with_the_reason(env: NativeEnv) -> None:
         vec.reset(seed=0)
         with pytest.raises(ConfigError, match="cannot be saved"):
             vec.save()
-        block, unused = vec._opened[0].blocks + 0, ffi.new("uint8_t[]", 8)
+        block, unused = vec.workers.opened[0].blocks + 0, ffi.new("uint8_t[]", 8)
         for refused in (env_type("swarm", env.shared_library).save, env_type("swarm", env.shared_library).load):
             assert refused(block, 0, unused) == lib.PV_ERROR_ENV
             assert b"holds pointers: it cannot be saved or loaded" in ffi.string(block.error_text)

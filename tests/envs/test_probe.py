@@ -12,7 +12,7 @@ import pytest
 import puffervec
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ConfigError
-from tests.helpers import OneAtATime, action_table, actions_of, serial
+from tests.helpers import ManyInOne, action_table, actions_of, serial
 from tests.twins import philox
 from tests.twins.probe import ProbeRows, ProbeTwin
 
@@ -155,11 +155,11 @@ def test_the_nan_fault_shows_in_the_observation() -> None:
 def test_the_oob_fault_writes_into_the_next_workers_rows() -> None:
     """What the guard zones of tests/contract.py have to catch."""
     fault = {"fault": FAULTS.index("oob"), "fault_step": 1}
-    with puffervec.make("probe", env_kwargs=fault, backend=OneAtATime, num_envs=2, num_workers=2) as vec:
+    with puffervec.make("probe", env_kwargs=fault, backend=ManyInOne, num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
         rewards = vec.halves[0].groups["agents"].rewards
         assert rewards.tolist() == [0, 0]
-        vec.serve_only = 0
+        vec.serving = 0
         vec.send([0, 0])
         assert rewards.tolist() == [1, 1]
 

@@ -85,7 +85,7 @@ class Learner:
     """A learner with books: what each env must show, given what was sent to it and received from it."""
 
     def __init__(self, vec: VectorEnv) -> None:
-        self.vec, self.python = vec, bool(vec._mailboxes)
+        self.vec, self.python = vec, bool(vec.workers.mail.boxes)
         self.seed = -1
         self.turns = np.zeros(ENVS, int)  # since the reset, received
         self.actions = np.zeros(ENVS, int)  # the last one that was received
@@ -270,7 +270,7 @@ def test_calls_beside_the_loop(learner: Learner) -> None:
         calls = [vec.save, lambda: vec.peek(1), lambda: vec.load(states)]
 
     def after() -> None:
-        if vec._state[0] == "loaded":
+        if vec.turns.state[0] == "loaded":
             return
         try:
             learner.turn(3)
@@ -293,7 +293,7 @@ def test_a_load_that_was_broken_off() -> None:
             if not Injector(Raised).run(at, lambda: vec.load(states)):
                 break
             try:
-                rows = vec.recv()[0] if vec._state[0] == "loaded" else vec.step(np.zeros(ENVS, int))[0]
+                rows = vec.recv()[0] if vec.turns.state[0] == "loaded" else vec.step(np.zeros(ENVS, int))[0]
             except CallOrderError as error:
                 assert "call reset" in str(error)
                 continue

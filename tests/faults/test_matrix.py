@@ -88,10 +88,10 @@ def test_python_envs(kind: str, place: str, layout: Layout, monkeypatch: pytest.
 
 def short_start(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Workers may take long to start, since envs may load much; here not."""
-    from puffervec.vec import backends
+    from puffervec.vec import workers
 
-    if patience_s(kind) < backends.START_TIMEOUT_S:
-        monkeypatch.setattr(backends, "START_TIMEOUT_S", 3 * patience_s(kind))
+    if patience_s(kind) < workers.START_TIMEOUT_S:
+        monkeypatch.setattr(workers, "START_TIMEOUT_S", 3 * patience_s(kind))
 
 
 # ---- from outside ------------------------------------------------------------------------------------------

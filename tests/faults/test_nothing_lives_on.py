@@ -111,7 +111,7 @@ def test_processes_that_an_env_has_started_end_with_the_worker(end: str, method:
             vec.send([0, 0])
     finally:
         if end == "dropped":
-            vec._processes.kill()
+            vec.workers.group.kill()
         vec.close()
     eventually(lambda: not any(map(alive, grandchildren)), "what the envs have started to end")
 
@@ -190,7 +190,7 @@ def test_a_c_env_that_forks_in_a_thread() -> None:
 
         vec = puffervec.make("probe", num_envs=1, num_workers=1, backend="threading")
         vec.reset(0)
-        kind = ffi.cast("pv_env_type*", vec._opened[0].type)
+        kind = ffi.cast("pv_env_type*", vec.workers.opened[0].type)
         copy = ffi.new("pv_env_type*", kind[0])
         real, forks = kind.step, []
 
@@ -203,7 +203,7 @@ def test_a_c_env_that_forks_in_a_thread() -> None:
             return real(block)
 
         copy.step = step
-        vec._opened[0].type = copy
+        vec.workers.opened[0].type = copy
         for _ in range(3):
             vec.step([1])
         child = forks[1]

@@ -226,11 +226,11 @@ STEPS_PER_WRAP = 32
 def jump_ahead(vec: VectorEnv) -> None:
     """Set the turns of all lines to NEAR_THE_END, by a command that does nothing; no turn may be under way."""
     for half in range(vec.num_buffers):
-        for worker in vec._workers[half]:
-            command, status = lib.pv_command_line(vec._slab, worker, half), lib.pv_status_line(vec._slab, worker, half)
+        for worker in vec.rows.workers[half]:
+            command, status = lib.pv_command_line(vec.rows.slab, worker, half), lib.pv_status_line(vec.rows.slab, worker, half)
             command.semaphore = lib.PV_IDLE
             command.turn = NEAR_THE_END
-            vec._sent_one(worker, half)
+            vec.workers.sent_one(worker, half)
             eventually(lambda status=status: status.turn == NEAR_THE_END, "the worker to answer")
 
 
@@ -260,4 +260,4 @@ def test_turns_may_wrap(backend: str, split: str) -> None:
             recorder.add(vec.recv()[4])
         assert recorder.result() == expected
         assert wraps == WRAPS
-        assert lib.pv_command_line(vec._slab, 0, 0).turn < NEAR_THE_END
+        assert lib.pv_command_line(vec.rows.slab, 0, 0).turn < NEAR_THE_END

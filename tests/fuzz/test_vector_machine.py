@@ -96,12 +96,12 @@ class VectorMachine(RuleBasedStateMachine):
 
     @property
     def closed(self) -> bool:
-        return self.vec._state[0] == "closed"
+        return self.vec.turns.state[0] == "closed"
 
     def _actions(self, vec: VectorEnv, draw: int, wild: bool) -> Any:
         """Actions of a half for any number of groups; some out of range where `wild`."""
         rng, given = np.random.default_rng(draw), {}
-        for name, rows in vec.halves[vec._send_half].groups.items():
+        for name, rows in vec.halves[vec.turns.send_half].groups.items():
             high = int(min(rows.spec.action_sizes))
             low, high = (-2, high + 2) if wild else (0, high)
             given[name] = rng.integers(low, high, rows.actions.shape).astype(rows.actions.dtype)
@@ -155,7 +155,7 @@ class VectorMachine(RuleBasedStateMachine):
         states = {"fewer": states[:-1], "shorter": [*states[:-1], states[-1][:-1]], "turned": states[::-1]}.get(change, states)
         self._both(lambda vec: vec.load(states))
 
-    @precondition(lambda self: "sent" not in self.vec._state)  # else it is open which turn sees it first
+    @precondition(lambda self: "sent" not in self.vec.turns.state)  # else it is open which turn sees it first
     @rule(ids=st.lists(st.integers(-1, ENVS), max_size=3), task=st.integers(-2, 3))
     def set_tasks(self, ids: list[int], task: int) -> None:
         self._both(lambda vec: vec.set_tasks(ids, task))
@@ -164,7 +164,8 @@ class VectorMachine(RuleBasedStateMachine):
     def mistake(self, which: int) -> None:
         """A call that cannot be meant, refused by both in the same words."""
         wrong: list[Callable[[VectorEnv], Any]] = [
-            lambda vec: vec.send(np.zeros(3)), lambda vec: vec.send(None if vec._single else {}), lambda vec: vec.send("left"),
+            lambda vec: vec.send(np.zeros(3)), lambda vec: vec.send(None if vec.rows.single else {}),
+            lambda vec: vec.send("left"),
             lambda vec: vec.send(np.full((ENVS, 3), np.nan)), lambda vec: vec.async_reset(-1), lambda vec: vec.async_reset("x"),
             lambda vec: vec.async_reset(mask=np.zeros(ENVS, bool)), lambda vec: vec.async_reset(options={"x": 1}),
             lambda vec: vec.load([]), lambda vec: vec.peek("0"),
@@ -184,10 +185,10 @@ class VectorMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_stands_in_the_halves_is_equal(self) -> None:
-        if not hasattr(self, "vec") or self.closed or self.vec._broken or self.oracle._broken:
+        if not hasattr(self, "vec") or self.closed or self.vec.turns.broken or self.oracle.turns.broken:
             return
-        assert self.vec._state == self.oracle._state
-        if "sent" not in self.vec._state:
+        assert self.vec.turns.state == self.oracle.turns.state
+        if "sent" not in self.vec.turns.state:
             assert self.vec.counters() == self.oracle.counters()
 
 

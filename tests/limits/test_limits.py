@@ -164,7 +164,7 @@ def then_fill():
     return found
 shared_memory._shm_free = then_fill
 with puffervec.make("probe", env_kwargs={"obs_size": 1024}, num_envs=512, num_workers=2) as vec:
-    vec.reset(seed=0); vec.step([0] * 512); print(vec._memory.backing)
+    vec.reset(seed=0); vec.step([0] * 512); print(vec.rows.memory.backing)
 """
 
 

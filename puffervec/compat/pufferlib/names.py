@@ -38,7 +38,7 @@ class PufferVectorEnv(VectorEnv):
     @property
     def workers_per_batch(self) -> int:
         """Number of workers that fill a batch."""
-        return len(self._workers[0]) * int(self.settings.batch_halves)
+        return len(self.rows.workers[0]) * int(self.settings.batch_halves)
 
     @property
     def observations(self) -> Any:
@@ -66,4 +66,4 @@ class PufferVectorEnv(VectorEnv):
         return self._received(5)
 
     def _received(self, place: int) -> Any:
-        return delivery.joined([self._results[half][place] for half in self._batch])
+        return delivery.joined([self.rows.results[half][place] for half in self.turns.batch])

@@ -1,0 +1,295 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Whose turn it is: what each half is up to, how a turn is waited for, and what is raised when one fails. Learner side.
+
+A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so that it can be called again.
+Where an exception comes between steps that belong together, as between publishing a turn and marking it, the state becomes
+INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was published (`realign`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from puffervec._ffi import ffi, lib
+from puffervec.core.infos import Infos
+from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
+from puffervec.host.patience import Patience
+from puffervec.process import failures
+from puffervec.states import CLOSED, FORKED, HELD, IDLE, INTERRUPTED, PENDING
+from puffervec.vec.mail import Mail
+from puffervec.vec.rows import Rows
+from puffervec.vec.settings import VectorSettings, whole
+
+SLICE_NS = lib.PV_SLICE_NS
+
+
+class Workers(Protocol):
+    """Who runs the envs, as turns see it; see backends.py."""
+
+    def sent(self, half: int) -> None:
+        """Called after a command was published to the workers of `half`."""
+
+    def sent_one(self, worker: int, half: int) -> None:
+        """Called after a command was published to one worker of `half`."""
+
+    def check(self, workers: Sequence[int]) -> None:
+        """Raise if one of the workers has died."""
+
+    def trace_of(self, worker: int) -> str:
+        """Return the Python stacks of a worker that hangs, "" if it cannot be asked."""
+
+
+class Turns:
+    """The turns of a vector env.
+
+    Attributes:
+        state: what each half is up to (states.py), replaced in one store. broken: the error after which nothing goes on.
+        recv_half, send_half: whose turn is next, where the order is strict. half: last received.
+        last_batch: the halves last received; held: batches received and not yet sent, where the order is not strict.
+        notes: halves whose envs are to be notified before their next turn. invalid_actions: values replaced by the no-op.
+    """
+
+    def __init__(self, rows: Rows, mail: Mail | None, settings: VectorSettings, workers: Workers) -> None:
+        self.rows, self.mail, self.settings, self.workers = rows, mail, settings, workers
+        self.slab, self.results, self.num_buffers = rows.slab, rows.results, settings.num_buffers
+        self.waiter = ffi.new("pv_waiter*", {"pauses": settings.learner_pauses, "yields": settings.learner_yields})
+        self.agents_per_batch = settings.num_envs * rows.spec.agents // self.num_buffers * settings.batch_halves
+        self.strict_order = settings.order == "strict"
+        self.state = [IDLE] * self.num_buffers
+        self.interrupted = [INTERRUPTED] * self.num_buffers  # becomes `state` in one store
+        self.recv_half = self.send_half = self.half = 0
+        self.last_batch = [0]
+        self.held: deque[list[int]] = deque()
+        self.notes: set[int] = set()
+        self.invalid_actions = 0
+        self.broken: WorkerError | None = None
+
+    @property
+    def batch(self) -> list[int]:
+        """The halves last received."""
+        return [self.half] if self.strict_order else self.last_batch
+
+    # ---- what may be called ---------------------------------------------------------------------------------------------
+
+    def require_open(self, or_interrupted: bool = False) -> None:
+        """Raise where the vector env is closed, another process's, broken or interrupted."""
+        name = self.rows.name
+        if self.state[0] is CLOSED:
+            raise ClosedError(f"this vector env of {name!r} is closed: make a new one")
+        if self.state[0] is FORKED:
+            raise ForkedError(
+                f"this vector env of {name!r} belongs to the process that this one was forked from, which shares its "
+                "memory: make one of your own in each process, or fork before making it"
+            )
+        if self.broken is not None:
+            raise self.broken.again()
+        if self.state[0] is INTERRUPTED and not or_interrupted:
+            raise CallOrderError(
+                "an exception, as of Ctrl-C, broke off a call of this vector env, and its envs may be ahead of what was "
+                "returned: call reset or async_reset, for all envs, to go on"
+            )
+
+    def require_rows(self, half: int, verb: str) -> None:
+        """Raise where a half is under way, or was never reset."""
+        if self.state[half] in (PENDING, IDLE):
+            expected = "recv" if self.state[half] is PENDING else "async_reset and recv"
+            raise CallOrderError(f"{verb}: half {half} is {self.state[half]}: call {expected} first")
+
+    def refuse_recv(self, half: int) -> NoReturn:
+        """Raise: `recv` does not fit what the half is up to."""
+        expected = "send" if self.state[half] is HELD else "async_reset or reset"
+        raise CallOrderError(f"recv: half {half} is {self.state[half]}: call {expected} first")
+
+    def refuse_send(self, half: int) -> NoReturn:
+        """Raise: `send` does not fit what the half is up to."""
+        self.require_open()
+        expected = "async_reset or reset" if self.state[half] is IDLE else "recv"
+        raise CallOrderError(f"send: half {half} is {self.state[half]}: call {expected} first")
+
+    def refuse_over(self, half: int) -> None:
+        """Raise where an env of the half is done and nobody has reset it (no autoreset)."""
+        over = self.rows.over(half)
+        if over.any():
+            ids = self.rows.halves[half].env_ids[over]
+            raise CallOrderError(
+                f"send: env {ids[0]}" + (f" and {len(ids) - 1} more" if len(ids) > 1 else "") + " is done and "
+                "autoreset_mode is 'disabled': call reset(mask=...) first, with True for each env that is done"
+            )
+
+    def lane_of(self, env: int, verb: str) -> tuple[int, int]:
+        """Return the worker and the half of an env whose half is not under way."""
+        self.require_open()
+        index = whole(f"{verb}: env", env, 0, self.rows.num_envs - 1)
+        for worker, half in self.rows.lanes(range(self.num_buffers)):
+            if index in self.rows.span(worker, half):
+                self.require_rows(half, verb)
+                return worker, half
+        raise AssertionError("every env has a worker")
+
+    def break_off(self) -> None:
+        """Note that an exception came between two steps that belong together: only a reset of all envs helps."""
+        if self.state[0] is not CLOSED:
+            self.state = self.interrupted
+
+    # ---- waiting --------------------------------------------------------------------------------------------------------
+
+    def await_half(self, half: int) -> int:
+        """Wait for the turn of a half and return its flags."""
+        return self.wait_on(half, lib.pv_turn_recv(self.slab, half, 0, self.waiter, SLICE_NS, 0))
+
+    def wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
+        """Go on waiting for the workers of a half, with a look around after each slice."""
+        patience = Patience()
+        while result < 0:
+            first = -1 - result
+            self.look_around(self.rows.workers[half], first, patience, timeout_s)
+            slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
+            result = lib.pv_turn_recv(self.slab, half, first, self.waiter, slice_ns, 1)
+        return int(result)
+
+    def await_flags(self, worker: int, half: int, start_s: float | None = None) -> int:
+        """Wait for the turn of one worker and return its flags."""
+        patience = Patience()
+        result, resume = -1, 0
+        while result < 0:
+            result = lib.pv_turn_recv_one(self.slab, worker, half, self.waiter, SLICE_NS, resume)
+            if result < 0:
+                self.look_around([worker], worker, patience, start_s=start_s)
+            resume = 1
+        return int(result)
+
+    def await_one(self, worker: int, half: int, start_s: float | None = None) -> None:
+        """Wait for the turn of one worker. Raises: WorkerError: it failed."""
+        if self.await_flags(worker, half, start_s) & lib.PV_TURN_FAILED:
+            self.raise_failure(half)
+
+    def command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
+        """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
+        try:
+            lib.pv_turn_send_one(self.slab, worker, half, semaphore, first, count, self.waiter)
+            self.workers.sent_one(worker, half)
+            self.await_one(worker, half)
+        except BaseException:
+            self.break_off()
+            raise
+
+    def look_around(
+        self,
+        workers: Sequence[int],
+        waiting_for: int,
+        patience: Patience,
+        soft_s: float | None = None,
+        start_s: float | None = None,
+    ) -> None:
+        """Between two slices of a wait: raise if a worker has died or time is up.
+
+        Args: soft_s: give up this wait only. start_s: the limit while workers start.
+        """
+        waited = patience.waited_s()
+        try:
+            self.workers.check(workers)
+            if start_s is not None and waited > start_s:
+                raise failures.hung_start(self.slab, waiting_for, start_s, self.workers.trace_of(waiting_for))
+            if start_s is None and waited > self.settings.timeout_s:
+                trace = self.workers.trace_of(waiting_for)
+                raise failures.hung(self.slab, waiting_for, self.settings.timeout_s, trace)
+        except WorkerError as error:
+            self.broken = error
+            raise
+        if soft_s is not None and waited >= soft_s:
+            at = failures.work(self.slab, waiting_for)
+            text = f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on"
+            raise WorkerTimeout(text, **at.of(waiting_for))
+
+    def drain(self) -> None:
+        """Wait for the turns that are under way, and drop what they reported."""
+        for half in range(self.num_buffers):
+            if self.state[half] is PENDING and self.await_half(half) & lib.PV_TURN_FAILED:
+                self.raise_failure(half)
+        self._forget_answers()
+        self.state = [IDLE] * self.num_buffers
+
+    def realign(self) -> None:
+        """After an interruption: wait for whatever was published, and forget what was asked and answered."""
+        for half in range(self.num_buffers):
+            self.workers.sent(half)  # Serial has perhaps not run it
+            self.await_half(half)
+        for worker in range(self.rows.num_workers):
+            slot = failures.error_slot(self.slab, worker)
+            at = failures.work(self.slab, worker)
+            if slot.code and at.doing != "call":
+                assert at.half is not None
+                self.raise_failure(at.half)
+            slot.code = 0
+        self.held.clear()
+        self._forget_answers()
+        self.state = [IDLE] * self.num_buffers
+
+    def _forget_answers(self) -> None:
+        if self.mail is not None:
+            self.mail.forget_answers()
+
+    # ---- what was reported ----------------------------------------------------------------------------------------------
+
+    def infos(self, halves: Sequence[int]) -> Infos:
+        """Return what the workers of the halves have reported; positions count from the first half on."""
+        if self.mail is None:
+            return Infos(self.rows.records(halves), self.rows.spec.record_names)
+        return self.mail.infos(halves)
+
+    def forget_reports(self, half: int) -> None:
+        """Drop the records and infos of the last turn of a half, which must not be under way."""
+        self.rows.forget_records(half)
+        if self.mail is not None:
+            self.mail.forget_infos(half)
+
+    # ---- errors ---------------------------------------------------------------------------------------------------------
+
+    def failure(self, worker: int) -> WorkerError | None:
+        """Return the error that a worker has left, with the exception of a Python env as its cause; None if it has none."""
+        error = failures.failed(self.slab, worker)
+        if error is not None and self.mail is not None:
+            error.__cause__ = self.mail.boxes[worker].exception(failures.work(self.slab, worker).half)
+        return error
+
+    def raise_failure(self, half: int) -> NoReturn:
+        """Raise the error of the first worker of the half that has one."""
+        for worker in self.rows.workers[half]:
+            error = self.failure(worker)
+            if error is not None:
+                if self._is_of_this_process(error):  # the env is not to blame, and a reset makes it whole
+                    failures.error_slot(self.slab, worker).code = 0
+                    self.break_off()
+                else:
+                    self.broken = error
+                self._raise(error)
+        raise WorkerError(f"a worker of half {half} failed without a message")
+
+    def raise_of_call(self, failed: Sequence[int]) -> NoReturn:
+        """Raise the error of the first of the workers that failed in a call; the vector env can go on after it."""
+        errors = [self.failure(worker) for worker in dict.fromkeys(failed)]
+        for worker in failed:
+            failures.error_slot(self.slab, worker).code = 0
+        assert errors[0] is not None
+        if self._is_of_this_process(errors[0]):
+            self.break_off()
+        self._raise(errors[0])
+
+    def _is_of_this_process(self, error: WorkerError) -> bool:
+        """Return whether it was Ctrl-C or exit in an env of this very process."""
+        cause = error.__cause__
+        return cause is not None and not isinstance(cause, Exception) and self.mail is not None and not self.mail.shared
+
+    def _raise(self, error: WorkerError) -> NoReturn:
+        if self._is_of_this_process(error):
+            assert error.__cause__ is not None
+            raise error.__cause__
+        raise error
+
+
+def slice_of(timeout_s: float) -> int:
+    """Return how many ns one sleep may take in a wait that is given up after `timeout_s`."""
+    return int(min(SLICE_NS, max(1e3, timeout_s * 1e9)))

@@ -1,0 +1,298 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Who runs the envs: this process, threads of it, or processes. The same C loop in each."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from puffervec._ffi import ffi, lib
+from puffervec.core.shared_memory import PrivateMemory, SharedMemory
+from puffervec.errors import UnclosedWarning, WorkerTimeout
+from puffervec.host import crashes, oom
+from puffervec.host.patience import Patience
+from puffervec.host.traces import TraceFile
+from puffervec.native import NativeEnv, env_type
+from puffervec.process import failures
+from puffervec.process.processes import WorkerProcesses
+from puffervec.process.worker_main import Learner, SharedFile, WorkerTask
+from puffervec.vec.mail import Mail
+from puffervec.vec.rows import Rows
+from puffervec.vec.settings import VectorSettings
+from puffervec.vec.turns import Turns
+
+if TYPE_CHECKING:
+    from puffervec.python.env import PythonEnv
+
+START_TIMEOUT_S = 120.0
+CLOSE_TIMEOUT_S = 1.0
+PYTHON_CLOSE_TIMEOUT_S = 1.8  # envs may have videos to finish; with the second until SIGKILL it stays below three
+
+
+class Workers:
+    """The workers of a vector env.
+
+    Attributes:
+        mail: what Python envs tell beside their rows; None for C envs.
+    """
+
+    several: ClassVar[bool] = True  # there may be any number of them
+    shared: ClassVar[bool] = False  # they are other processes
+    memory_kind: ClassVar[type[SharedMemory] | type[PrivateMemory]] = PrivateMemory
+
+    def __init__(self, env: NativeEnv | PythonEnv, settings: VectorSettings, rows: Rows) -> None:
+        self.env, self.settings, self.rows = env, settings, rows
+        self.mail = None if isinstance(env, NativeEnv) else Mail(rows, self.shared)
+        self._finalizers: list[weakref.finalize[Any, Any]] = []  # what ends the workers of a vector env that is dropped
+
+    def start(self, turns: Turns) -> None:
+        """Open the envs of all workers. Raises: WorkerError."""
+        raise NotImplementedError
+
+    def stop(self, turns: Turns) -> None:
+        """End the workers; the state is closed already."""
+        raise NotImplementedError
+
+    def sent(self, half: int) -> None:
+        """Called after a command was published to the workers of `half`."""
+
+    def sent_one(self, worker: int, half: int) -> None:
+        """Called after a command was published to one worker of `half`."""
+
+    def check(self, workers: Sequence[int]) -> None:
+        """Raise if one of the workers has died."""
+
+    def trace_of(self, worker: int) -> str:
+        """Return the Python stacks of a worker that hangs, "" if it cannot be asked."""
+        return ""
+
+    def disown(self) -> None:
+        """In a forked child: leave everything to the parent."""
+        for finalizer in self._finalizers:
+            finalizer.detach()
+
+
+class InProcess(Workers):
+    """The C loop in this process, at each `send`."""
+
+    several = False
+    _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
+    _unwatch: Callable[[], Any]
+
+    def start(self, turns: Turns) -> None:
+        """Open the envs of all workers."""
+        rows = self.rows
+        data = ffi.from_buffer("uint8_t[]", rows.data) if rows.data is not None else ffi.NULL
+        size = len(rows.data) if rows.data is not None else 0
+        self.opened = ffi.new("pv_worker[]", rows.num_workers)
+        # The finalizer must not hold self: it keeps the memory alive by holding the workers' buffers.
+        keep = (rows.buffer, rows.data, data)
+        self._finalizers.append(weakref.finalize(self, _close_workers, self.opened, rows.num_workers, keep))
+        crashes.watch()
+        self._unwatch = weakref.finalize(self, crashes.unwatch)
+        kind = self._env_type()
+        for index in range(rows.num_workers):
+            if lib.pv_worker_open(self.opened + index, rows.slab, index, kind, data, size):
+                try:
+                    turns.raise_failure(lib.pv_worker_home(rows.slab, index))
+                finally:
+                    _close_workers(self.opened, rows.num_workers, None)
+
+    def _env_type(self) -> Any:
+        """Return the `const pv_env_type*` of the envs."""
+        if isinstance(self.env, NativeEnv):
+            return env_type(self.env.name, self.env.shared_library)
+        from puffervec.python import block
+
+        assert self.mail is not None
+        homes: dict[int, block.Home] = {}
+        for index, mailbox in enumerate(self.mail.boxes):
+            homes |= block.homes_of(self.rows.slab, self.rows.buffer, index, mailbox)
+        block.register(self.env.source, homes)
+        self._forget = weakref.finalize(self, block.forget, self.env.source)
+        self._finalizers.append(self._forget)
+        return block.TYPE
+
+    def sent_one(self, worker: int, half: int) -> None:
+        """Step."""
+        lib.pv_worker_serve(self.opened + worker, half)
+
+    def sent(self, half: int) -> None:
+        """Step all."""
+        for worker in self.rows.workers[half]:
+            lib.pv_worker_serve(self.opened + worker, half)
+
+    def stop(self, turns: Turns) -> None:
+        """Close the envs."""
+        _close_workers(self.opened, self.rows.num_workers, None)
+        self._forget()
+        self._unwatch()
+
+
+class Threads(InProcess):
+    """The C loop in threads of this process, over the same slab and channel."""
+
+    several = True
+
+    def start(self, turns: Turns) -> None:
+        """Open the envs and start the threads."""
+        super().start(turns)
+        self._threads = [
+            threading.Thread(target=lib.pv_worker_run, args=(self.opened + index,), daemon=True, name=f"puffervec-{index}")
+            for index in range(self.rows.num_workers)
+        ]
+        keep = (self.rows.buffer, self.rows.data, turns.waiter)
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            _end_threads(self.rows.slab, self._threads, keep)
+            raise
+        self._finalizers.append(weakref.finalize(self, _end_threads, self.rows.slab, self._threads, keep))
+
+    def sent_one(self, worker: int, half: int) -> None:
+        """The thread has seen it."""
+
+    def sent(self, half: int) -> None:
+        """The threads have seen it."""
+
+    def stop(self, turns: Turns) -> None:
+        """End the threads."""
+        self._unwatch()
+        if _end_threads(self.rows.slab, self._threads, (turns.waiter,) * 3):
+            _close_workers(self.opened, self.rows.num_workers, None)
+            return
+        for finalizer in self._finalizers:
+            finalizer.detach()  # the thread that hangs still uses its envs
+        raise WorkerTimeout(
+            f"close: a thread did not end within {CLOSE_TIMEOUT_S:g} s: an env hangs, and a thread cannot be ended before the "
+            "process is; backend='multiprocessing' can end its workers"
+        )
+
+
+class Processes(Workers):
+    """The C loop in worker processes."""
+
+    shared = True
+    memory_kind = SharedMemory
+
+    def start(self, turns: Turns) -> None:
+        """Start the processes and wait until all have opened their envs."""
+        rows, slab = self.rows, self.rows.slab
+        data = SharedFile(rows.data_fd) if rows.data_fd >= 0 else None
+        self.traces = [TraceFile() for _ in self.settings.cores]
+        self._oom_kills = oom.kills()
+        learner, source = Learner(), self._source()
+        tasks = [
+            WorkerTask(
+                rows.memory, index, self.env.name, data, core, self.traces[index], learner, **self._of_worker(index, source)
+            )
+            for index, core in enumerate(self.settings.cores)
+        ]
+        homes = [lib.pv_worker_home(slab, index) for index in range(rows.num_workers)]
+        for index, home in enumerate(homes):  # answered when the worker is ready
+            lib.pv_turn_send_one(slab, index, home, lib.PV_IDLE, 0, 0, turns.waiter)
+        preload = () if isinstance(self.env, NativeEnv) else self.env.preload
+        self.group = WorkerProcesses(tasks, self.settings.start_method, preload)
+        self._finalizers.append(weakref.finalize(self, _reap, self.group, self.env.name, _made_at()))
+        try:
+            for index, home in enumerate(homes):
+                turns.await_one(index, home, max(START_TIMEOUT_S, self.settings.timeout_s))
+        except BaseException:
+            self.group.kill()
+            raise
+
+    def _source(self) -> bytes:
+        """Return what makes the Python envs, pickled once."""
+        if isinstance(self.env, NativeEnv):
+            return b""
+        from puffervec.python.env import dump_source
+
+        return dump_source(self.env)
+
+    def _of_worker(self, index: int, source: bytes) -> dict[str, Any]:
+        """Return what a worker is told about where its env type comes from."""
+        if isinstance(self.env, NativeEnv):
+            return {"shared_library": self.env.shared_library_path}
+        assert self.mail is not None
+        surroundings = {"environ": dict(os.environ), "folder": os.getcwd()}
+        return {"python": source, "mailbox": self.mail.boxes[index], **surroundings}
+
+    def check(self, workers: Sequence[int]) -> None:
+        """Raise WorkerDied where a process has ended."""
+        found = self.group.dead(workers)
+        if found is not None:
+            worker, exit_code = found
+            raise failures.died(self.rows.slab, worker, exit_code, self.traces[worker].read(), oom.hint(self._oom_kills))
+
+    def trace_of(self, worker: int) -> str:
+        """Ask a worker where it is."""
+        pid = self.group.processes[worker].pid
+        assert pid is not None
+        return self.traces[worker].ask(pid)
+
+    def disown(self) -> None:
+        """In a forked child: leave the processes to the parent."""
+        super().disown()
+        self.group.disown()
+
+    def stop(self, turns: Turns) -> None:
+        """End the processes."""
+        for worker in range(self.rows.num_workers):
+            _send_close(self.rows.slab, worker, turns.waiter)
+        # After an error workers still answer, and close their envs; one that hangs does not.
+        patience_s = PYTHON_CLOSE_TIMEOUT_S if self.mail is not None else CLOSE_TIMEOUT_S
+        try:
+            self.group.end(0.0 if isinstance(turns.broken, WorkerTimeout) else patience_s)
+        finally:
+            self.group.kill()  # a second Ctrl-C
+
+
+def _send_close(slab: Any, worker: int, waiter: Any) -> None:
+    """Tell a worker to end, whatever it is doing: its home line is read after any turn."""
+    lib.pv_turn_send_one(slab, worker, lib.pv_worker_home(slab, worker), lib.PV_CLOSE, 0, 0, waiter)
+
+
+def _close_workers(opened: Any, count: int, keep: Any) -> None:
+    for index in range(count):
+        lib.pv_worker_close(opened + index)
+
+
+def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -> None:
+    """End the workers of a vector env that was dropped, or is still there when the interpreter ends."""
+    if not processes.processes:
+        return
+    processes.kill()
+    if getattr(sys, "last_value", None) is None:  # else the program has told already what went wrong
+        warnings.warn_explicit(
+            f"this vector env of {env_name!r} was never closed: its workers were ended without closing their envs; call "
+            "close(), or use it in a with statement",
+            UnclosedWarning,
+            *made_at,
+        )
+
+
+def _made_at() -> tuple[str, int]:
+    """Return file and line of the code outside of this package that is making a vector env."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "puffervec":
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, Any, Any]) -> bool:
+    """Tell the threads to end and wait for them; False if one has not ended in time."""
+    for worker, thread in enumerate(threads):
+        if thread.is_alive():
+            _send_close(slab, worker, keep[2])
+    patience = Patience()
+    while any(thread.is_alive() for thread in threads) and patience.waited_s() < CLOSE_TIMEOUT_S:
+        for thread in filter(threading.Thread.is_alive, threads):  # those after a failed start were never started
+            thread.join(0.001)
+    return not any(thread.is_alive() for thread in threads)
