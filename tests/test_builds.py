@@ -23,7 +23,7 @@ WITHOUT_FUTEX = [
     "tests/test_backends.py::test_one_process_may_hold_many_vec_envs_of_all_kinds",
     "tests/test_byte_equality.py::test_same_seed_same_bytes[probe, two groups-threading 4 2 envs]",
     "tests/test_byte_equality.py::test_same_seed_same_bytes[probe, two groups-multiprocessing forkserver 2 2 workers]",
-    "tests/test_vector.py::test_close_works_in_every_state_and_twice",
+    "tests/test_vector_env.py::test_close_works_in_every_state_and_twice",
     "tests/test_faults.py::test_a_worker_that_dies_is_named[kill-in step]",
     "tests/test_faults.py::test_a_hang_is_a_timeout_and_close_ends_it[hang]",
     "tests/test_faults.py::test_an_interrupted_wait_can_be_gone_on_with",

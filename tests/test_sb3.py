@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The Stable-Baselines3 VecEnv (puffervec/sb3/__init__.py): equal to SB3's DummyVecEnv step by step, and PPO learns over it."""
+"""The Stable-Baselines3 VecEnv (puffervec/sb3/vec_env.py): equal to SB3's DummyVecEnv step by step, and PPO learns over it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gymnasium import spaces
 
 import puffervec
 from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, MissingExtraError, WorkerError
+from puffervec.sb3.seat import Monitor as SeatMonitor
 from tests.drive_env.conftest import make_tree
 from tests.sb3_envs import Choosing, Counter, Deep, Rich
 
@@ -206,7 +207,7 @@ def test_attributes_and_methods(make: Callable[..., Any], settings: dict[str, An
     assert (venv.has_attr("mood"), venv.has_attr("colour")) == (False, True)
     with pytest.raises(ConfigError, match="indices: 3"):
         venv.get_attr("colour", 3)
-    for wrapper in (monitor.Monitor, adapter.SeatMonitor, gymnasium.wrappers.ClipReward):
+    for wrapper in (monitor.Monitor, SeatMonitor, gymnasium.wrappers.ClipReward):
         assert venv.env_is_wrapped(wrapper) == [True] * 3
     assert venv.env_is_wrapped(gymnasium.wrappers.TimeLimit, [0, 1]) == [False, False]
 
@@ -477,7 +478,7 @@ def test_bad_settings(make: Callable[..., Any]) -> None:
 
 def test_without_sb3_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.monitor", None)
-    spec = importlib.util.spec_from_file_location("a_second_copy", adapter.__file__)
+    spec = importlib.util.spec_from_file_location("a_second_copy", Path(adapter.__file__).with_name("vec_env.py"))
     assert spec is not None and spec.loader is not None
     with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[sb3\]'"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))

@@ -37,6 +37,13 @@ TESTED_TOGETHER = {
     "csrc/drive/observe.c": "tests/drive_env/test_observe_twin.py",
     "csrc/drive/partners.c": "tests/drive_env/test_observe_twin.py",
     "csrc/drive/segments.c": "tests/drive_env/test_observe_twin.py",
+    "puffervec/train/policies/mlp.py": "tests/train/test_policy.py",
+    "puffervec/train/policies/network.py": "tests/train/test_policy.py",
+    "puffervec/train/policies/protocol.py": "tests/train/test_policy.py",
+    "puffervec/train/run/find.py": "tests/train/test_rundir.py",
+    "puffervec/vec/mail.py": "tests/test_mailbox.py",
+    "puffervec/vec/turns.py": "tests/test_vector_env.py",
+    "puffervec/vec/workers.py": "tests/test_backends.py",
 }
 
 

@@ -65,7 +65,7 @@ class VectorEnv:
         rows, turns, workers: the parts, for this package.
     """
 
-    kind: type[Workers]  # who runs the envs
+    kind: type[Workers] = Workers  # who runs the envs; backends say which
 
     def __init__(self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings) -> None:
         self.env, self.config, self.settings = env, config, settings

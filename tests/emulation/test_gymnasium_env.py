@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib import nativize
 from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from puffervec.compat.pufferlib.nativize import nativize
 from puffervec.errors import ConfigError
 from puffervec.python.emulation import APIUsageError, SpaceMismatchError
 from puffervec.python.emulation.buffers import NAMES

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib import nativize
-from puffervec.compat.pufferlib.nativize import emulate, emulate_action_space, emulate_observation_space
+from puffervec.compat.pufferlib.nativize import emulate, emulate_action_space, emulate_observation_space, nativize
 from puffervec.errors import ConfigError
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample

@@ -19,10 +19,10 @@ MOUNT = "mount -t tmpfs -o size=1m tmpfs /dev/shm"
 REPRESENTATIVE = [
     "tests/test_shared_memory.py",
     "tests/test_backends.py",
-    "tests/test_vector.py",
-    "tests/test_aside.py",
+    "tests/test_vector_env.py",
+    "tests/test_control.py",
     "tests/test_save_load.py",
-    "tests/test_python_env.py",
+    "tests/test_env.py",
     "tests/golden",
     "tests/limits/test_limits.py",
 ]

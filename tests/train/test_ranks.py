@@ -35,7 +35,7 @@ from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.diverged import Diverged
 from tests.train.gangs import all_well, together
 from tests.train.streams import Cuda, cuda
-from tests.train.test_ppo import SPEC, Unseeing, filled_storage, weights
+from tests.train.test_updater import SPEC, Unseeing, filled_storage, weights
 
 __all__ = ["cuda"]
 Small = Callable[..., TrainConfig]

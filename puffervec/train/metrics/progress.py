@@ -130,7 +130,7 @@ def step_seconds(vec: Any) -> Callable[[], float | None]:
 
     A sample of one step, and only where there are workers and at least two halves to overlap; else it tells None.
     """
-    if vec.num_buffers < 2 or not vec.has_workers:
+    if vec.num_buffers < 2 or not vec.workers.several:
         return lambda: None
     timing, halves = vec.timing, range(vec.num_buffers)
 

@@ -21,7 +21,7 @@ from gymnasium import spaces
 import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
-from puffervec.python import block
+from puffervec.python import block as python_block
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Faulty, Walkers
@@ -39,21 +39,21 @@ def labelled(count: int, **kwargs: Any) -> list[Any]:
 
 
 def test_the_table_answers_calls_and_resets_by_itself() -> None:
-    table = block.TYPE
+    table = python_block.TYPE
     assert (ffi.string(table.name), table.abi, table.struct_bytes) == (b"python", lib.PV_ABI, ffi.sizeof("pv_env_type"))
     assert table.flags & lib.PV_OWN_AUTORESET and table.call != ffi.NULL
 
 
 def test_nothing_is_kept_after_close() -> None:
     gc.collect()  # what other tests have left
-    blocks, sources = len(block._blocks), len(block._sources)
+    blocks, sources = len(python_block._blocks), len(python_block._sources)
     vec = make(*labelled(4), workers=2)
-    assert len(block._blocks) == blocks + 2
-    assert len(block._sources) == sources + 1
+    assert len(python_block._blocks) == blocks + 2
+    assert len(python_block._sources) == sources + 1
     vec.close()
-    assert len(block._blocks) == blocks
+    assert len(python_block._blocks) == blocks
     del vec
-    assert len(block._sources) == sources
+    assert len(python_block._sources) == sources
 
 
 # ---- seeds and options -------------------------------------------------------------------------------------
@@ -275,24 +275,24 @@ def test_an_error_in_a_constructor_names_the_env_and_closes_the_others(tmp_path:
     log = str(tmp_path / "log")
     creators = labelled(3, log=log)
     creators[2] = functools.partial(Faulty, "init")
-    blocks = len(block._blocks)
+    blocks = len(python_block._blocks)
     with pytest.raises(WorkerError, match="worker 0, env 2(, step [0-9]+)?: ValueError: told to fail") as caught:
         make(*creators)
     assert isinstance(caught.value.__cause__, ValueError)
-    assert len(block._blocks) == blocks
+    assert len(python_block._blocks) == blocks
     assert Path(log).read_text() == "env 0 closed\nenv 1 closed\nenv 0 closed\n"  # the last one is the driver
 
 
 def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path) -> None:
     """The part that was opened is closed, and its place in memory may be taken by another vec env."""
-    log, blocks = str(tmp_path / "log"), len(block._blocks)
+    log, blocks = str(tmp_path / "log"), len(python_block._blocks)
     creators = labelled(4, log=log)
     creators[3] = functools.partial(Faulty, "init")
     for _ in range(3):
         with pytest.raises(WorkerError, match="worker 0, env 3(, step [0-9]+)?: ValueError") as caught:
             puffervec.make(creators, num_envs=4, backend="serial", num_buffers=2, split="envs")
         assert isinstance(caught.value.__cause__, ValueError)
-        assert len(block._blocks) == blocks
+        assert len(python_block._blocks) == blocks
         assert sorted(Path(log).read_text().split("\n")[:-1]) == sorted(f"env {i} closed" for i in (0, 0, 1, 2))
         Path(log).unlink()
         with puffervec.make(labelled(4), num_envs=4, backend="serial", num_buffers=2, split="envs") as vec:
@@ -376,7 +376,7 @@ def test_an_exception_before_the_first_line_of_a_callback_fails_the_turn() -> No
             callback(block)
         except KeyboardInterrupt as error:
             assert error.__traceback__ is not None
-            code = block._escaped(KeyboardInterrupt, error, error.__traceback__.tb_next)
+            code = python_block._escaped(KeyboardInterrupt, error, error.__traceback__.tb_next)
         assert code == lib.PV_ERROR_ENV
         assert isinstance(vec.workers.mail.boxes[0].answers[0].take(), KeyboardInterrupt)
         assert ffi.string(block.error_text).startswith(b"KeyboardInterrupt")
