@@ -85,7 +85,7 @@ class Learner:
     """A learner with books: what each env must show, given what was sent to it and received from it."""
 
     def __init__(self, vec: VectorEnv) -> None:
-        self.vec, self.python = vec, bool(vec.workers.mail.boxes)
+        self.vec, self.python = vec, vec.workers.mail is not None
         self.seed = -1
         self.turns = np.zeros(ENVS, int)  # since the reset, received
         self.actions = np.zeros(ENVS, int)  # the last one that was received

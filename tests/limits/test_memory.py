@@ -85,7 +85,7 @@ def test_the_address_space_counts(fake: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.normal_build("AddressSanitizer itself takes terabytes of addresses")
 def test_a_real_address_space_limit_is_seen() -> None:
     code = (
-        "import resource; from puffervec import memory\n"
+        "import resource; from puffervec.host import memory\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)); room = memory.available()\n"
         "print(room.bytes < 3 << 30, 'RLIMIT_AS' in room.bound or 'cgroup' in room.bound or room.bytes)\n"
     )

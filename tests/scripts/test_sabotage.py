@@ -18,8 +18,8 @@ from tests.builds import source_folder
 LIST = sabotage.read_list()
 AREAS = (
     "csrc/channel", "csrc/worker", "csrc/slab", "csrc/action", "csrc/advantage", "csrc/rng", "csrc/probe", "csrc/tag",
-    "csrc/drive", "puffervec/vector", "puffervec/worker_main", "puffervec/processes", "puffervec/train/checkpoint",
-    "puffervec/train/state", "puffervec/train/rollout", "puffervec/train/ppo",
+    "csrc/drive", "puffervec/vec/", "puffervec/process/", "puffervec/train/collect/", "puffervec/train/learn/",
+    "puffervec/train/run/checkpoint", "puffervec/train/run/state",
 )  # fmt: skip
 
 
