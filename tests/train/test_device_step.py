@@ -24,7 +24,7 @@ from tests.train.syncs import Graph, Syncs, fake_cuda
 CPU = torch.device("cpu")
 SPEC = group(("x", (3,)), mask=5)
 ROWS, HORIZON, PARTS = 6, 5, 4
-CASES = [("none", 0.0), ("none", 0.8), ("mingru", 0.0), ("lstm", 0.8)]
+CASES = ["none", "mingru", "lstm"]
 
 
 def filled(policy: Any) -> Storage:
@@ -41,10 +41,10 @@ def filled(policy: Any) -> Storage:
     return storage
 
 
-def updater(memory: str, alpha: float, in_buffers: bool) -> Updater:
+def updater(memory: str, in_buffers: bool) -> Updater:
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
-    section = TrainSection(priority_alpha=alpha)
+    section = TrainSection()
     made = Updater(policy, filled(policy), section, PARTS, False, torch.Generator().manual_seed(2), ThreadTeam(1))
     if in_buffers:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else HORIZON)
@@ -59,9 +59,9 @@ def buffers(step: DeviceStep) -> list[int]:
     return [tensor.data_ptr() for tensor in held]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("memory", "alpha"), CASES)
-def test_steps_in_buffers_equal_those_without(memory: str, alpha: float) -> None:
-    one, other = updater(memory, alpha, False), updater(memory, alpha, True)
+@pytest.mark.parametrize("memory", CASES)
+def test_steps_in_buffers_equal_those_without(memory: str) -> None:
+    one, other = updater(memory, False), updater(memory, True)
     places = []
     for _ in range(3):
         losses, same = one.update(1e-2).losses, other.update(1e-2).losses
@@ -73,9 +73,9 @@ def test_steps_in_buffers_equal_those_without(memory: str, alpha: float) -> None
     assert places[0] == places[1] == places[2]
 
 
-@pytest.mark.parametrize(("memory", "alpha"), CASES)
-def test_a_step_reads_nothing_back(memory: str, alpha: float) -> None:
-    made = updater(memory, alpha, True)
+@pytest.mark.parametrize("memory", CASES)
+def test_a_step_reads_nothing_back(memory: str) -> None:
+    made = updater(memory, True)
     made.update(1e-2)
     assert made.device_step is not None
     with Syncs() as syncs:
@@ -83,11 +83,11 @@ def test_a_step_reads_nothing_back(memory: str, alpha: float) -> None:
     assert syncs.found == []
 
 
-@pytest.mark.parametrize(("memory", "alpha"), CASES)
-def test_a_gradient_step_on_fake_cuda_waits_for_nothing(memory: str, alpha: float) -> None:
+@pytest.mark.parametrize("memory", CASES)
+def test_a_gradient_step_on_fake_cuda_waits_for_nothing(memory: str) -> None:
     """From the roll-out's samples to the optimizer: eager steps, a capture, replays. Only backward() needs a torch with CUDA:
     gradients are made up."""
-    on_cpu = updater(memory, alpha, False)
+    on_cpu = updater(memory, False)
     samples = on_cpu._samples(behind=False)
     with fake_cuda() as device:
         made = on_fake_cuda(on_cpu, device)
@@ -131,7 +131,7 @@ def on_device(samples: Any, storage: Storage) -> Any:
 
 
 def test_what_a_smaller_minibatch_leaves_weighs_nothing() -> None:
-    made = updater("none", 0.0, True)
+    made = updater("none", True)
     made.update(1e-2)
     step = made.device_step
     assert step is not None and step.batch is not None and step.batch.weights is not None

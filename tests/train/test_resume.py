@@ -107,10 +107,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     "two policies, one with an action mask": ("probe", {"env": TWO}),
     "two policies, mask, memory, joint": ("probe", {"env": TWO, "policy": {"memory": "mingru", "joint": True}}),
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
-    "priorities and corrections": (
-        "cartpole",
-        {"train": {"vtrace": True, "priority_alpha": 0.5}, "policy": {"memory": "mingru"}},
-    ),
+    "corrections": ("cartpole", {"train": {"vtrace": True}, "policy": {"memory": "mingru"}}),
     "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
     "asynchronous, an episode ends in each roll-out": ("probe", {"env": PROBE, "train": {"asynchronous": True}}),
     "asynchronous, more end than the means are over": (

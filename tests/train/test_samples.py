@@ -14,7 +14,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import TrainSection
 from puffervec.train.learn import samples as samples_module
-from puffervec.train.learn.samples import FlatSamples, Priority, SequenceSamples, normalised, samples_of
+from puffervec.train.learn.samples import FlatSamples, SequenceSamples, normalised, samples_of
 from puffervec.train.learn.updater import ppo_loss
 from tests.train.fakes import group
 
@@ -80,37 +80,6 @@ def test_advantages_are_normalised_over_valid_ones() -> None:
     assert float(parts.mean()) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("memory", [False, True])
-def test_columns_of_large_advantages_come_up_more_often(memory: bool) -> None:
-    """In proportion to the mean size of their advantages to the power of alpha; weighed, each counts the same in the mean."""
-    storage, _, valid = filled()
-    advantages = torch.arange(1.0, 1 + ROWS).expand(HORIZON, ROWS) * valid
-    generator, alpha, draws = torch.Generator().manual_seed(3), 0.7, 1000
-    seen, weighed = torch.zeros(ROWS), torch.zeros(ROWS)
-    samples = samples_of(storage, advantages.contiguous(), valid, memory, priority=Priority(alpha, 1.0))
-    for minibatch in [part for _ in range(draws) for part in samples.shuffled(generator, ROWS)]:  # one column each
-        batch = samples.cut(minibatch, 1000)[0]()
-        column = int(batch.obs[..., 0].flatten()[0]) % ROWS  # type: ignore[index]
-        assert batch.weights is not None
-        seen[column] += 1
-        weighed[column] += batch.weights.max()
-    there = valid.sum(0) > 0
-    chances = torch.where(there, torch.arange(1.0, 1 + ROWS).pow(alpha), 0.0)
-    torch.testing.assert_close(seen / seen.sum(), chances / chances.sum(), rtol=0.1, atol=0.01)
-    torch.testing.assert_close(weighed[there] / (ROWS * draws), torch.full((5,), 1 / 5), rtol=0.1, atol=0)
-    assert seen[2] == 0  # where nothing is valid
-
-
-def test_without_a_priority_and_with_alike_advantages_nothing_is_weighed() -> None:
-    storage, _, valid = filled()
-    samples = samples_of(storage, torch.ones(HORIZON, ROWS) * valid, valid, False, priority=Priority(1.0, 1.0))
-    (minibatch, *_) = samples.shuffled(torch.Generator(), 2)
-    weights = samples.cut(minibatch, 1000)[0]().weights
-    assert weights is not None
-    torch.testing.assert_close(weights, torch.ones_like(weights))
-    assert len(minibatch) == int(valid.reshape(-1)[minibatch].sum())
-
-
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, buffers: int) -> None:
@@ -135,15 +104,14 @@ def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, b
 def test_an_epoch_draws_as_many_columns_as_there_are(columns: int, parts: int) -> None:
     storage = Storage(group(("x", (1,))), HORIZON, columns, torch.device("cpu"), None)
     valid = torch.ones(HORIZON, columns, dtype=torch.uint8)
-    made = samples_of(storage, torch.rand(HORIZON, columns), valid, True, priority=Priority(1.0, 1.0))
+    made = samples_of(storage, torch.rand(HORIZON, columns), valid, True)
     sizes = [len(part) for part in made.shuffled(torch.Generator(), parts)]
     assert sum(sizes) == columns and max(sizes) - min(sizes) <= 1 and len(sizes) == parts
 
 
-@pytest.mark.parametrize(("memory", "alpha"), [(False, 0.5), (True, 0.0), (True, 0.5)])
-def test_an_epoch_is_dealt_out_without_a_look_at_the_device(memory: bool, alpha: float) -> None:
+def test_an_epoch_of_sequences_is_dealt_out_without_a_look_at_the_device() -> None:
     storage, advantages, valid = filled()
-    samples = samples_of(storage, advantages, valid, memory, priority=Priority(alpha, 1.0))
+    samples = samples_of(storage, advantages, valid, True)
     moved: list[int] = []
     with mock.patch.object(samples_module, "_moved", lambda indices, device: moved.append(len(indices)) or indices):
         minibatches = samples.shuffled(torch.Generator().manual_seed(1), 3)

@@ -77,8 +77,6 @@ class TrainSection:
     vtrace: bool = False  # Correct the advantages for what the policy has changed since the roll-out, in every epoch (IMPALA).
     vtrace_rho: float = 1.0  # vtrace: bound on the ratio of probabilities that weighs a step's own error.
     vtrace_c: float = 1.0  # vtrace: bound on the ratio that weighs what a step takes over from the next.
-    priority_alpha: float = 0.0  # Draw rows with large advantages more often: 0 not, 1 in proportion.
-    priority_beta: float = 1.0  # How far weights make up for priority_alpha: 0 not, 1 wholly.
     asynchronous: bool = False  # Collect the next roll-out during the update, with the weights before it; implies vtrace.
     clip: float = 0.2  # Bound on the change of an action's probability ratio.
     value_coef: float = 1.0  # Weight of the value loss.
@@ -233,7 +231,7 @@ class TrainConfig:
         for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s"):
             if not getattr(t, name) > 0:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
-        for name in ("gamma", "gae_lambda", "priority_alpha", "priority_beta"):
+        for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(t, name) <= 1:
                 raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
         if not t.seed < SEEDS:

@@ -46,40 +46,6 @@ class Batch:
     resets: Tensor | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Priority:
-    """How columns are drawn (Schaul et al. 2016, arXiv:1511.05952, with the mean size of advantages for errors).
-
-    alpha: 0: all alike; 1: in proportion to their priority. beta: how far weights make up for that: 0 not, 1 wholly.
-    """
-
-    alpha: float
-    beta: float
-
-
-class _Columns:
-    """The order in which columns come up."""
-
-    def __init__(self, advantages: Tensor, valid: Tensor, priority: Priority | None) -> None:
-        self.counts = valid.sum(0, dtype=torch.int64).cpu()
-        self.weights: Tensor | None = None
-        self._chances: Tensor | None = None
-        if priority is not None and priority.alpha > 0 and bool(self.counts.any()):
-            size = advantages.abs().sum(0).cpu() / self.counts.clamp_min(1) + 1e-6
-            chances = torch.where(self.counts > 0, size.nan_to_num().pow(priority.alpha), 0.0)
-            self._chances = chances / chances.sum()
-            self.weights = (self._chances * int((self.counts > 0).sum())).clamp_min(1e-6).pow(-priority.beta)
-
-    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
-        """Return the columns of each minibatch of an epoch: each column once, or as they are drawn."""
-        if self._chances is None:
-            return list(torch.randperm(len(self.counts), generator=generator).tensor_split(parts))
-        likely = int((self._chances > 0).sum())
-        sizes = [min(len(part), likely) for part in torch.arange(len(self.counts)).tensor_split(parts)]
-        none = torch.empty(0, dtype=torch.int64)  # More parts than columns.
-        return [torch.multinomial(self._chances, size, generator=generator) if size else none for size in sizes]
-
-
 class Samples(Protocol):
     """The samples of one roll-out."""
 
@@ -107,21 +73,14 @@ class Samples(Protocol):
         """
 
 
-def samples_of(
-    storage: Storage,
-    advantages: Tensor,
-    valid: Tensor,
-    memory: bool,
-    pad: bool = False,
-    priority: Priority | None = None,
-) -> Samples:
+def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False) -> Samples:
     """Return the samples of a roll-out.
 
     Args: advantages: (T, R) float32; valid: (T, R) uint8; memory: the policy has one; pad: see padded_rows.
     """
     if memory:
-        return SequenceSamples(storage, advantages, valid, priority)
-    return FlatSamples(storage, advantages, valid, pad, priority)
+        return SequenceSamples(storage, advantages, valid)
+    return FlatSamples(storage, advantages, valid, pad)
 
 
 def padded_rows(rows: int) -> int:
@@ -185,20 +144,9 @@ def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | No
 class FlatSamples:
     """Single samples."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        advantages: Tensor,
-        valid: Tensor,
-        pad: bool = False,
-        priority: Priority | None = None,
-    ) -> None:
+    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False) -> None:
         """Views on the storage except for the returns. pad: see padded_rows."""
         self._storage, self._pad = storage, pad
-        self._valid_here = valid.view(-1).cpu() if priority is not None else None
-        self._columns = _Columns(advantages, valid, priority) if priority is not None else None
-        weights = None if self._columns is None else self._columns.weights
-        self._weights = None if weights is None else weights.to(valid.device)  # (R,), here: not at each minibatch
         horizon = storage.horizon
         self._actions, self._log_probs, self._values = (
             x[:horizon].flatten(0, 1) for x in (storage.actions, storage.log_probs, storage.values)
@@ -221,15 +169,8 @@ class FlatSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of samples."""
-        device = self._chosen.device
-        if self._columns is None or self._valid_here is None:
-            order = torch.randperm(self.count, generator=generator).to(device, non_blocking=True)
-            found = list(self._chosen[order].tensor_split(parts))
-            self.counts = [len(index) for index in found]
-            return found
-        first = torch.arange(self._storage.horizon).unsqueeze(-1) * self._storage.rows
-        drawn = [(first + columns).view(-1) for columns in self._columns.shuffled(generator, parts)]
-        found = _moved([index[self._valid_here[index] != 0] for index in drawn], device)
+        order = torch.randperm(self.count, generator=generator).to(self._chosen.device, non_blocking=True)
+        found = list(self._chosen[order].tensor_split(parts))
         self.counts = [len(index) for index in found]
         return found
 
@@ -244,9 +185,9 @@ class FlatSamples:
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
     def _batch(self, index: Tensor, advantages: Tensor) -> Batch:
-        weights = None if self._weights is None else self._weights[index % self._storage.rows]
+        weights = None
         if self._pad and (more := padded_rows(len(index)) - len(index)):
-            weights = nn.functional.pad(torch.ones_like(advantages) if weights is None else weights, (0, more))
+            weights = nn.functional.pad(torch.ones_like(advantages), (0, more))
             advantages = nn.functional.pad(advantages, (0, more))
             index = torch.cat([index, index[-1:].expand(more)])
         obs, mask = _take(self._storage, 0, index, shape=())
@@ -258,16 +199,14 @@ class FlatSamples:
 class SequenceSamples:
     """Whole columns."""
 
-    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor, priority: Priority | None = None) -> None:
+    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
         """Views on the storage except for the returns and the first states."""
         self._storage, self._advantages, self._valid = storage, advantages, valid.float()
         self._returns = advantages + storage.values[: storage.horizon]
         self._states = storage.first_state()
-        self._columns = _Columns(advantages, valid, priority)
-        self.count = int(self._columns.counts.sum())
+        self._column_counts = valid.sum(0, dtype=torch.int64).cpu()
+        self.count = int(self._column_counts.sum())
         self.counts: list[int] = []
-        weights = self._columns.weights
-        self._weights = self._valid if weights is None else self._valid * weights.to(self._valid.device)
 
     @property
     def returns(self) -> Tensor:
@@ -281,8 +220,8 @@ class SequenceSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of columns."""
-        drawn = self._columns.shuffled(generator, parts)
-        self.counts = [int(self._columns.counts[columns].sum()) for columns in drawn]
+        drawn = list(torch.randperm(len(self._column_counts), generator=generator).tensor_split(parts))
+        self.counts = [int(self._column_counts[columns].sum()) for columns in drawn]
         return _moved(drawn, self._valid.device)
 
     def moments(self, minibatch: Tensor) -> Tensor:
@@ -307,7 +246,7 @@ class SequenceSamples:
             returns=self._returns.index_select(1, index),
             values=storage.values[steps].index_select(1, index),
             action_mask=mask,
-            weights=self._weights.index_select(1, index),
+            weights=self._valid.index_select(1, index),
             state=tuple(part.index_select(0, index) for part in self._states),
             resets=storage.resets[steps].index_select(1, index) != 0,
         )

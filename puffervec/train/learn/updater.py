@@ -32,7 +32,7 @@ from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.fused_loss import fits, fused_loss
 from puffervec.train.learn.optimizers import clip_gradients, make_optimizer
 from puffervec.train.learn.reevaluate import reevaluate
-from puffervec.train.learn.samples import Batch, Priority, Samples, Scale, samples_of
+from puffervec.train.learn.samples import Batch, Samples, Scale, samples_of
 from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.policies.protocol import Policy
 
@@ -118,7 +118,6 @@ class Updater:
         with a roll-out of its own, which improve one policy together."""
         self.loss = loss
         self.vtrace = section.vtrace or section.asynchronous
-        self.priority = Priority(section.priority_alpha, section.priority_beta) if section.priority_alpha > 0 else None
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
         self.team = team
@@ -191,7 +190,7 @@ class Updater:
         ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, self.piece) if behind else None
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         advantages, valid = self.advantage(steps)
-        return samples_of(s, advantages, valid, self.memory, self.pad, self.priority)
+        return samples_of(s, advantages, valid, self.memory, self.pad)
 
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
         """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to

@@ -169,7 +169,12 @@ def config_from_tables(
 
 
 def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return tables of an older version with the values that settings had before there were such settings."""
+    """Return tables of an older version with the values that settings had before there were such settings, and without those
+    that there are no more."""
+    train = tables.get("train")
+    if isinstance(train, dict) and train.get("priority_alpha") == 0:  # another value is refused: its runs drew rows otherwise
+        kept = {name: value for name, value in train.items() if name not in ("priority_alpha", "priority_beta")}
+        tables = {**tables, "train": kept}
     policy = tables.get("policy")
     if isinstance(policy, dict) and "memory" in policy:
         return {**tables, "policy": {"memory_layers": 1, **policy}}
