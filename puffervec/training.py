@@ -19,7 +19,8 @@ class Training:
         preset: settings by table and key, as in a `--config` file: what is set where the user says nothing. Empty: the settings
             for envs about which nothing is known.
         metric: the metric that says how good a run is.
-        rates: of records that stand for many agents and hold counts: name in the log -> record. They become rates per agent.
+        rates: of records that stand for many agents and hold counts: name in the log -> record. They become rates per agent;
+            the record `agents` says how many one stands for.
         search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH", "LOW:HIGH:log" or "ONE/TWO/...".
         solved_after: agent-steps after which the preset was seen to do well, for an estimate of the time; 0: unknown.
     """

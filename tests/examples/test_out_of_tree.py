@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shutil
@@ -21,7 +22,10 @@ from puffervec import env_types, envs
 from puffervec._ffi import lib
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import register_envs
-from puffervec.train.verbs import evaluate
+from puffervec.pettingzoo import parallel_env
+from puffervec.train import TrainConfig
+from puffervec.train.config.ranges import build_space
+from puffervec.train.verbs import evaluate, listing
 from puffervec.train.verbs.evaluation_run import run_evaluation
 from tests.contract import EnvContract
 from tests.helpers import action_table, run, serial
@@ -172,5 +176,24 @@ def test_its_evaluation_is_its_own(site: Path, capsys: pytest.CaptureFixture[str
     assert run_evaluation(dataclasses.replace(asked, baseline="random", json=None)) == 0
     with pytest.raises(ConfigError, match="--baseline best: coin_grid has random, walk"):
         run_evaluation(dataclasses.replace(asked, baseline="best"))
-    with pytest.raises(ConfigError, match="coin_grid draws no pictures"):
-        run_evaluation(dataclasses.replace(asked, png=tmp_path / "a.png"))
+    pytest.importorskip("matplotlib")
+    assert run_evaluation(dataclasses.replace(asked, json=None, png=tmp_path / "a.png")) == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_its_training_is_its_own(site: Path) -> None:
+    config = TrainConfig.of(PACKAGE)
+    assert config.vec.num_envs == 256 and config.train.gamma == 0.95
+    assert "train.gamma" in build_space(config, {})
+    (row,) = [row for row in listing.envs() if row["env"] == PACKAGE]
+    assert row["preset"] == "own"
+
+
+def test_its_frames_are_its_own(site: Path) -> None:
+    from coin_grid.drawing import COLOURS
+
+    with contextlib.closing(parallel_env(PACKAGE, render_mode="rgb_array", size=5)) as env:
+        env.reset(seed=0)
+        frame = env.render()
+    assert isinstance(frame, np.ndarray) and frame.shape == (80, 80, 3)
+    assert {tuple(colour) for colour in frame.reshape(-1, 3)} == {(245, 245, 245), *COLOURS.values()}

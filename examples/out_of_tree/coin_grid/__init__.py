@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from puffervec import EnvData, Evaluation, NativeEnv
+from puffervec import EnvData, Evaluation, NativeEnv, Training
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,24 @@ def evaluation() -> Evaluation:
     return EVALUATION
 
 
+def recorder(vec: Any) -> Any:
+    """Pictures for `render_mode="rgb_array"`."""
+    from coin_grid.drawing import Frames
+
+    return Frames(vec)
+
+
 ENV = NativeEnv(
     name="coin_grid",
     config=CoinGridConfig,
     build=lambda config: EnvData(),
     evaluation=evaluation,
+    recorder=recorder,
+    training=Training(
+        preset={"vec": {"num_envs": 256}, "train": {"horizon": 32, "update_epochs": 4, "lr": 3e-3, "gamma": 0.95}},
+        metric="env/coins",
+        rates={"coins": "coins", "fell": "falls"},
+        search={"train.gamma": "0.9:0.99"},
+    ),
     shared_library="coin_grid._core",
 )

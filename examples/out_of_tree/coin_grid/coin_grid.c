@@ -60,7 +60,8 @@ static int coin_grid_describe(const pv_context* context, pv_spec* spec, char* te
     for (int i = 0; i < 3; i++)
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, names[i], "cells", PV_I32, 2, 0, 0.0f,
                      (float)config->size, 1.0f);
-    strcpy(spec->record_names[spec->record_count++], "coins");
+    const char* records[3] = {"coins", "falls", "agents"}; // agents: how many the record stands for
+    for (int i = 0; i < 3; i++) strcpy(spec->record_names[spec->record_count++], records[i]);
     spec->save_bytes = sizeof(coin_grid);
     spec->records_per_turn = 1;
     return PV_OK;
@@ -144,7 +145,7 @@ static int coin_grid_reset(pv_block* block, const uint8_t* mask, const uint64_t*
     return PV_OK;
 }
 
-static void leave_record(pv_block* block, uint32_t env) {
+static void leave_record(pv_block* block, uint32_t env, int fell) {
     const coin_grid* state = env_at(block, env);
     pv_record* record = pv_block_record(block);
     if (!record) return;
@@ -155,6 +156,8 @@ static void leave_record(pv_block* block, uint32_t env) {
     record->length = (uint32_t)state->steps;
     record->episode_return = state->episode_return;
     record->values[0] = (float)state->coins;
+    record->values[1] = (float)fell;
+    record->values[2] = 1.0f;
 }
 
 static int32_t clip(int32_t value, int32_t size) { return value < 0 ? 0 : value >= size ? size - 1 : value; }
@@ -179,7 +182,7 @@ static void step_env(pv_block* block, uint32_t env) {
     const int late = state->steps >= config->episode_length;
     state->over = fell || late;
     write_row(block, env, reward, fell, late && !fell);
-    if (state->over) leave_record(block, env);
+    if (state->over) leave_record(block, env, fell);
 }
 
 static int coin_grid_step(pv_block* block) {

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import puffervec
+from coin_grid.drawing import draw
 from puffervec.evaluation import Actor, Evaluation, Interval, Report
 
 ENVS = 64
@@ -26,15 +27,14 @@ def evaluate(actor: Actor, config: Any, *, episodes: int, seed: int) -> Report:
             found.append(infos.episodes[infos.episodes["episode"] < rounds])
             vec.send(actor.act(observations, vec))
     records = np.concatenate(found)
-    coins, steps = records["values"][:, 0], records["length"]
-    fell = steps < config.episode_length  # the time limit is the only other end
+    coins, fell, steps = records["values"][:, 0], records["values"][:, 1], records["length"]
     row = {
         "envs": f"{ENVS} grids of {config.size} x {config.size}",
         "episodes": len(records),
         "coins per 100 steps": interval(100 * coins / steps),
         "in the pit": interval(fell.astype(np.float64)),
     }
-    return Report([row], remarks=["means over episodes with 95 % intervals"])
+    return Report([row], remarks=["means over episodes with 95 % intervals"], score="coins per 100 steps")
 
 
 def interval(values: np.ndarray) -> Interval:
@@ -60,5 +60,6 @@ EVALUATION = Evaluation(
     evaluate=evaluate,
     episodes=256,
     baselines={"walk": lambda seed: WalkToTheCoin()},
+    draw=draw,
     describe=lambda config: f"one coin and one pit on {config.size} x {config.size} cells",
 )

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from puffervec.errors import ConfigError
+
 LEAST_EPISODES = 100  # A mean of fewer says little.
 
 
@@ -26,6 +28,8 @@ class EpisodeWindow:
         """Args: record_names: from `vec.spec`; per_agent: shown name -> record name."""
         self.names = tuple(record_names)
         self.per_agent = dict(per_agent or {})
+        if missing := {*self.per_agent.values(), *(("agents",) if self.per_agent else ())} - set(self.names):
+            raise ConfigError(f"training.rates of this env need records that it does not have: {', '.join(sorted(missing))}")
         self._rows = np.zeros((0, self.columns))  # The window, oldest first.
         self.total = 0
 
