@@ -297,7 +297,7 @@ def test_ranks_learn_what_one_process_learns(memory: str, few: bool, monkeypatch
     def given(samples: Any, stop: Any) -> Any:
         def dealt(*_: Any) -> list[torch.Tensor]:
             found = joined(next(epochs))
-            samples.counts = [len(i) if memory == "none" else int(samples._columns.counts[i].sum()) for i in found]
+            samples.counts = [len(i) if memory == "none" else int(samples._column_counts[i].sum()) for i in found]
             return found
 
         samples.shuffled = dealt
