@@ -177,7 +177,7 @@ NOTHING = Cause("nothing")
 
 
 def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
-    """Measure all causes in turns. Returns the rows of the table, and how much of our cores others took."""
+    """Measure all causes in turns. Returns the rows of the table, and how much of the machine others took."""
     device = choose_device(options.device)
     config = runs.settled(runs.config_of(runs.RUNS[options.env], options.device))
     found = causes(device, runs.simulation_half_s(config))

@@ -31,7 +31,7 @@ from puffervec.cores import affinity, cpu_quota, usable_cores
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 SCHEMA_VERSION = 1
-FOREIGN_LIMIT = 0.05  # share of our cores that others may take before a run counts as disturbed
+FOREIGN_LIMIT = 0.05  # share of the machine that others may take before a run counts as disturbed
 
 
 # ---- statistics --------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
 
 @dataclass(frozen=True)
 class Runs:
-    """Results by variant, one per repeat, and the highest share of our cores that others took during a kept run."""
+    """Results by variant, one per repeat, and the highest share of the machine that others took during a kept run."""
 
     results: dict[str, list[Any]]
     foreign: float
@@ -88,7 +88,7 @@ def interleave(
 
     Args:
         note: called with a line of progress before each run.
-        attempts: a run during which others took more than FOREIGN_LIMIT of our cores is made again, this many times
+        attempts: a run during which others took more than FOREIGN_LIMIT of the machine is made again, this many times
             in all; the least disturbed one is kept.
     """
     results: dict[str, list[Any]] = {name: [] for name in variants}
@@ -113,7 +113,7 @@ def interleave(
 def foreign_note(share: float) -> str:
     """Return a line that says how quiet the machine was."""
     word = "quiet enough" if share <= FOREIGN_LIMIT else "NOT QUIET: run it again, or with --attempts 5"
-    return f"other processes took at most {100 * share:.0f}% of the cores during a sample: {word}"
+    return f"other processes took at most {100 * share:.0f}% of the machine during a sample: {word}"
 
 
 # ---- the machine -------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ def cpu_s() -> float:
 
 
 def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callable[[str], None]) -> tuple[Result, float]:
-    """Return a case's result, and the share of our cores that others took."""
+    """Return a case's result, and the share of the machine that others took."""
     gradients, parameters = gradients_of(case)
     loss = CompiledLoss(ppo_loss, CPU, must=True, backend=backend)
     note(f"{case.name}: compiling")

@@ -44,7 +44,7 @@ HEAD = f"""# Figures
 
 Every figure that README and docs quote, with the command that measures it and the commit that was measured. Medians; the
 spread is half the distance between the quartiles. {DISTURBED} marks a figure during which other processes took more than
-{100 * common.FOREIGN_LIMIT:.0f} % of the cores. `make figures` measures all of them anew and writes this page.
+{100 * common.FOREIGN_LIMIT:.0f} % of the machine. `make figures` measures all of them anew and writes this page.
 [bench/README.md](../bench/README.md) explains the words.
 """
 
@@ -135,7 +135,7 @@ class Figures:
         return [float(sample) for sample in samples]
 
     def disturbed(self, run: str) -> bool:
-        """Whether others took more of the cores during a run than they should."""
+        """Whether others took more of the machine during a run than they should."""
         document = self.document(run) or {"machine": {}}
         return float(document["machine"].get("foreign_load") or 0.0) > common.FOREIGN_LIMIT
 

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much of its cores other programs took while a benchmark ran. Linux; elsewhere the answer is 0.
+"""How much of the machine other programs took while a benchmark ran. Linux; elsewhere the answer is 0.
 
 Every process is either ours or foreign. Ours are this process, its descendants, and those with MARK in their environment (the
-workers of a fork server have another parent). The CPU time of the foreign ones is read before and after. Programs that are
-pinned to other cores than ours do not count; what they take of caches and memory bandwidth is not seen.
+workers of a fork server have another parent). The CPU time of the foreign ones is read before and after.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-
-from puffervec.cores import affinity
 
 MARK = "PUFFERVEC_BENCHMARK"  # set while a benchmark runs, to its process id
 SHORTEST_S = 0.1  # the kernel counts CPU time in ticks of 10 ms: a shorter time is too coarse to divide by
@@ -33,7 +30,7 @@ class Seen:
 
 
 def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
-    """Call `run` and return its result and the share of our cores that others took meanwhile, 0 to 1.
+    """Call `run` and return its result and the share of the machine that others took meanwhile, 0 to 1.
 
     Time that a hypervisor gave to other machines counts as theirs.
     """
@@ -45,7 +42,7 @@ def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
         os.environ.pop(MARK, None)
     seconds = time.monotonic() - begin
     taken = taken_s(before, foreign_processes()) + _stolen_s() - stolen
-    return result, min(1.0, max(0.0, taken) / len(affinity()) / max(SHORTEST_S, seconds))
+    return result, min(1.0, max(0.0, taken) / (os.cpu_count() or 1) / max(SHORTEST_S, seconds))
 
 
 def taken_s(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> float:
@@ -63,7 +60,7 @@ def taken_s(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> float:
 
 
 def foreign_processes() -> dict[str, Seen]:
-    """Return what each foreign process that may run on our cores has used so far, by "pid:time of its start".
+    """Return what each foreign process has used so far, by "pid:time of its start".
 
     Source of the columns: proc_pid_stat(5).
     """
@@ -76,7 +73,7 @@ def foreign_processes() -> dict[str, Seen]:
             pid = int(folder.name)  # init waits for orphans of ours, too
             found[pid] = (f"{pid}:{words[19]}", int(words[1]), Seen(own, children if pid != 1 else 0.0))
     ours = _ours({pid: parent for pid, (_, parent, _) in found.items()})
-    return {name: seen for pid, (name, _, seen) in found.items() if pid not in ours and _beside_us(pid)}
+    return {name: seen for pid, (name, _, seen) in found.items() if pid not in ours}
 
 
 def _ours(parents: Mapping[int, int]) -> set[int]:
@@ -91,14 +88,6 @@ def _ours(parents: Mapping[int, int]) -> set[int]:
     return ours
 
 
-def _beside_us(pid: int) -> bool:
-    """Whether a process may run on one of our cores."""
-    try:
-        return not os.sched_getaffinity(pid).isdisjoint(affinity())
-    except OSError:  # gone
-        return True
-
-
 def _environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -107,10 +96,9 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _stolen_s() -> float:
-    """Return the seconds since boot in which a hypervisor kept our cores. Source: proc_stat(5), column steal."""
-    names = {f"cpu{core}" for core in affinity()}
-    lines = [line.split() for line in _read(Path("/proc/stat")).splitlines()]
-    return sum(int(words[8]) for words in lines if words[0] in names) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU seconds since boot in which a hypervisor ran other machines. Source: proc_stat(5), column steal."""
+    words = _read(Path("/proc/stat")).partition("\n")[0].split()
+    return int(words[8]) / os.sysconf("SC_CLK_TCK") if len(words) > 8 else 0.0
 
 
 def _read(path: Path) -> str:

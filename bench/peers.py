@@ -166,7 +166,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def run(scenario: Scenario, options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[Row], float]:
-    """Measure a scenario's variants in turns. Returns its rows, and the share of our cores that others took."""
+    """Measure a scenario's variants in turns. Returns its rows, and the share of the machine that others took."""
     sampler = Sampler(options)
     variants = {variant.label: (lambda v=variant: sampler.take(v)) for variant in scenario.variants}
     try:

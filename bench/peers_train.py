@@ -279,7 +279,7 @@ def sentences(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[list[dict[str, Any]]], float]:
-    """Return a table per task and kind of settings, and how much of our cores others took."""
+    """Return a table per task and kind of settings, and how much of the machine others took."""
     tables: list[list[dict[str, Any]]] = []
     worst = 0.0
     for env_id in options.tasks.split(","):

@@ -60,7 +60,7 @@ def one_thread(trainer: Trainer) -> None:
 
 
 def measure_presets(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return a row per setting, by env, the fastest first, and how much of our cores others took."""
+    """Return a row per setting, by env, the fastest first, and how much of the machine others took."""
     results, worst = {}, 0.0
     for env in options.envs:
         variants = {

@@ -59,7 +59,7 @@ def works(actions: int, rows: int) -> tuple[Callable[[], object], Callable[[], o
 
 
 def measure(actions: int, rows: int, seconds: float, repeats: int, note: Callable[[str], None]) -> tuple[Result, float]:
-    """Return a line, and the share of our cores that others took."""
+    """Return a line, and the share of the machine that others took."""
     both = works(actions, rows)
     for work in both:
         work()

@@ -164,7 +164,7 @@ def gaps(evaluations: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
 
 def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return a sample per run and seed, and how much of our cores others took.
+    """Return a sample per run and seed, and how much of the machine others took.
 
     Raises: ConfigError for runs whose env has no evaluation of its own, and bad times.
     """

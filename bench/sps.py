@@ -93,7 +93,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The results of one workload. limit_s: the C loop beside them. foreign: highest share of our cores that others took."""
+    """The results of one workload. limit_s: the C loop beside them. foreign: highest share of the machine that others took."""
 
     prepared: Prepared
     rows: list[Row]

@@ -52,7 +52,7 @@ def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
 
 
 def measure_speed(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return the results of all runs, and how much of our cores others took."""
+    """Return the results of all runs, and how much of the machine others took."""
     names = options.runs or list(runs.RUNS)
     variants = {name: functools.partial(speed_sample, runs.RUNS[name], options.seconds, options.device) for name in names}
     found = common.interleave(variants, options.repeats, note, options.attempts)

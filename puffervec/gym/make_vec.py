@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
-from gymnasium import VectorizeMode
+from gymnasium import VectorizeMode, logger
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, load_env_creator, parse_env_id
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from puffervec.errors import ConfigError
 from puffervec.gym.asynchronous import AsyncVectorEnv
@@ -60,6 +60,7 @@ def make_vec(
     else:
         envs = _from_env_fns(mode, spec, num_envs, vector_kwargs, wrappers, env_kwargs)
     envs.unwrapped.spec = _spec_of(spec, num_envs, mode, vector_kwargs, wrappers, env_kwargs)
+    _check_metadata(envs)
     return envs
 
 
@@ -81,8 +82,8 @@ def _find(id: str) -> EnvSpec:
 
 def _mode(spec: EnvSpec, mode: VectorizeMode | str | None) -> VectorizeMode:
     if mode is None:
-        native = spec.namespace == NAMESPACE and spec.vector_entry_point is not None
-        return VectorizeMode.VECTOR_ENTRY_POINT if native else VectorizeMode.ASYNC
+        own = spec.vector_entry_point is not None and (spec.namespace == NAMESPACE or spec.entry_point is None)
+        return VectorizeMode.VECTOR_ENTRY_POINT if own else VectorizeMode.ASYNC
     try:
         return VectorizeMode(mode)
     except ValueError:
@@ -125,6 +126,16 @@ def _from_entry_point(
     envs = creator(num_envs=num_envs, **env_kwargs)
     assert isinstance(envs, VectorEnv), f"the vector entry point of {spec.id} made {type(envs)}"
     return envs
+
+
+def _check_metadata(envs: VectorEnv[Any, Any, Any]) -> None:
+    """Warn where a user's own vector env does not say when its envs are reset: Gymnasium's vector wrappers ask for that."""
+    found = envs.metadata.get("autoreset_mode")
+    if not isinstance(found, AutoresetMode):
+        logger.warn(
+            f"The VectorEnv ({envs}) is missing AutoresetMode metadata: metadata['autoreset_mode'] is {found!r}, give it a "
+            "member of gymnasium.vector.AutoresetMode"
+        )
 
 
 def _spec_of(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from gymnasium import VectorizeMode
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
 
 from puffervec.errors import ConfigError
 from puffervec.gym import AsyncVectorEnv, NativeVectorEnv, SyncVectorEnv, make_vec
@@ -69,6 +70,32 @@ def test_an_envs_own_vector_env(made: Any) -> None:
     envs = made("CartPole-v1", num_envs=2, vectorization_mode="vector_entry_point")
     assert type(envs) is type(gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode="vector_entry_point"))
     assert envs.reset(seed=0)[0].shape == (2, 4)
+
+
+class OwnVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """A user's vector env: `mode` goes into its metadata."""
+
+    def __init__(self, num_envs: int, mode: Any) -> None:
+        self.num_envs, self.metadata = num_envs, {"autoreset_mode": mode}
+
+
+@pytest.fixture
+def vector_only() -> Iterator[str]:
+    gymnasium.register("tests/VectorOnly-v0", vector_entry_point=OwnVectorEnv)
+    yield "tests/VectorOnly-v0"
+    del gymnasium.registry["tests/VectorOnly-v0"]
+
+
+def test_an_env_that_has_only_a_vector_env_needs_no_mode(made: Any, vector_only: str) -> None:
+    envs = made(vector_only, num_envs=2, mode=AutoresetMode.SAME_STEP)
+    assert isinstance(envs, OwnVectorEnv) and envs.num_envs == 2
+    assert envs.spec == gymnasium.make_vec(vector_only, num_envs=2, mode=AutoresetMode.SAME_STEP).spec
+
+
+@pytest.mark.parametrize("mode", [None, "SameStep"])
+def test_a_vector_env_that_hides_its_autoreset_mode(made: Any, vector_only: str, mode: Any) -> None:
+    with pytest.warns(UserWarning, match=r"OwnVectorEnv\(tests/VectorOnly-v0, num_envs=1\).*AutoresetMode"):
+        made(vector_only, mode=mode)
 
 
 @pytest.mark.parametrize("id", ["puffervec/CartPole-v1", "puffervec.gym:puffervec/CartPole-v1", "puffervec/CartPole"])
