@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from puffervec._ffi import ffi, lib
 from puffervec.core.infos import Infos
@@ -23,23 +23,10 @@ from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings, whole
 
+if TYPE_CHECKING:
+    from puffervec.vec.workers import Workers
+
 SLICE_NS = lib.PV_SLICE_NS
-
-
-class Workers(Protocol):
-    """Who runs the envs, as turns see it; see backends.py."""
-
-    def sent(self, half: int) -> None:
-        """Called after a command was published to the workers of `half`."""
-
-    def sent_one(self, worker: int, half: int) -> None:
-        """Called after a command was published to one worker of `half`."""
-
-    def check(self, workers: Sequence[int]) -> None:
-        """Raise if one of the workers has died."""
-
-    def trace_of(self, worker: int) -> str:
-        """Return the Python stacks of a worker that hangs, "" if it cannot be asked."""
 
 
 class Turns:
