@@ -145,7 +145,6 @@ def test_lists_give_each_env_its_own() -> None:
         ([named, None], None, None, r"env creator None is NoneType"),
         (Counting(), None, None, r"env creator .* is Counting: give a callable"),
     ],
-    ids=str,
 )
 def test_what_makes_no_env_is_refused(creator: Any, args: Any, kwargs: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

@@ -149,7 +149,7 @@ def test_links_in_the_place_of_results(name: str, run: Path, capsys: pytest.Capt
     assert state_of(outside) == before and set(os.listdir(run)) == names
 
 
-@pytest.mark.parametrize("name", [f".partial-{os.getpid()}", f".removed-{STEP}", ".partial-1"])
+@pytest.mark.parametrize("name", [f".partial-{os.getpid()}", f".removed-{STEP}", ".partial-1"], ids=["own", "removed", "other"])
 def test_leftovers_that_lead_elsewhere(name: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What a killed run left is swept away by the next save: the link itself, and never what it leads to."""
     outside = run.parent / "outside"
