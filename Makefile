@@ -23,7 +23,7 @@ $(VENV)/bin/python:
 $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[train,plot]'
-	$(PIP) install -c constraints.txt pytest nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
+	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
 		array-api-compat opencv-python-headless tensorboard optuna onnx onnxscript hypothesis jmespath
 	@touch $@
 
@@ -33,8 +33,8 @@ build: venv
 train: $(STAMP) ## train a driving policy on the embedded scenes; ends by itself within 10 minutes
 	$(BIN)/puffer-train drive
 
-test: $(STAMP) ## the test suite, without the slow tests
-	$(BIN)/python -m pytest -q -m "not slow and not gpu"
+test: $(STAMP) ## the test suite without the slow tests, in two processes; JOBS=... for more
+	$(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist loadfile -m "not slow and not gpu"
 
 test-all: $(STAMP) ## the test suite with the slow tests
 	$(BIN)/python -m pytest -q -m "not gpu"
