@@ -45,10 +45,9 @@ HEADERS = [
     "ppo_loss.h",
     "set_encoder.h",
     "bench.h",
-    "drive/config.h",
     "drive/scene.h",
     "drive/index.h",
-    "drive/observe.h",
+    "drive/tables.h",
 ]
 
 # What puffervec/python/block.py defines: an env type whose functions are Python.

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: MIT
 """Settings of the driving env.
 
-Runs in the learner. `DriveConfig` mirrors the C struct `pv_drive_config` (csrc/drive/config.h) member by member; puffervec
-compares names, order and kinds of both when the env is loaded. The sentence under each field is its help text on the command
-line.
+Runs in the learner. `DriveConfig` mirrors the settings in csrc/drive/tables.h, which have the bounds; puffervec compares names,
+order and types of both when the env is loaded. The sentence under each field is its help text on the command line.
 """
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
 CONTROL_MOVING = 0
@@ -22,35 +22,20 @@ DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
 SCENES_ALLOWED = f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", a folder or a file'
 
-# Inclusive bounds per field; what is outside is refused before anything is compiled or started. The C side checks again.
-_BOUNDS: dict[str, tuple[float, float]] = {
-    "num_agents": (1, 4096),
-    "control": (0, 1),
-    "resample_steps": (1, 1_000_000),
-    "max_steps": (0, 1_000_000),
-    "partners": (0, 64),
-    "lanes": (0, 64),
-    "lines": (0, 64),
-    "edges": (0, 64),
-    "range_m": (1.0, 500.0),
-    "goal_radius_m": (0.1, 100.0),
-    "remove_at_goal": (0, 1),
-    "reward_goal": (-1e3, 1e3),
-    "reward_collision": (-1e3, 1e3),
-    "reward_offroad": (-1e3, 1e3),
-    "reward_progress": (-1e3, 1e3),
-    "reward_step": (-1e3, 1e3),
-    "max_speed_mps": (1.0, 100.0),
-    "max_reverse_mps": (0.0, 100.0),
-    "wheelbase_factor": (0.2, 1.0),
-    "replay_log": (0, 1),
-    "simplify_m": (0.0, 2.0),
-}
+
+def _bounds() -> dict[str, tuple[float, float]]:
+    """Return the lowest and the highest value of each number."""
+    count = ffi.new("uint32_t*")
+    listed = lib.pv_drive_settings(count)[0 : count[0]]
+    return {ffi.string(item.name).decode(): (item.low, item.high) for item in listed} | {"simplify_m": (0.0, 2.0)}
+
+
+_BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
 
 
 @dataclass(frozen=True)
 class DriveConfig:
-    """Settings of the driving env (csrc/drive/config.h); units are in the names.
+    """Settings of the driving env (csrc/drive/tables.h); units are in the names.
 
     Raises:
         ConfigError: a value outside its bounds; the message names the field, the value and the bounds.
@@ -73,6 +58,8 @@ class DriveConfig:
     """Nearest segments of painted lines that an agent observes."""
     edges: int = 16
     """Nearest segments of road edges that an agent observes."""
+    observe_previous_action: int = 0
+    """1: an agent also observes the acceleration and steering that it chose in the last step."""
     range_m: float = 50.0
     """Nothing farther away than this is observed."""
     goal_radius_m: float = 2.0
@@ -104,15 +91,17 @@ class DriveConfig:
     """How far a simplified lane, line or edge may be from the original, at most."""
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _BOUNDS.items():
-            value = getattr(self, name)
-            wrong = isinstance(value, bool) or not isinstance(value, (int, float))
-            if wrong or (isinstance(value, float) and not math.isfinite(value)):
-                raise ConfigError(f"drive: {name} is {value!r}; it must be a number from {low:g} to {high:g}")
-            if isinstance(low, int) and value != int(value):
-                raise ConfigError(f"drive: {name} is {value!r}; it must be a whole number from {low} to {high}")
+        for item in dataclasses.fields(self):
+            if item.name == "scenes":
+                continue
+            value, (low, high) = getattr(self, item.name), _BOUNDS[item.name]
+            found = f"drive: {item.name} is {value!r}; it must be"
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+                raise ConfigError(f"{found} a number from {low:g} to {high:g}")
             if not low <= value <= high:
-                raise ConfigError(f"drive: {name} is {value!r}; it must be from {low:g} to {high:g}")
+                raise ConfigError(f"{found} from {low:g} to {high:g}")
+            if item.type == "int" and value != int(value):
+                raise ConfigError(f"{found} a whole number from {low:g} to {high:g}")
         if not isinstance(self.scenes, str) or not self.scenes:
             raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
         object.__setattr__(self, "scenes", _resolved(self.scenes))

@@ -33,7 +33,7 @@ def _without_drive() -> str:
     return ""
 
 
-DRIVE: dict[str, Any] = {"num_agents": 24}
+DRIVE: dict[str, Any] = {"num_agents": 24, "observe_previous_action": 1}
 
 CASES = [
     Case("probe", "probe", {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}),

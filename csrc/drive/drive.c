@@ -10,60 +10,31 @@
 
 #include <math.h>
 
-#define DRIVE_MAX_AGENTS 4096 // rows of one env
-
 // ---- settings -----------------------------------------------------------------------------------------------------
 
-// X(name, kind, lowest, highest), in the order of pv_drive_config
-#define SETTINGS(X)                                                                                                            \
-    X(num_agents, PV_I32, 1, DRIVE_MAX_AGENTS)                                                                                 \
-    X(control, PV_I32, 0, 1)                                                                                                   \
-    X(resample_steps, PV_I32, 1, 1000000)                                                                                      \
-    X(max_steps, PV_I32, 0, 1000000)                                                                                           \
-    X(partners, PV_I32, 0, DRIVE_MAX_K)                                                                                        \
-    X(lanes, PV_I32, 0, DRIVE_MAX_K)                                                                                           \
-    X(lines, PV_I32, 0, DRIVE_MAX_K)                                                                                           \
-    X(edges, PV_I32, 0, DRIVE_MAX_K)                                                                                           \
-    X(range_m, PV_F32, 1, 500)                                                                                                 \
-    X(goal_radius_m, PV_F32, 0.1, 100)                                                                                         \
-    X(remove_at_goal, PV_I32, 0, 1)                                                                                            \
-    X(reward_goal, PV_F32, -1000, 1000)                                                                                        \
-    X(reward_collision, PV_F32, -1000, 1000)                                                                                   \
-    X(reward_offroad, PV_F32, -1000, 1000)                                                                                     \
-    X(reward_progress, PV_F32, -1000, 1000)                                                                                    \
-    X(reward_step, PV_F32, -1000, 1000)                                                                                        \
-    X(max_speed_mps, PV_F32, 1, 100)                                                                                           \
-    X(max_reverse_mps, PV_F32, 0, 100)                                                                                         \
-    X(wheelbase_factor, PV_F32, 0.2, 1)                                                                                        \
-    X(replay_log, PV_I32, 0, 1)
+#define KIND_int32_t PV_I32
+#define KIND_float PV_F32
 
 static const pv_config_field config_fields[] = {
-#define FIELD(name, kind, low, high) {#name, kind, offsetof(pv_drive_config, name)},
-    SETTINGS(FIELD)
+#define FIELD(type, name, low, high) {#name, KIND_##type, offsetof(pv_drive_config, name)},
+    DRIVE_SETTINGS(FIELD)
 #undef FIELD
 };
 
 static int check_config(const pv_drive_config* config, char* text) {
-    // The bounds are written as decimals; float32 settings are compared as float32.
-#define CHECK(name, kind, low, high)                                                                                           \
-    if (!((double)config->name >= (kind == PV_F32 ? (double)(float)(low) : (double)(low)) &&                                   \
-          (double)config->name <= (kind == PV_F32 ? (double)(float)(high) : (double)(high))))                                  \
+    // The bounds are written as decimals; float settings are compared as float.
+#define CHECK(type, name, low, high)                                                                                           \
+    if (!(config->name >= (type)(low) && config->name <= (type)(high)))                                                        \
         return pv_describe_error(text, PV_ERROR_CONFIG, "drive: %s is %g; it must be from %g to %g", #name,                    \
                                  (double)config->name, (double)(low), (double)(high));
-    SETTINGS(CHECK)
+    DRIVE_SETTINGS(CHECK)
 #undef CHECK
     return PV_OK;
 }
 
 // ---- describe -----------------------------------------------------------------------------------------------------
 
-static void describe_names(pv_spec* spec) {
-    static const char* const counters[] = {"active_rows",    "idle_rows",      "padding_rows",      "sampled_rows",
-                                           "partners_seen",  "partners_cut",   "partners_reach_cm", "lanes_seen",
-                                           "lanes_cut",      "lanes_reach_cm", "lines_seen",        "lines_cut",
-                                           "lines_reach_cm", "edges_seen",     "edges_cut",         "edges_reach_cm"};
-    _Static_assert(sizeof counters / sizeof counters[0] == DRIVE_COUNTER_COUNT, "one name per counter");
-    for (uint32_t i = 0; i < DRIVE_COUNTER_COUNT; i++) strcpy(spec->counter_names[spec->counter_count++], counters[i]);
+static void describe_records(pv_spec* spec) {
 #define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
     DRIVE_RECORD_VALUES(NAME)
 #undef NAME
@@ -132,11 +103,12 @@ static int drive_describe(const pv_context* context, pv_spec* spec, char* text) 
     pv_group_spec* group = &spec->groups[0];
     strcpy(group->name, "agents");
     group->agents = layout.agents;
-    drive_describe_observation(config, group);
+    drive_describe_observation(config, &layout, group);
     group->action_kind = PV_DISCRETE;
     group->action_dims = 1;
     group->action_sizes[0] = DRIVE_ACTIONS;
-    describe_names(spec);
+    drive_describe_counters(spec);
+    describe_records(spec);
     describe_state(&layout, spec);
     spec->save_bytes = (uint32_t)layout.env_bytes;
     spec->records_per_turn = layout.slots;

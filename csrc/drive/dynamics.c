@@ -32,6 +32,11 @@ void drive_actions_init(drive_action* actions) {
     }
 }
 
+void drive_action_values(int32_t action, float* acceleration_mps2, float* steering_rad) {
+    *acceleration_mps2 = (float)accelerations[action / DRIVE_STEERINGS];
+    *steering_rad = (float)steerings[action % DRIVE_STEERINGS];
+}
+
 PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) drive_sincos(angle[i], &sine[i], &cosine[i]);
 }

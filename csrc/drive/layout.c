@@ -40,8 +40,16 @@ static uint64_t scratch_floats(const drive_block* layout) {
     return 12 * (uint64_t)layout->bodies + 5 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
 }
 
+static void place_observation(const pv_drive_config* config, drive_block* out) {
+    uint32_t end = 0;
+#define PLACE(block, set, kind, k, bound) out->observed[DRIVE_BLOCK_##block] = end, end += (uint32_t)(k) * DRIVE_COUNT_##set;
+    DRIVE_BLOCKS(PLACE)
+#undef PLACE
+}
+
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
     memset(out, 0, sizeof *out);
+    place_observation(drive_config_of(context), out);
     out->agents = (uint32_t)drive_config_of(context)->num_agents;
     out->agent_stride = (uint32_t)pv_align_up(out->agents, ROUND) + ROUND; // a slot's vectors may run past the last row
     measure_scenes(context, out);

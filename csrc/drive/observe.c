@@ -1,75 +1,115 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Writes observation rows (columns: observe.h) straight into the slab. Path stop 1: the observation's first bytes are written
-// here.
+// Writes observation rows (tables.h) straight into the slab. Path stop 1: the observation's first bytes are written here.
 //
-// Each block is computed as structure of arrays, 16 entries at a time, and stored column by column into its rows. All values
-// are clipped to the bounds that the field declares, and are finite because the state is.
-#include "observe.h"
-
+// Objects are computed as structure of arrays, 16 entries at a time, and stored column by column into their rows. All values are
+// clipped to the bounds that the field declares, and are finite because the state is.
 #include "kernels.h"
 #include "state.h"
 
-// For values that are not bounded by the range: 8 scales (80 m/s, 40 m beside a line) tell as much as more would.
-#define LEAST_BOUND 8.0f
-#define EGO_BOUND 20.0f
+// ---- the lists of tables.h, for Python ------------------------------------------------------------------------------
 
-static const pv_drive_column columns[] = {
-#define COLUMN(block, name, unit, scale) {#block, #name, unit, scale},
-    DRIVE_COLUMNS(COLUMN)
+const pv_drive_setting* pv_drive_settings(uint32_t* count) {
+    static const pv_drive_setting settings[] = {
+#define SETTING(type, name, low, high) {#name, low, high},
+        DRIVE_SETTINGS(SETTING)
+#undef SETTING
+    };
+    *count = sizeof settings / sizeof settings[0];
+    return settings;
+}
+
+#define COLUMN(set, name, unit, scale, meaning) {#name, unit, scale, meaning},
+#define COLUMNS(set) static const pv_drive_column set##_columns[] = {DRIVE_COLUMNS_##set(COLUMN)};
+DRIVE_COLUMN_SETS(COLUMNS)
+#undef COLUMNS
 #undef COLUMN
-};
 
-const pv_drive_column* pv_drive_columns(uint32_t* count) {
-    *count = sizeof columns / sizeof columns[0];
-    return columns;
+const pv_drive_observation_block* pv_drive_blocks(uint32_t* count) {
+    static const pv_drive_observation_block blocks[] = {
+#define BLOCK(block, set, kind, k, bound) {#block, set##_columns, DRIVE_COUNT_##set},
+        DRIVE_BLOCKS(BLOCK)
+#undef BLOCK
+    };
+    *count = DRIVE_BLOCK_COUNT;
+    return blocks;
 }
 
-// Positions are at most the range away (midpoints a little more), in units of their scale.
-static float entry_bound(const pv_drive_config* config) {
-    return drive_max(LEAST_BOUND, config->range_m * (1.0f / DRIVE_SCALE_partners_x) + 1.0f);
+// ---- describe -------------------------------------------------------------------------------------------------------
+
+// Positions are at most the range away (midpoints a little more), in units of their scale. Of values that the range does not
+// bound, 8 scales (80 m/s, 40 m beside a line) tell as much as more would.
+static float range_bound(const pv_drive_config* config) {
+    return drive_max(8.0f, config->range_m * (1.0f / DRIVE_SCALE_partner_x) + 1.0f);
 }
 
-void drive_describe_observation(const pv_drive_config* config, pv_group_spec* group) {
-    float bound = entry_bound(config);
-    const struct {
-        const char* name;
-        int32_t rows;
-        uint32_t columns;
-    } blocks[] = {{"partners", config->partners, DRIVE_PARTNER},
-                  {"lanes", config->lanes, DRIVE_SEGMENT},
-                  {"lines", config->lines, DRIVE_SEGMENT},
-                  {"edges", config->edges, DRIVE_SEGMENT}};
-    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "ego", "", PV_F32, DRIVE_EGO, 0, -EGO_BOUND,
-                 EGO_BOUND, 1.0f);
-    for (uint32_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        if (!blocks[i].rows) continue;
-        pv_add_field(group->fields, &group->field_count, &group->observation_bytes, blocks[i].name, "", PV_F32,
-                     (uint32_t)blocks[i].rows, blocks[i].columns, -bound, bound, 1.0f);
+static void add_block(const char* name, uint32_t k, uint32_t columns, int kind, float bound, pv_group_spec* group) {
+    if (!k) return;
+    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, "", PV_F32,
+                 kind == DRIVE_OBJECTS ? k : 0, columns, -bound, bound, 1.0f);
+}
+
+void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group) {
+#define ADD(block, set, kind, k, bound)                                                                                        \
+    PV_ASSERT(group->observation_bytes == layout->observed[DRIVE_BLOCK_##block] * sizeof(float));                              \
+    add_block(#block, (uint32_t)(k), DRIVE_COUNT_##set, kind, bound, group);
+    DRIVE_BLOCKS(ADD)
+#undef ADD
+}
+
+void drive_describe_counters(pv_spec* spec) {
+#define NAME(name) strcpy(spec->counter_names[spec->counter_count++], name);
+#define NAMES(block, set, kind, k, bound)                                                                                      \
+    if (kind == DRIVE_OBJECTS) {                                                                                               \
+        NAME(#block "_seen")                                                                                                   \
+        NAME(#block "_cut")                                                                                                    \
+        NAME(#block "_reach_cm")                                                                                               \
     }
+    NAME("active_rows")
+    NAME("idle_rows")
+    NAME("padding_rows")
+    NAME("sampled_rows")
+    DRIVE_BLOCKS(NAMES)
+#undef NAMES
+#undef NAME
+    PV_ASSERT(spec->counter_count == DRIVE_COUNTER_COUNT);
 }
 
-static float* row_at(const drive_turn* turn, uint32_t row) {
-    const pv_rows* rows = &turn->block->rows[0];
-    return (float*)(void*)(rows->observations + (turn->first_row + row) * rows->observation_bytes);
+// ---- writers --------------------------------------------------------------------------------------------------------
+
+// What the writer of a block is given. A writer fills k times the block's columns.
+typedef struct drive_look {
+    const drive_turn* turn;
+    uint32_t row; // of the agent, within the env
+    uint32_t k;
+    drive_pose at;    // the agent's, with the block's bound
+    drive_near* near; // what writers of objects found
+} drive_look;
+
+static int sampled(const drive_turn* turn) { return turn->slot->clock % DRIVE_SAMPLE_STEPS == 0; }
+
+static void count_objects(const drive_look* look, uint32_t counter, uint32_t in_range) {
+    uint64_t* counters = &look->turn->block->counters[counter];
+    const drive_near* near = look->near;
+    counters[0] += near->count;
+    counters[1] += in_range - near->count;
+    if (near->count) counters[2] += (uint64_t)(drive_sqrt(near->square[near->count - 1]) * 100.0f + 0.5f);
 }
 
-static drive_pose pose_of(const drive_turn* turn, uint32_t row) {
+static void write_ego(drive_look* look, float* out) {
+    const drive_turn* turn = look->turn;
     const drive_agents* agents = &turn->agents;
-    return (drive_pose){agents->x[row], agents->y[row], agents->cosine[row], agents->sine[row], entry_bound(turn->config)};
-}
-
-static float* write_ego(const drive_turn* turn, uint32_t row, const drive_pose* at, float* out) {
-    const drive_agents* agents = &turn->agents;
+    const drive_pose* at = &look->at;
+    const uint32_t row = look->row;
     uint32_t limit = turn->config->max_steps ? (uint32_t)turn->config->max_steps : turn->scene.head->frame_count - 1;
     float left = limit > turn->slot->clock ? (float)(limit - turn->slot->clock) : 0.0f;
     float dx = agents->goal_x[row] - at->x, dy = agents->goal_y[row] - at->y, distance = agents->goal_distance[row];
     float ahead = dx * at->cosine + dy * at->sine, aside = dy * at->cosine - dx * at->sine;
     float inverse = distance > 1e-3f ? 1.0f / distance : 0.0f;
     float left_s = drive_max(left, 1.0f) * turn->scene.head->dt_s;
-    float v[DRIVE_EGO];
-#define PUT(column, value) v[DRIVE_ego_##column] = (value) * (1.0f / DRIVE_SCALE_ego_##column)
+#define PUT(column, value)                                                                                                     \
+    out[DRIVE_ego_##column] = drive_clamp((value) * (1.0f / DRIVE_SCALE_ego_##column), -at->bound, at->bound)
     PUT(speed, agents->speed[row]);
     PUT(width, agents->width[row]);
     PUT(length, agents->length[row]);
@@ -84,27 +124,83 @@ static float* write_ego(const drive_turn* turn, uint32_t row, const drive_pose* 
     PUT(collided, agents->flags[row] & DRIVE_COLLIDED ? 1.0f : 0.0f);
     PUT(offroad, agents->flags[row] & DRIVE_OFFROAD ? 1.0f : 0.0f);
 #undef PUT
-    for (int i = 0; i < DRIVE_EGO; i++) out[i] = drive_clamp(v[i], -EGO_BOUND, EGO_BOUND);
-    return out + DRIVE_EGO;
 }
 
-// ---- counters: how much was seen, what did not fit ----------------------------------------------------------------
-
-static int sampled(const drive_turn* turn) { return turn->slot->clock % DRIVE_SAMPLE_STEPS == 0; }
-
-static void count_block(const drive_turn* turn, uint32_t block, const drive_near* near, uint32_t in_range) {
-    uint64_t* counters = &turn->block->counters[DRIVE_COUNTER_BLOCKS + 3 * block];
-    counters[0] += near->count;
-    counters[1] += in_range - near->count;
-    if (near->count) counters[2] += (uint64_t)(drive_sqrt(near->square[near->count - 1]) * 100.0f + 0.5f);
+static void write_partners(drive_look* look, float* out) {
+    const drive_turn* turn = look->turn;
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    const float range_m = turn->config->range_m;
+    drive_write_partners(bodies, &look->at, (int32_t)look->row, turn->agents.speed[look->row], look->k, range_m, &turn->scratch,
+                         out, look->near);
+    if (sampled(turn)) // minus one: the agent itself
+        count_objects(look, DRIVE_COUNTER_partners, drive_body_count(bodies, look->at.x, look->at.y, range_m) - 1);
 }
 
-// ---- rows ---------------------------------------------------------------------------------------------------------
+static void write_segments(drive_look* look, float* out, int type, uint32_t counter) {
+    const drive_turn* turn = look->turn;
+    const float range_m = turn->config->range_m;
+    drive_write_segments(&turn->scene, type, &look->at, look->k, range_m, &turn->scratch, out, look->near);
+    if (sampled(turn))
+        count_objects(look, counter, drive_segment_count(&turn->scene, type, look->at.x, look->at.y, range_m));
+}
 
-static void observe_segments(const drive_turn* turn, int type, const drive_pose* at, uint32_t k, float* out, drive_near* near) {
-    drive_write_segments(&turn->scene, type, at, k, turn->config->range_m, &turn->scratch, out, near);
-    if (!k || !sampled(turn)) return;
-    count_block(turn, 1 + (uint32_t)type, near, drive_segment_count(&turn->scene, type, at->x, at->y, turn->config->range_m));
+static void write_lanes(drive_look* look, float* out) { write_segments(look, out, PV_LANE, DRIVE_COUNTER_lanes); }
+
+static void write_lines(drive_look* look, float* out) { write_segments(look, out, PV_LINE, DRIVE_COUNTER_lines); }
+
+static void write_edges(drive_look* look, float* out) { write_segments(look, out, PV_EDGE, DRIVE_COUNTER_edges); }
+
+static void write_previous_action(drive_look* look, float* out) {
+    const drive_turn* turn = look->turn;
+    float acceleration_mps2 = 0.0f, steering_rad = 0.0f;
+    if (turn->slot->clock) // in the first row of an episode there is none yet
+        drive_action_values(turn->block->rows[0].indices[turn->first_row + look->row], &acceleration_mps2, &steering_rad);
+    out[DRIVE_action_acceleration] = acceleration_mps2 * (1.0f / DRIVE_SCALE_action_acceleration);
+    out[DRIVE_action_steering] = steering_rad * (1.0f / DRIVE_SCALE_action_steering);
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+
+static float* row_at(const drive_turn* turn, uint32_t row) {
+    const pv_rows* rows = &turn->block->rows[0];
+    return (float*)(void*)(rows->observations + (turn->first_row + row) * rows->observation_bytes);
+}
+
+static drive_look look_of(const drive_turn* turn, uint32_t row, drive_near* near) {
+    const drive_agents* agents = &turn->agents;
+    drive_pose at = {agents->x[row], agents->y[row], agents->cosine[row], agents->sine[row], 0.0f};
+    return (drive_look){.turn = turn, .row = row, .at = at, .near = near};
+}
+
+// Writes a block where the row has it.
+DRIVE_INLINE void write_block(drive_look* look, uint32_t block) {
+    const pv_drive_config* config = look->turn->config;
+    float* out = row_at(look->turn, look->row) + look->turn->layout->observed[block];
+    switch (block) {
+#define WRITE(block, set, kind, count, limit)                                                                                  \
+    case DRIVE_BLOCK_##block:                                                                                                  \
+        look->k = (uint32_t)(count);                                                                                           \
+        look->at.bound = limit;                                                                                                \
+        if (look->k) write_##block(look, out);                                                                                 \
+        break;
+        DRIVE_BLOCKS(WRITE)
+#undef WRITE
+    }
+}
+
+void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
+    drive_look look = look_of(turn, row, edges);
+    edges->count = 0;
+    write_block(&look, DRIVE_BLOCK_edges);
+}
+
+void drive_observe(const drive_turn* turn, uint32_t row) {
+    drive_near near;
+    drive_look look = look_of(turn, row, &near);
+    if (sampled(turn)) turn->block->counters[DRIVE_COUNTER_SAMPLED]++;
+    for (uint32_t block = 0; block < DRIVE_BLOCK_COUNT; block++) {
+        if (block != DRIVE_BLOCK_edges) write_block(&look, block); // the judge needed the edges before
+    }
 }
 
 // Scenes and rows of many envs do not fit in the fast caches, and each look-up waits for the one before it (cell, list,
@@ -118,30 +214,4 @@ void drive_prefetch(const drive_turn* turn, uint32_t row) {
     drive_prefetch_lists(&turn->scene, agents->x[next], agents->y[next]);
     const uint8_t* out = (const uint8_t*)row_at(turn, next);
     for (uint64_t at = 0; at < turn->block->rows[0].observation_bytes; at += DRIVE_CACHE_LINE) __builtin_prefetch(out + at, 1);
-}
-
-void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
-    uint32_t k = (uint32_t)turn->config->edges;
-    drive_pose at = pose_of(turn, row);
-    uint64_t floats = turn->block->rows[0].observation_bytes / sizeof(float);
-    observe_segments(turn, PV_EDGE, &at, k, row_at(turn, row) + floats - k * DRIVE_SEGMENT, edges);
-}
-
-void drive_observe(const drive_turn* turn, uint32_t row) {
-    const pv_drive_config* config = turn->config;
-    uint32_t partners = (uint32_t)config->partners, lanes = (uint32_t)config->lanes, lines = (uint32_t)config->lines;
-    drive_pose at = pose_of(turn, row);
-    drive_near near;
-    float* out = write_ego(turn, row, &at, row_at(turn, row));
-    drive_write_partners(&turn->scratch.bodies, &at, (int32_t)row, turn->agents.speed[row], partners, config->range_m,
-                         &turn->scratch, out, &near);
-    if (sampled(turn)) {
-        turn->block->counters[DRIVE_COUNTER_SAMPLED]++;
-        // minus one: the agent itself
-        if (partners) count_block(turn, 0, &near, drive_body_count(&turn->scratch.bodies, at.x, at.y, config->range_m) - 1);
-    }
-    out += partners * DRIVE_PARTNER;
-    observe_segments(turn, PV_LANE, &at, lanes, out, &near);
-    out += lanes * DRIVE_SEGMENT;
-    observe_segments(turn, PV_LINE, &at, lines, out, &near);
 }

@@ -4,7 +4,6 @@
 // The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation
 // entries. Path stop: between the state of a step and its observation.
 #include "nearest.h"
-#include "observe.h"
 
 // Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at
 // least the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as
@@ -40,7 +39,7 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*res
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y;
         float cosine = raw[2][i] * at->cosine + raw[3][i] * at->sine, sine = raw[3][i] * at->cosine - raw[2][i] * at->sine;
 #define PUT(column, value)                                                                                                     \
-    v[DRIVE_partners_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_partners_##column), -at->bound, at->bound)
+    v[DRIVE_partner_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_partner_##column), -at->bound, at->bound)
         PUT(x, dx * at->cosine + dy * at->sine);
         PUT(y, dy * at->cosine - dx * at->sine);
         PUT(cos, cosine);
@@ -55,7 +54,7 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*res
 
 PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k,
                                     float range_m, const drive_scratch* scratch, float* out, drive_near* near) {
-    _Alignas(64) float raw[7][RANKED], v[DRIVE_PARTNER][RANKED];
+    _Alignas(64) float raw[7][RANKED], v[DRIVE_COUNT_partner][RANKED];
     _Alignas(64) int32_t keys[RANKED];
     uint32_t order[RANKED];
     float* square = scratch->square;
@@ -94,10 +93,10 @@ PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose
         uint32_t i = order[r];
         near->index[r] = index[i];
         near->square[r] = square[i];
-        for (uint32_t f = 0; f < DRIVE_PARTNER; f++) out[r * DRIVE_PARTNER + f] = v[f][i];
+        for (uint32_t f = 0; f < DRIVE_COUNT_partner; f++) out[r * DRIVE_COUNT_partner + f] = v[f][i];
     }
     near->count = count;
-    memset(out + count * DRIVE_PARTNER, 0, (k - count) * DRIVE_PARTNER * sizeof(float));
+    memset(out + count * DRIVE_COUNT_partner, 0, (k - count) * DRIVE_COUNT_partner * sizeof(float));
 }
 
 PV_CLONES uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m) {

@@ -8,7 +8,6 @@
 // left is gathered once: distances and all columns are computed for every candidate, 16 at a time, and the winners' columns are
 // copied.
 #include "nearest.h"
-#include "observe.h"
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
 DRIVE_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
@@ -95,7 +94,7 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict s
         float value = over * over + across * across; // as in segment_square
         square[i] = value <= range_square ? value : __builtin_inff();
 #define PUT(column, value)                                                                                                     \
-    v[DRIVE_segments_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_segments_##column), -at->bound, at->bound)
+    v[DRIVE_segment_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_segment_##column), -at->bound, at->bound)
         PUT(x, dx * at->cosine + dy * at->sine);
         PUT(y, dy * at->cosine - dx * at->sine);
         PUT(half_length, half);
@@ -110,7 +109,7 @@ DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict s
 PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                                     const drive_scratch* scratch, float* out, drive_near* near) {
     uint16_t found[RANKED];
-    _Alignas(64) float raw[5][RANKED], v[DRIVE_SEGMENT][RANKED], square[RANKED];
+    _Alignas(64) float raw[5][RANKED], v[DRIVE_COUNT_segment][RANKED], square[RANKED];
     _Alignas(64) int32_t keys[RANKED];
     uint32_t order[RANKED];
     near->count = 0;
@@ -141,10 +140,10 @@ PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const dr
         if (keys[i] == FAR_BITS) break;
         near->index[count] = index[i];
         near->square[count] = square[i];
-        for (uint32_t f = 0; f < DRIVE_SEGMENT; f++) out[count * DRIVE_SEGMENT + f] = v[f][i];
+        for (uint32_t f = 0; f < DRIVE_COUNT_segment; f++) out[count * DRIVE_COUNT_segment + f] = v[f][i];
     }
     near->count = count;
-    memset(out + count * DRIVE_SEGMENT, 0, (k - count) * DRIVE_SEGMENT * sizeof(float));
+    memset(out + count * DRIVE_COUNT_segment, 0, (k - count) * DRIVE_COUNT_segment * sizeof(float));
 }
 
 PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,

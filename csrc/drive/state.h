@@ -12,13 +12,12 @@
 #pragma once
 
 #include "../env.h"
-#include "config.h"
 #include "scene.h"
+#include "tables.h"
 
 #define DRIVE_ACCELERATIONS 7
 #define DRIVE_STEERINGS 13
 #define DRIVE_ACTIONS (DRIVE_ACCELERATIONS * DRIVE_STEERINGS)
-#define DRIVE_MAX_K 64 // nearest objects or segments of one kind
 #define DRIVE_CACHE_LINE 64
 #define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene
 
@@ -29,18 +28,6 @@
 #define DRIVE_REACHED 8u  // reached its goal in this episode
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
 #define DRIVE_BLANK 32u   // done, and its observation row is zeros already
-
-// Running counters of a block.
-enum {
-    DRIVE_COUNTER_ACTIVE,  // rows with an agent in its scene
-    DRIVE_COUNTER_IDLE,    // rows whose agent is done
-    DRIVE_COUNTER_PADDING, // rows without an agent
-    DRIVE_COUNTER_SAMPLED, // rows that the following ones were summed over
-    DRIVE_COUNTER_BLOCKS,  // for partners, lanes, lines, edges: entries seen, entries that did not fit, distance of the last in
-                           // cm
-    DRIVE_COUNTER_COUNT = DRIVE_COUNTER_BLOCKS + 3 * 4
-};
-_Static_assert(DRIVE_COUNTER_COUNT <= PV_COUNTERS, "counters do not fit");
 
 // Values of an episode record, sums over the agents of the scene.
 #define DRIVE_RECORD_VALUES(X)                                                                                                 \
@@ -137,6 +124,7 @@ typedef struct drive_block {
     uint64_t env_bytes;
     uint64_t bytes;                       // of all
     uint64_t slots_offset, arrays_offset; // within an env
+    uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in floats
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
@@ -206,6 +194,7 @@ int drive_bundle_fill(drive_turn* turn);                               // draws 
 
 // dynamics.c
 void drive_actions_init(drive_action* actions);
+void drive_action_values(int32_t action, float* acceleration_mps2, float* steering_rad);
 void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
 void drive_collect_bodies(drive_turn* turn); // fills scratch.bodies for the slot's clock
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
@@ -231,11 +220,11 @@ void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int3
 uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
 
 // observe.c
-void drive_describe_observation(const pv_drive_config* config, pv_group_spec* group);
-void drive_observe_edges(const drive_turn* turn, uint32_t row,
-                         drive_near* edges);               // writes the row's edges, hands them to the judge
-void drive_prefetch(const drive_turn* turn, uint32_t row); // hints that the rows after `row` come next
-void drive_observe(const drive_turn* turn, uint32_t row);  // writes the rest of the row
+void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group);
+void drive_describe_counters(pv_spec* spec);
+void drive_prefetch(const drive_turn* turn, uint32_t row);                          // hints that the rows after `row` come next
+void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges); // writes the row's edges; the judge needs them
+void drive_observe(const drive_turn* turn, uint32_t row);                           // writes the rest of the row
 
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows

@@ -8,6 +8,7 @@ Runs in the learner before training; it drives nobody anywhere, it looks at the 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import DriveConfig
-from drive_env.evaluate.observation import SEGMENT_BLOCKS, Block, ObservationReader
+from drive_env.evaluate.observation import Block, ObservationReader
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.sceneset import SceneSet
@@ -26,12 +27,11 @@ BUNDLES = 8
 
 @dataclass(frozen=True)
 class Reach:
-    """How much of one kind of thing agents see."""
+    """How many objects of one block agents see, and how far."""
 
-    size: int  # entries in an observation
-    median_seen: float  # entries that are filled
+    median_seen: float  # objects in the observation
     median_reach_m: float  # distance of the farthest one, over agents that see any
-    full: float  # share of agents whose entries are all filled, so that something farther away may be cut off
+    full: float  # share of agents for whom the block is full, so that objects farther away may be missing
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class SceneSummary:
     mean_kb: float  # of a compiled scene
     largest_kb: float
     padding: float  # share of agent rows to which no agent is assigned
-    observation_floats: int
-    reach: Mapping[str, Reach]  # by block of the observation
+    observation: Mapping[str, tuple[int, ...]]  # shape of each block of the observation
+    reach: Mapping[str, Reach]  # by block of objects
 
     def text(self) -> str:
         """A few lines for people."""
@@ -60,12 +60,16 @@ class SceneSummary:
         if self.without_agents:
             lines.append(f"  {self.without_agents} of them have no vehicle to control and are never drawn")
         lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
-        seen = "; ".join(
-            f"{name} {item.size} (median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for {item.full:.0%})"
-            for name, item in self.reach.items()
-        )
-        lines.append(f"observation: {self.observation_floats} floats: {seen}")
+        floats = sum(math.prod(shape) for shape in self.observation.values())
+        lines.append(f"observation: {floats} floats: {'; '.join(map(self._block, self.observation))}")
         return "\n".join(lines)
+
+    def _block(self, name: str) -> str:
+        shape, item = " x ".join(map(str, self.observation[name])), self.reach.get(name)
+        if item is None:
+            return f"{name} {shape}"
+        seen = f"median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for {item.full:.0%}"
+        return f"{name} {shape} ({seen})"
 
 
 def describe_scenes(config: DriveConfig) -> SceneSummary:
@@ -78,7 +82,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
     scenes = prepared.scenes
     agents = scenes.agents(config.control, config.goal_radius_m)
     sizes = scenes.entries["bytes"].astype(np.float64) / 1000
-    floats, reach = measure_reach(config, scenes)
+    observation, reach = measure_reach(config, scenes)
     return SceneSummary(
         source=config.scenes,
         scenes=len(scenes),
@@ -90,7 +94,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
         mean_kb=float(sizes.mean()),
         largest_kb=float(sizes.max()),
         padding=measure_padding(config),
-        observation_floats=floats,
+        observation=observation,
         reach=reach,
     )
 
@@ -105,8 +109,8 @@ def measure_padding(config: DriveConfig) -> float:
         return float(1.0 - masks.mean())
 
 
-def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[int, dict[str, Reach]]:
-    """Floats per observation, and what all agents of all scenes see in the first frame."""
+def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tuple[int, ...]], dict[str, Reach]]:
+    """Shapes of the observation's blocks, and what all agents of all scenes see in the first frame."""
     import puffervec
 
     agents = scenes.agents(config.control, config.goal_radius_m)
@@ -118,18 +122,18 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[int, dict[str,
         vec.async_reset(0)
         received = vec.recv()
         rows = received[0][received[6]].copy()
-        seen = ObservationReader(vec.spec.groups[0]).read(rows)
-    return rows.shape[1], {name: reach_of(block, name) for name, block in seen.items() if name != "ego"}
+        reader = ObservationReader(vec.spec.groups[0])
+        seen = reader.read(rows)
+    return reader.blocks, {name: reach_of(block) for name, block in seen.items() if "there" in block}
 
 
-def reach_of(block: Block, name: str) -> Reach:
-    """Medians over agents of one block."""
+def reach_of(block: Block) -> Reach:
+    """Medians over agents of a block of objects."""
     there: NDArray[np.bool_] = block["there"].astype(np.bool_)
-    distance = block["distance"] if name in SEGMENT_BLOCKS else np.hypot(block["x"], block["y"])
+    distance = block["distance"] if "distance" in block else np.hypot(block["x"], block["y"])
     farthest = np.where(there, distance, 0.0).max(axis=1)
     sees = there.any(axis=1)
     return Reach(
-        size=there.shape[1],
         median_seen=float(np.median(there.sum(axis=1))),
         median_reach_m=float(np.median(farthest[sees])) if sees.any() else 0.0,
         full=float(there.all(axis=1).mean()),

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads observation rows by name and in SI units, from the column list that C publishes (csrc/drive/observe.h).
+"""Reads observation rows by name and in SI units, by the blocks and columns that csrc/drive/tables.h lists.
 
-Runs in the learner, for baselines, summaries and tests; policies take the rows as they are. There is no second list of
-columns here.
+Runs in the learner, for baselines, summaries and tests; policies take the rows as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,28 +19,32 @@ from puffervec.core.spec import GroupSpec
 
 Single = NDArray[np.float32]
 Block = Mapping[str, NDArray[Any]]
-SEGMENT_BLOCKS = ("lanes", "lines", "edges")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One number of an entry of a block."""
+    """One number of a block, or of each object of a block."""
 
     name: str
     unit: str
     scale: float  # stored value * scale = value in unit
+    meaning: str
 
 
 def columns() -> dict[str, tuple[Column, ...]]:
-    """Columns of one entry of each block: ego, partners, and segments (lanes, lines and edges)."""
+    """Columns of all blocks that a row can have, in the order of a row."""
     count = ffi.new("uint32_t*")
-    listed = lib.pv_drive_columns(count)
-    found: dict[str, list[Column]] = {}
-    for index in range(count[0]):
-        item = listed[index]
-        column = Column(ffi.string(item.name).decode(), ffi.string(item.unit).decode(), float(item.scale))
-        found.setdefault(ffi.string(item.block).decode(), []).append(column)
-    return {block: tuple(items) for block, items in found.items()}
+    blocks = lib.pv_drive_blocks(count)
+    return {_text(block.name): tuple(_columns(block)) for block in blocks[0 : count[0]]}
+
+
+def _columns(block: Any) -> Iterator[Column]:
+    for item in block.columns[0 : block.column_count]:
+        yield Column(_text(item.name), _text(item.unit), float(item.scale), _text(item.meaning))
+
+
+def _text(chars: Any) -> str:
+    return str(ffi.string(chars).decode())
 
 
 class ObservationReader:
@@ -52,16 +55,13 @@ class ObservationReader:
     """
 
     def __init__(self, group: GroupSpec) -> None:
-        names = columns()
-        self._blocks = [
-            (field.name, field.offset // 4, field.shape, names["segments" if field.name in SEGMENT_BLOCKS else field.name])
-            for field in group.fields
-        ]
+        listed = columns()
+        self._blocks = [(field.name, field.offset // 4, field.shape, listed[field.name]) for field in group.fields]
 
     @property
-    def blocks(self) -> tuple[str, ...]:
-        """Blocks that are in a row; those of size 0 are not."""
-        return tuple(name for name, *_ in self._blocks)
+    def blocks(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the blocks that are in a row: (columns,), or (objects, columns)."""
+        return {name: shape for name, _, shape, _ in self._blocks}
 
     def read(self, rows: Single) -> dict[str, Block]:
         """Values in SI units by block and column.
@@ -70,7 +70,8 @@ class ObservationReader:
             rows: (N, F) float32 observations.
 
         Returns:
-            {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}. Copies.
+            {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}. Copies. "there" is True for
+            the objects that are there.
         """
         result: dict[str, Block] = {}
         for name, first, shape, listed in self._blocks:
@@ -78,7 +79,7 @@ class ObservationReader:
             block: dict[str, NDArray[Any]] = {
                 column.name: values[..., at] * np.float32(column.scale) for at, column in enumerate(listed)
             }
-            if name != "ego":
-                block["there"] = block["cos"] ** 2 + block["sin"] ** 2 > 0.5
+            if len(shape) == 2:
+                block["there"] = (values != 0).any(axis=-1)
             result[name] = block
         return result

@@ -5,7 +5,7 @@
 // SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: int32 (steps, num_agents), run once per episode
 // after a reset with seed 7 + episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations,
 // masks.
-#include "../../csrc/drive/config.h"
+#include "../../csrc/drive/tables.h"
 #include "../../csrc/env_list.h"
 
 #include <stdio.h>

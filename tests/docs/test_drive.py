@@ -15,7 +15,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
-from drive_env.evaluate.observation import columns
+from drive_env.evaluate.observation import Column, columns
 from drive_env.scenes.levels import LEVEL_M
 from puffervec.train.config.flags import known_flags
 from puffervec.train.config.sections import TrainConfig
@@ -40,9 +40,18 @@ def test_the_code_prints_what_the_page_says(tmp_path: Path, monkeypatch: pytest.
     assert example[1] is not None and done.stdout == example[1].text
 
 
-def test_columns_units_and_scales() -> None:
-    listed = [cells[:4] for cells in table("block | column | unit | scale | meaning")]
-    assert listed == [[block, c.name, c.unit, f"{c.scale:g}"] for block, found in columns().items() for c in found]
+def test_observation_table() -> None:
+    blocks: dict[tuple[Column, ...], list[str]] = {}  # with equal columns
+    for name, listed in columns().items():
+        blocks.setdefault(listed, []).append(f"`{name}`")
+    rows = [
+        (", ".join(names), f"`{column.name}`", column.unit, f"{column.scale:g}", column.meaning)
+        for listed, names in blocks.items()
+        for column in listed
+    ]
+    text = "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows)
+    expected = f"| block | column | unit | scale | meaning |\n|---|---|---|---|---|\n{text}\n"
+    assert expected in PAGE, f"the table in docs/drive.md is to be\n\n{expected}"
 
 
 def test_actions() -> None:
@@ -68,8 +77,8 @@ def test_settings_and_flags_exist() -> None:
     config = TrainConfig.bare("drive")
     names = set(re.findall(r"`(\w+_\w+)`", PAGE))
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
-    listed = {name for found in columns().values() for name in (column.name for column in found)}
-    others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE"}
+    listed = {column.name for found in columns().values() for column in found} | set(columns())
+    others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME"}
     assert names - known - listed - others == set()
     assert f"more than {LEVEL_M:g} m apart" in PAGE
     own = ENV.own_evaluation()

@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.observation import ObservationReader, columns
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.registry import build_policy
 
 MakeTree = Callable[..., dict[str, Any]]
 
 
-def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any], int]:
+def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, Any], int]:
     """Blocks, values by name and floats per row of the first observation of one scene."""
     (folder / "one.json").write_text(json.dumps(tree))
     config = DriveConfig(scenes=str(folder / "one.json"), num_agents=2, **settings)
@@ -63,19 +66,33 @@ def test_segments(values: dict[str, Any]) -> None:
 
 def test_blocks_of_size_zero_are_left_out(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
     blocks, values, floats = first_rows(tiny_tree(), tmp_path, lines=0, partners=0, lanes=3, edges=2)
-    assert blocks == ("ego", "lanes", "edges") == tuple(values)
+    assert tuple(blocks) == ("ego", "lanes", "edges") == tuple(values)
     listed = columns()
-    assert floats == len(listed["ego"]) + 5 * len(listed["segments"])
+    assert floats == len(listed["ego"]) + 3 * len(listed["lanes"]) + 2 * len(listed["edges"])
     assert values["lanes"]["x"].shape == (2, 3)
 
 
 def test_columns_have_names_units_and_scales() -> None:
     listed = columns()
-    assert set(listed) == {"ego", "partners", "segments"}
+    assert set(listed) == {"ego", "partners", "lanes", "lines", "edges", "previous_action"}
     for block in listed.values():
         names = [column.name for column in block]
         assert len(set(names)) == len(names) and all(column.scale > 0 for column in block)
-    assert {column.unit for block in listed.values() for column in block} <= {"", "m", "m/s"}
+    assert {column.unit for block in listed.values() for column in block} <= {"", "m", "m/s", "m/s^2", "rad"}
+
+
+def test_a_policy_reads_the_previous_action(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps(tiny_tree()))
+    settings = {"scenes": str(tmp_path / "one.json"), "num_agents": 2, "observe_previous_action": 1}
+    with puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1) as vec:
+        vec.reset(seed=0)
+        chosen = [0, 90]  # brake and steer right; accelerate and steer left
+        rows = vec.step(chosen)[0].copy()
+        policy = build_policy(vec.spec.groups[0], PolicySection(hidden=(8,)))
+    np.testing.assert_array_equal(rows[:, -2:], [[-1, -1], [1, 1]])
+    rows[1, :-2] = rows[0, :-2]
+    values = policy(torch.from_numpy(rows), (), None, None)[1]
+    assert values[0] != values[1]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

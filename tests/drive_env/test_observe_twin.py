@@ -15,7 +15,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import agents_of, make_env, no_index, pose_of, random_scene, write_world
-from tests.twins.drive import SceneTwin, ego_block, partner_block
+from tests.twins.drive import SceneTwin, ego_block, partner_block, previous_action_block
 
 BLOCKS = ("lanes", "lines", "edges")
 TOLERANCE = 2e-5  # float32 sines and products of the C side against float64, in units of the scales
@@ -27,8 +27,8 @@ def split(vec: VectorEnv, obs: np.ndarray) -> dict[str, np.ndarray]:
             for f in vec.spec.groups[0].fields}  # fmt: skip
 
 
-def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
-    """Compare all live rows with the twin. Returns how many there were."""
+def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.ndarray | None = None) -> int:
+    """Compare all live rows with the twin. actions: of the last step, if any. Returns how many rows there were."""
     config, state, blocks = vec.config, vec.peek(0), split(vec, obs)
     masks = vec.halves[0].groups["agents"].masks
     bound = max(8.0, config.range_m / 20 + 1)
@@ -56,6 +56,9 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
                 if k:
                     expected = np.clip(twin.segment_block(name, x, y, heading, k, config.range_m), -bound, bound)
                     np.testing.assert_allclose(blocks[name][row], expected, atol=TOLERANCE, err_msg=f"{name} of {row}")
+            if config.observe_previous_action:
+                chosen = (0.0, 0.0) if clock == 0 or actions is None else previous_action_block(int(actions[row]))
+                assert tuple(blocks["previous_action"][row]) == tuple(np.float32(chosen))
             compared += 1
     return compared
 
@@ -66,8 +69,8 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
         {},
         {"partners": 40, "range_m": 30.0, "control": 1},
         {"partners": 0, "lanes": 64, "lines": 0, "edges": 3},  # more lanes than the index holds
-        {"range_m": 200.0, "lines": 1},  # farther than the index reaches
-        {"lanes": 0, "edges": 0, "partners": 1, "range_m": 5.0},
+        {"range_m": 200.0, "lines": 1, "observe_previous_action": 1},  # farther than the index reaches
+        {"lanes": 0, "edges": 0, "partners": 1, "range_m": 5.0, "observe_previous_action": 1, "max_steps": 4},
     ],
     ids=str,
 )
@@ -80,8 +83,9 @@ def test_rows_equal_the_twin(tmp_path: Path, settings: dict[str, Any], copies: i
         obs, _ = vec.reset(0)
         compared = compare_rows(vec, scenes, obs)
         for _ in range(6):
-            obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
-            compared += compare_rows(vec, scenes, obs)
+            actions = rng.integers(0, 91, vec.num_agents)
+            obs, *_ = vec.step(actions)
+            compared += compare_rows(vec, scenes, obs, actions)
     assert compared > 100
 
 

@@ -17,7 +17,7 @@
 #include "fuzz_env.h"
 #include "fuzz_mutate.h"
 
-#include "../../csrc/drive/config.h"
+#include "../../csrc/drive/tables.h"
 #include "../../csrc/drive/scene.h"
 
 #include <fcntl.h>

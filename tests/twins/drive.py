@@ -152,6 +152,11 @@ def ego_block(bodies: Bodies, own: int, goal: tuple[float, float], left_steps: i
     return np.clip(values, -20, 20)
 
 
+def previous_action_block(action: int) -> tuple[float, float]:
+    """What an agent chose in the last step, scaled."""
+    return ACCELERATIONS[action // 13] / 4, STEERINGS[action % 13]
+
+
 # ---- motion and geometry -----------------------------------------------------------------------------------------
 
 

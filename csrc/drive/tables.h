@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// What the driving env shares with Python, each list once: its settings, and the blocks and columns of an observation.
+// The config struct, row offsets, bounds and counters are made from these lists. Python reads them through
+// pv_drive_settings and pv_drive_blocks. docs/drive.md says how to add a block.
+//
+// An observation row is one flat array of float32, one block after the other. A block holds the numbers of one thing (ego) or
+// of its k nearest objects (partners), sorted by distance. Missing objects are all zeros, and a present one never is. "x" is
+// ahead of the car and "y" to its left; "cos" and "sin" are of the angle from the car's heading. A block of size 0 is left out.
+#pragma once
+
+#include "../base.h"
+
+/* [cffi] */
+// No car whose goal lies within goal_radius_m of its start is an agent.
+#define PV_CONTROL_MOVING 0 // vehicles valid at the start, not marked as expert, whose goal is at least 2 m away
+#define PV_CONTROL_VALID 1  // all vehicles valid at the start
+
+typedef struct pv_drive_setting {
+    const char* name;
+    double low, high; // inclusive
+} pv_drive_setting;
+
+typedef struct pv_drive_column {
+    const char* name;
+    const char* unit; // of the stored value times scale
+    float scale;
+    const char* meaning;
+} pv_drive_column;
+
+typedef struct pv_drive_observation_block {
+    const char* name;
+    const pv_drive_column* columns; // of the block, or of one of its objects
+    uint32_t column_count;
+} pv_drive_observation_block;
+
+// The lists below; `count` receives their length.
+const pv_drive_setting* pv_drive_settings(uint32_t* count);
+const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
+/* [/cffi] */
+
+#define DRIVE_MAX_AGENTS 4096 // rows of one env
+#define DRIVE_MAX_K 64        // objects of one block
+
+// ---- settings -----------------------------------------------------------------------------------------------------
+
+// X(type, name, lowest, highest), in the order of DriveConfig (drive_env/config.py), which says what they mean.
+#define DRIVE_SETTINGS(X)                                                                                                      \
+    X(int32_t, num_agents, 1, DRIVE_MAX_AGENTS)                                                                                \
+    X(int32_t, control, 0, 1) /* PV_CONTROL_... */                                                                             \
+    X(int32_t, resample_steps, 1, 1000000)                                                                                     \
+    X(int32_t, max_steps, 0, 1000000)                                                                                          \
+    X(int32_t, partners, 0, DRIVE_MAX_K)                                                                                       \
+    X(int32_t, lanes, 0, DRIVE_MAX_K)                                                                                          \
+    X(int32_t, lines, 0, DRIVE_MAX_K)                                                                                          \
+    X(int32_t, edges, 0, DRIVE_MAX_K)                                                                                          \
+    X(int32_t, observe_previous_action, 0, 1)                                                                                  \
+    X(float, range_m, 1, 500)                                                                                                  \
+    X(float, goal_radius_m, 0.1, 100)                                                                                          \
+    X(int32_t, remove_at_goal, 0, 1)                                                                                           \
+    X(float, reward_goal, -1000, 1000)                                                                                         \
+    X(float, reward_collision, -1000, 1000)                                                                                    \
+    X(float, reward_offroad, -1000, 1000)                                                                                      \
+    X(float, reward_progress, -1000, 1000)                                                                                     \
+    X(float, reward_step, -1000, 1000)                                                                                         \
+    X(float, max_speed_mps, 1, 100)                                                                                            \
+    X(float, max_reverse_mps, 0, 100)                                                                                          \
+    X(float, wheelbase_factor, 0.2, 1)                                                                                         \
+    X(int32_t, replay_log, 0, 1)
+
+typedef struct pv_drive_config {
+#define MEMBER(type, name, low, high) type name;
+    DRIVE_SETTINGS(MEMBER)
+#undef MEMBER
+} pv_drive_config;
+
+// ---- columns ------------------------------------------------------------------------------------------------------
+
+#define DRIVE_GOAL_NEAR_M 20.0f // goal_nearness is 1 at the goal and one half this far from it
+
+// X(set of columns, name, unit, scale, meaning)
+#define DRIVE_COLUMNS_ego(X)                                                                                                   \
+    X(ego, speed, "m/s", 10.0f, "along the heading, negative backward")                                                        \
+    X(ego, width, "m", 2.0f, "of the car")                                                                                     \
+    X(ego, length, "m", 5.0f, "of the car")                                                                                    \
+    X(ego, goal_x, "m", 50.0f, "where the goal is")                                                                            \
+    X(ego, goal_y, "m", 50.0f, "")                                                                                             \
+    X(ego, goal_cos, "", 1.0f, "direction to the goal; (0, 0) on it")                                                          \
+    X(ego, goal_sin, "", 1.0f, "")                                                                                             \
+    X(ego, goal_distance, "m", 50.0f, "from the car's centre")                                                                 \
+    X(ego, goal_nearness, "", 1.0f, "20 / (20 + distance in m): fine where it matters")                                        \
+    X(ego, needed_speed, "m/s", 10.0f, "distance / time left")                                                                 \
+    X(ego, time_left, "", 1.0f, "share of the episode")                                                                        \
+    X(ego, collided, "", 1.0f, "1 while it touches an object")                                                                 \
+    X(ego, offroad, "", 1.0f, "1 while it touches a road edge")
+
+#define DRIVE_COLUMNS_partner(X)                                                                                               \
+    X(partner, x, "m", 20.0f, "centre")                                                                                        \
+    X(partner, y, "m", 20.0f, "")                                                                                              \
+    X(partner, cos, "", 1.0f, "its heading")                                                                                   \
+    X(partner, sin, "", 1.0f, "")                                                                                              \
+    X(partner, velocity_x, "m/s", 10.0f, "relative to the car")                                                                \
+    X(partner, velocity_y, "m/s", 10.0f, "")                                                                                   \
+    X(partner, width, "m", 2.0f, "")                                                                                           \
+    X(partner, length, "m", 5.0f, "")
+
+#define DRIVE_COLUMNS_segment(X)                                                                                               \
+    X(segment, x, "m", 20.0f, "midpoint")                                                                                      \
+    X(segment, y, "m", 20.0f, "")                                                                                              \
+    X(segment, half_length, "m", 10.0f, "")                                                                                    \
+    X(segment, cos, "", 1.0f, "its direction")                                                                                 \
+    X(segment, sin, "", 1.0f, "")                                                                                              \
+    X(segment, distance, "m", 10.0f, "from the car's centre to the segment")                                                   \
+    X(segment, lateral, "m", 5.0f, "of the car from the segment's line, positive to the left of it")
+
+#define DRIVE_COLUMNS_action(X)                                                                                                \
+    X(action, acceleration, "m/s^2", 4.0f, "what the agent chose in the last step; 0 in the first row of an episode")          \
+    X(action, steering, "rad", 1.0f, "")
+
+#define DRIVE_COLUMN_SETS(X) X(ego) X(partner) X(segment) X(action)
+
+// Column numbers DRIVE_ego_speed = 0 ..., how many there are (DRIVE_COUNT_ego), and scales DRIVE_SCALE_ego_speed ...
+#define COLUMN(set, name, unit, scale, meaning) DRIVE_##set##_##name,
+#define NUMBERS(set) enum { DRIVE_COLUMNS_##set(COLUMN) DRIVE_COUNT_##set };
+DRIVE_COLUMN_SETS(NUMBERS)
+#undef NUMBERS
+#undef COLUMN
+#define SCALE(set, name, unit, scale, meaning) static const float DRIVE_SCALE_##set##_##name __attribute__((unused)) = scale;
+#define SCALES(set) DRIVE_COLUMNS_##set(SCALE)
+DRIVE_COLUMN_SETS(SCALES)
+#undef SCALES
+#undef SCALE
+
+// ---- blocks -------------------------------------------------------------------------------------------------------
+
+#define DRIVE_ONE 0     // the numbers of one thing: a field of shape (columns,)
+#define DRIVE_OBJECTS 1 // the nearest objects: a field of shape (k, columns), and three counters
+
+// X(block, set of columns, kind, k, bound of the stored values), in the order of a row. k is 0 where the block is left out, and 1
+// for DRIVE_ONE. k and bound are expressions over `config`. observe.c has a function write_<block> for each block.
+#define DRIVE_BLOCKS(X)                                                                                                        \
+    X(ego, ego, DRIVE_ONE, 1, 20.0f)                                                                                           \
+    X(partners, partner, DRIVE_OBJECTS, config->partners, range_bound(config))                                                 \
+    X(lanes, segment, DRIVE_OBJECTS, config->lanes, range_bound(config))                                                       \
+    X(lines, segment, DRIVE_OBJECTS, config->lines, range_bound(config))                                                       \
+    X(edges, segment, DRIVE_OBJECTS, config->edges, range_bound(config))                                                       \
+    X(previous_action, action, DRIVE_ONE, config->observe_previous_action, 1.0f)
+
+#define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,
+enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
+#undef NUMBER
+
+// Running counters of an env. The last ones are of the blocks of objects: how many were seen, how many were within the range
+// and did not fit, and the distance of the last one in cm.
+#define COUNTERS(block, set, kind, k, bound)                                                                                \
+    DRIVE_COUNTER_##block, DRIVE_COUNTER_AFTER_##block = DRIVE_COUNTER_##block + 3 * kind - 1,
+enum {
+    DRIVE_COUNTER_ACTIVE,  // rows with an agent in its scene
+    DRIVE_COUNTER_IDLE,    // rows whose agent is done
+    DRIVE_COUNTER_PADDING, // rows without an agent
+    DRIVE_COUNTER_SAMPLED, // rows that the following ones were summed over
+    DRIVE_BLOCKS(COUNTERS) DRIVE_COUNTER_COUNT
+};
+#undef COUNTERS
+_Static_assert(DRIVE_COUNTER_COUNT <= PV_COUNTERS, "counters do not fit");
