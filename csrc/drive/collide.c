@@ -11,7 +11,6 @@
 #include "state.h"
 
 #define REACH_MARGIN_M 1e-3f
-#define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
 
 typedef struct box {
     float x, y, cosine, sine, half_length, half_width;

@@ -14,9 +14,6 @@
 
 #include <math.h>
 
-#define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
-#define SPEED_UNIT 0.01f                   // of pv_frame.speed
-
 static const double accelerations[DRIVE_ACCELERATIONS] = {-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0};
 static const double steerings[DRIVE_STEERINGS] = {-1.0,  -0.833, -0.667, -0.5,  -0.333, -0.167, 0.0,
                                                   0.167, 0.333,  0.5,    0.667, 0.833,  1.0};

@@ -10,13 +10,6 @@
 #include "kernels.h"
 #include "state.h"
 
-#define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
-#define SPEED_UNIT 0.01f                   // of pv_frame.speed
-
-static uint32_t episode_steps(const drive_turn* turn) {
-    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : turn->scene.head->frame_count - 1;
-}
-
 static void write_flags(const drive_turn* turn, uint32_t row, float reward, int terminal, int truncation, int mask) {
     const pv_rows* rows = &turn->block->rows[0];
     uint64_t at = turn->first_row + row;
@@ -185,7 +178,7 @@ void drive_slot_advance(drive_turn* turn) {
     drive_slot* slot = turn->slot;
     uint32_t active = remove_leavers(turn), left = active;
     slot->clock++;
-    int out_of_time = slot->clock >= episode_steps(turn);
+    int out_of_time = slot->clock >= drive_episode_steps(turn);
     drive_dynamics(turn);
     drive_collect_bodies(turn);
     drive_collisions(turn, 1);

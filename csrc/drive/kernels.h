@@ -26,6 +26,8 @@
 typedef int32_t drive_vector __attribute__((vector_size(4 * WIDTH)));
 
 #define DRIVE_PI 3.14159265358979f
+#define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
+#define SPEED_UNIT 0.01f                   // of pv_frame.speed
 
 // Largest multiple of 1 near v, |v| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction.
 DRIVE_INLINE float drive_round(float v) { return (v + 12582912.0f) - 12582912.0f; }

@@ -102,7 +102,7 @@ static void write_ego(drive_look* look, float* out) {
     const drive_agents* agents = &turn->agents;
     const drive_pose* at = &look->at;
     const uint32_t row = look->row;
-    uint32_t limit = turn->config->max_steps ? (uint32_t)turn->config->max_steps : turn->scene.head->frame_count - 1;
+    uint32_t limit = drive_episode_steps(turn);
     float left = limit > turn->slot->clock ? (float)(limit - turn->slot->clock) : 0.0f;
     float dx = agents->goal_x[row] - at->x, dy = agents->goal_y[row] - at->y, distance = agents->goal_distance[row];
     float ahead = dx * at->cosine + dy * at->sine, aside = dy * at->cosine - dx * at->sine;

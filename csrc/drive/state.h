@@ -178,6 +178,10 @@ static inline const pv_drive_config* drive_config_of(const pv_context* context) 
     return (const pv_drive_config*)context->config;
 }
 
+static inline uint32_t drive_episode_steps(const drive_turn* turn) {
+    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : turn->scene.head->frame_count - 1;
+}
+
 // layout.c
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out);
 void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* out);

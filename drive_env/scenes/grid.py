@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from drive_env.scenes.packed import CELL
 from drive_env.scenes.schema import Floats
+from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
 CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)  # sizes to choose from; 5 m gave the shortest lists of candidates
@@ -94,7 +95,6 @@ def build_index(
     Raises:
         SceneError: more segments than 16 bits can number.
     """
-    from puffervec._ffi import ffi, lib  # the compiled core is needed only here
 
     def pointer(kind: str, array: NDArray[Any]) -> Any:
         return ffi.cast(kind, ffi.from_buffer(array))
