@@ -30,7 +30,7 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 venv: $(STAMP) ## make the virtual environment and build the C core
 build: venv
 
-train: $(STAMP) ## train a driving policy on the embedded scenes; ends by itself within 10 minutes
+train: $(STAMP) ## train a driving policy on generated scenes, for seven minutes
 	$(BIN)/puffer-train drive
 
 test: $(STAMP) ## the test suite without the slow tests, in two processes; JOBS=... for more

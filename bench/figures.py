@@ -5,7 +5,7 @@
     make figures                                   measure everything anew and rewrite the pages (hours, on a quiet machine)
     make figures RUNS="latency sps-tag"            only these
     python bench/figures.py --write                rewrite the pages from the JSON that is there
-    python bench/figures.py                        check the pages; tests/docs/test_figures.py does the same
+    python bench/figures.py                        check the pages; tests/bench/test_figures.py does the same
 
 figures.toml has the runs, the figures (which value of which run's JSON, found by a JMESPath expression), and the quotes: lines
 of pages in which {name} stands for a figure. docs/figures.md lists all figures with spread, command and commit.
@@ -42,9 +42,9 @@ DISTURBED = "†"
 PLACE = re.compile(r"\{(\w+)\}")
 HEAD = f"""# Figures
 
-Every figure that README and docs quote, with the command that measures it and the commit that was measured. Medians; the
-spread is half the distance between the quartiles. {DISTURBED} marks a figure during which other processes took more than
-{100 * common.FOREIGN_LIMIT:.0f} % of the machine. `make figures` measures all of them anew and writes this page.
+Every measured figure, with its command and the commit that was measured, on two cores of an AMD EPYC without a GPU. Figures
+are medians; the spread is half the distance between the quartiles. {DISTURBED} marks a figure during which other processes
+took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine. `make figures` measures all anew and rewrites the pages.
 [bench/README.md](../bench/README.md) explains the words.
 """
 

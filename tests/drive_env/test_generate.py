@@ -32,7 +32,7 @@ def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
 
 
 def test_scenes_of_this_version_stay_what_they_are() -> None:
-    assert generate.GENERATOR_VERSION == 2, "new version: renew the list, and the baselines in the README"
+    assert generate.GENERATOR_VERSION == 2, "new version: renew the list, and the baselines in docs/drive.md"
     agents = [(scene.name.split("-")[1], *scene.agent_counts) for scene in (generate_scene(1, index) for index in range(8))]
     assert agents == [
         ("cross", 4, 22), ("curve", 6, 6), ("tee", 4, 9), ("cross", 6, 7),
