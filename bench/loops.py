@@ -30,7 +30,7 @@ from puffervec.train.device.device import ThreadTeam, choose_device, use_bf16
 from puffervec.train.learn.advantage import Discount, Steps, advantage, advantage_torch
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.run.trainer import make_vec
+from puffervec.train.run.setup import make_vec
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import TIME_PARTS, Silent
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.run import startup
-from puffervec.train.run.trainer import make_vec
+from puffervec.train.run.setup import make_vec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

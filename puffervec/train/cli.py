@@ -244,8 +244,6 @@ def run_train(args: list[str], signals: StopSignals) -> int:
             print(*trainer.chosen.lines, trainer.describe(), sep="\n")
             print(f"run folder: {trainer.folder}", flush=True)
         metrics = trainer.train()
-        if trainer.dashboard is not None:
-            trainer.dashboard.close()
     trainer.ranks.close()
     if not trainer.ranks.first:
         return 128 + signals.received if signals.received else 0

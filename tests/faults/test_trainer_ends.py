@@ -19,7 +19,6 @@ from puffervec.envs.probe import FAULTS
 from puffervec.errors import UnclosedWarning
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import state
 from puffervec.train.run import trainer as training
 from puffervec.train.run.diverged import Diverged
 from tests.faults.trainers import Notes
@@ -58,9 +57,9 @@ def test_nan_in_the_last_step_is_not_saved_with_the_envs(small: Small) -> None:
     with Trainer(small()) as trainer:
         trainer.collect()
         trainer.update()
-        assert "envs" in state.tensors_of(trainer)
+        assert "envs" in trainer.saver.state()
         trainer.slots["default"].storage.rewards[-1, 0] = float("nan")
-        assert "envs" not in state.tensors_of(trainer)
+        assert "envs" not in trainer.saver.state()
 
 
 @pytest.mark.parametrize("vec", [{"backend": "serial"}, WORKERS], ids=["serial", "workers"])

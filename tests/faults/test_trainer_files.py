@@ -124,29 +124,29 @@ def test_a_folder_that_cannot_be_written(
 def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
     notes = Notes()
     with Trainer(small(), dashboard=notes) as trainer:
-        assert trainer.log is not None
-        os.close(fill_up(trainer.log))
+        assert trainer.files.log is not None
+        os.close(fill_up(trainer.files.log))
         metrics = trainer.train()
-        assert metrics["update"] == trainer.log.dropped > 2
+        assert metrics["update"] == trainer.files.log.dropped > 2
     first, last = notes.notes
     assert re.match(r"cannot write metrics to .*metrics.jsonl: disk full .*: free \d+ MiB at .*; the run goes on", first)
-    assert last.startswith(f"{trainer.log.dropped} lines of metrics were dropped")
+    assert last.startswith(f"{trainer.files.log.dropped} lines of metrics were dropped")
 
 
 def test_a_log_that_comes_back_is_whole(small: Small) -> None:
     notes = Notes()
     with Trainer(small(train={"total_timesteps": 10**9}), dashboard=notes) as trainer:
-        assert trainer.log is not None
+        assert trainer.files.log is not None
         for full in (False, True, True, False):
             if full:
-                good = fill_up(trainer.log)
+                good = fill_up(trainer.files.log)
             trainer.collect()
-            trainer._report(trainer.update())
+            trainer.report(trainer.update())
             if full:
-                assert trainer.log._file is not None
-                os.dup2(good, trainer.log._file._fd, inheritable=False)
+                assert trainer.files.log._file is not None
+                os.dup2(good, trainer.files.log._file._fd, inheritable=False)
                 os.close(good)
-        assert [line["update"] for line in read_metrics(trainer.log.path)] == [1, 4]
+        assert [line["update"] for line in read_metrics(trainer.files.log.path)] == [1, 4]
     assert len(notes.notes) == 2 and notes.notes[1] == "metrics are written again; 2 lines were dropped"
 
 

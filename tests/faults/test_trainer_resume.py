@@ -69,7 +69,7 @@ def learn(trainer, updates):
 
 def digest(trainer):
     files = {}
-    for stem, tensors in state.tensors_of(trainer).items():
+    for stem, tensors in trainer.saver.state().items():
         whole = hashlib.sha256()
         for name in sorted(tensors):
             tensor = tensors[name].detach().contiguous()

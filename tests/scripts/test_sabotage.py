@@ -19,7 +19,7 @@ LIST = sabotage.read_list()
 AREAS = (
     "csrc/channel", "csrc/worker", "csrc/slab", "csrc/action", "csrc/advantage", "csrc/rng", "csrc/probe", "csrc/tag",
     "csrc/drive", "puffervec/vec/", "puffervec/process/", "puffervec/train/collect/", "puffervec/train/learn/",
-    "puffervec/train/run/checkpoint", "puffervec/train/run/state",
+    "puffervec/train/run/",
 )  # fmt: skip
 
 

@@ -30,13 +30,13 @@ def learn(trainer: Trainer, updates: int) -> None:
 
 
 def result(trainer: Trainer) -> dict[str, Any]:
-    learned = trainer.updaters["default"].storage.tensors()
+    learned = trainer.learner.updaters["default"].storage.tensors()
     return {**copy.deepcopy(trainer.policies["default"].state_dict()), **{k: v.clone() for k, v in learned.items()}}
 
 
 def test_a_roll_out_is_one_update_behind(small: Small) -> None:
     with Trainer(small(train=AHEAD, policy={"normalize": False})) as trainer:
-        updater = trainer.updaters["default"]
+        updater = trainer.learner.updaters["default"]
         acted = [copy.deepcopy(updater.policy), copy.deepcopy(updater.policy)]  # The first two with the weights of the start.
         for _ in range(3):
             assert trainer.collect()
@@ -94,21 +94,22 @@ def test_a_stop_request_keeps_the_roll_out(small: Small) -> None:
         learn(trainer, 1)
         trainer.collect()
         trainer.update()
-        before = trainer.episodes.total
+        before = trainer.collector.episodes.total
         assert trainer.collect()
-        window, total = trainer.episodes.state(), trainer.episodes.total
+        window, total = trainer.collector.episodes.state(), trainer.collector.episodes.total
         assert total > before > 0
     with Trainer(config) as trainer:
         learn(trainer, 1)
         trainer.collect()
         trainer.request_stop()
         trainer.update()
-        assert not trainer.collect() and trainer.episodes.total == before
+        assert not trainer.collect() and trainer.collector.episodes.total == before
         path = trainer.save()
     with Trainer(config, checkpoint=path) as trainer:
-        assert trainer.ahead is not None and trainer.ahead.ready and trainer.episodes.total == before
-        assert trainer.collect() and trainer.episodes.total == total
-        assert (trainer.episodes.state() == window).all()
+        ahead, episodes = trainer.collector.ahead, trainer.collector.episodes
+        assert ahead is not None and ahead.ready and episodes.total == before
+        assert trainer.collect() and episodes.total == total
+        assert (episodes.state() == window).all()
 
 
 def test_closing_while_a_roll_out_is_under_way(small: Small) -> None:

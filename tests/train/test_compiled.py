@@ -153,7 +153,7 @@ def weights_after(config: TrainConfig) -> tuple[dict[str, Tensor], Updater, dict
             trainer.collect()
             trainer.update()
         manifest = compiled_manifest(trainer)
-        (updater,) = trainer.updaters.values()
+        (updater,) = trainer.learner.updaters.values()
         return {name: value.clone() for name, value in updater.policy.state_dict().items()}, updater, manifest
 
 

@@ -13,6 +13,7 @@ import puffervec
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
+from puffervec.train.run.learner import Learner
 from tests.train import envs
 from tests.train.fakes import Remembering
 
@@ -50,7 +51,7 @@ def test_policy_of_other_settings_is_refused(small: Small, width: str) -> None:
 
 def test_weights_that_are_not_finite_are_refused(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trainer saves none, but others may."""
-    monkeypatch.setattr("puffervec.train.run.state.not_finite", lambda trainer: [])
+    monkeypatch.setattr(Learner, "not_finite", lambda learner: [])
     with Trainer(small()) as trainer:
         name, policy = next(iter(trainer.policies.items()))
         next(policy.parameters()).data.view(-1)[3] = float("nan")

@@ -27,7 +27,6 @@ from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import state
 from tests.train.test_device_step import CASES as STEPS
 from tests.train.test_device_step import HORIZON as LENGTH
 from tests.train.test_device_step import PARTS, ROWS, SPEC, filled
@@ -207,4 +206,4 @@ def test_deterministic_runs_are_the_same_to_the_byte(small: Callable[..., TrainC
 
 def named(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All state by name."""
-    return {f"{stem}.{k}": part.clone() for stem, parts in state.tensors_of(trainer).items() for k, part in parts.items()}
+    return {f"{stem}.{k}": part.clone() for stem, parts in trainer.saver.state().items() for k, part in parts.items()}

@@ -158,7 +158,7 @@ def test_no_moment_is_in_two_spans(small: Small, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(trainer, "_totals", slow)
         for _ in range(2):
             trainer.collect()
-            trainer._report(trainer.update())
+            trainer.report(trainer.update())
     assert [(line["span_s"], line["time/log"], line["time/other"]) for line in shown.lines] == [(5.0, 0.0, 1.0)] * 2
 
 
@@ -183,8 +183,8 @@ def test_progress_after_a_resume(small: Small, monkeypatch: pytest.MonkeyPatch) 
 
         monkeypatch.setattr(trainer, "update", update)
         trainer.train()
-        metrics = read_metrics(trainer.log.path)  # type: ignore[union-attr]
-        marker = [line for line in trainer.log.path.read_text().splitlines() if "event" in line]  # type: ignore[union-attr]
+        metrics = read_metrics(trainer.files.log.path)  # type: ignore[union-attr]
+        marker = [line for line in trainer.files.log.path.read_text().splitlines() if "event" in line]  # type: ignore[union-attr]
     line = shown.lines[0]
     done = line["step"] - first["step"]
     assert line["update"] == first["update"] + 1 and 0 < done < 100

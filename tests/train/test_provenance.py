@@ -65,7 +65,7 @@ def test_a_start_is_recorded(small: Small, repository: Path, monkeypatch: pytest
     monkeypatch.setattr(sys, "argv", ["/somewhere/puffer-train", "probe", "--log.name", "two words"])
     config = small(train={"seed": 7})
     with Trainer(config) as trainer:
-        path, run_id = trainer.save(), trainer.run_id
+        path, run_id = trainer.save(), trainer.files.run_id
     found = json.loads((trainer.folder / "run.json").read_text())
     assert found["schema_version"] == 1 and found["run_id"] == run_id and len(run_id) == 16
     (start,) = found["starts"]
@@ -77,7 +77,7 @@ def test_a_start_is_recorded(small: Small, repository: Path, monkeypatch: pytest
     assert start["platform"] and start["usable_cores"] >= 1 and isinstance(start["cpu"], str)
     assert datetime.datetime.fromisoformat(start["started"]).tzinfo is not None
     with Trainer(config, checkpoint=path) as trainer:
-        assert trainer.run_id == run_id
+        assert trainer.files.run_id == run_id
     again = json.loads((trainer.folder / "run.json").read_text())
     assert again["starts"][0] == start and len(again["starts"]) == 2 and again["starts"][1]["resumed_from"] == path.name
 

@@ -21,7 +21,7 @@ from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer, cli
 from puffervec.train.act import evaluate as ev
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run.trainer import make_vec
+from puffervec.train.run.setup import make_vec
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -87,7 +87,7 @@ def test_storage_and_records_are_those_of_a_plain_loop(small: Small, make: Any, 
         trainer.collect()
         stored = {k: v.clone() for k, v in trainer.slots["default"].storage.tensors().items()}
         to_env = trainer.slots["default"].storage.action_map
-        records = trainer.episodes
+        records = trainer.collector.episodes
     returns = []
     with puffervec.make(make, backend="serial", num_envs=32, seed=config.train.seed) as env:
         env.async_reset(config.train.seed)
@@ -113,8 +113,8 @@ def test_scaled_rewards_leave_the_log_alone(small: Small) -> None:
     for scaled in (False, True):
         with Trainer(small(envs.Aim, train={"scale_rewards": scaled})) as trainer:
             trainer.collect()
-            found.append((trainer.slots["default"].storage.rewards.clone(), trainer.episodes.means()))
-            assert bool(trainer.return_scales) == scaled
+            found.append((trainer.slots["default"].storage.rewards.clone(), trainer.collector.episodes.means()))
+            assert bool(trainer.collector.return_scales) == scaled
     (plain, means), (shrunk, same) = found
     assert means == same
     torch.testing.assert_close(shrunk[1:] / shrunk[1:].sum(), plain[1:] / plain[1:].sum())

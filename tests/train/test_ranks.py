@@ -367,7 +367,7 @@ def test_trainers_equal_one_with_all_envs(target: str, small: Small, monkeypatch
         lines = []
         for _ in range(3):
             assert trainer.collect()
-            lines.append(trainer._report(trainer.update()))
+            lines.append(trainer.report(trainer.update()))
         state = trainer.policies["default"].state_dict().values()
         return torch.cat([tensor.double().flatten() for tensor in state]), lines
 

@@ -23,7 +23,7 @@ def test_ratios_are_1_for_the_policy_that_acted(small: Small, memory: str, size:
     with Trainer(config) as trainer:
         for _ in range(2):
             trainer.collect()
-            updater = trainer.updaters["default"]
+            updater = trainer.learner.updaters["default"]
             before = updater.storage.values.clone()
             ratios = reevaluate(updater.policy, updater.storage, memory != "none", False, trainer.team, size)
             assert ratios.shape == before[:-1].shape
@@ -34,7 +34,7 @@ def test_ratios_are_1_for_the_policy_that_acted(small: Small, memory: str, size:
 def test_ratios_and_values_of_another_policy(small: Small) -> None:
     with Trainer(small("probe")) as trainer:
         trainer.collect()
-        updater = trainer.updaters["default"]
+        updater = trainer.learner.updaters["default"]
         storage = updater.storage
         with torch.no_grad():
             for parameter in updater.parameters:

@@ -20,7 +20,6 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import state
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -62,8 +61,8 @@ class StopAt:
 
 def go_on(trainer: Trainer, update: int) -> None:
     """Train up to an update."""
-    assert isinstance(trainer.dashboard, StopAt)
-    trainer.dashboard.update, trainer.dashboard.trainer = update, trainer
+    assert isinstance(trainer.reporting.dashboard, StopAt)
+    trainer.reporting.dashboard.update, trainer.reporting.dashboard.trainer = update, trainer
     trainer.train()
     trainer.stop_requested = False
     assert trainer.counters.updates == update
@@ -76,12 +75,13 @@ def in_the_middle(trainer: Trainer) -> bool:
         alive = (s.masks[-1] != 0) & (s.terminals[-1] == 0) & (s.truncations[-1] == 0)
         if not bool(alive.any()):
             return False
-    return all(bool(part.any()) for half in trainer.rollout.halves for state in half.states.values() for part in state)
+    halves = trainer.collector.rollout.halves
+    return all(bool(part.any()) for half in halves for state in half.states.values() for part in state)
 
 
 def everything(trainer: Trainer) -> tuple[Named, dict[str, float], list[dict[str, float]]]:
     """All state by name, the counters, and the metrics; then the next roll-out is collected and is part of the state."""
-    found = {f"{stem}.{key}": part.clone() for stem, parts in state.tensors_of(trainer).items() for key, part in parts.items()}
+    found = {f"{stem}.{key}": part.clone() for stem, parts in trainer.saver.state().items() for key, part in parts.items()}
     counters = {key: value for key, value in dataclasses.asdict(trainer.counters).items() if key not in CLOCKS}
     lines = [
         {key: value for key, value in line.items() if key not in CLOCKS and not key.startswith(("time/", "usage/"))}
@@ -165,7 +165,7 @@ def test_from_inside_a_rollout_new_episodes_begin(small: Small) -> None:
     with Trainer(config) as trainer:
         trainer.collect()
         trainer.update()
-        trainer.rollout.collect(iter([False, False, True]).__next__)
+        trainer.collector.rollout.collect(iter([False, False, True]).__next__)
         path = trainer.save()
         weights = {name: part.clone() for name, part in trainer.policies["default"].state_dict().items()}
     assert "envs" not in ckpt.read(path).tensors

@@ -116,8 +116,8 @@ def test_stop_inside_a_rollout(small: Small) -> None:
             calls += 1
             return calls > 5
 
-        assert not trainer.rollout.collect(stop)
-        assert not trainer.rollout.full
+        assert not trainer.collector.rollout.collect(stop)
+        assert not trainer.collector.rollout.full
         assert trainer.collect()  # It can go on: a fresh roll-out from where the envs are.
         clock = trainer.slots["default"].storage.tensors()["obs"][:, 0, 7]
         assert (clock.diff() == 1).all()
@@ -126,7 +126,7 @@ def test_stop_inside_a_rollout(small: Small) -> None:
 def test_times_add_up_over_the_parts(small: Small) -> None:
     with Trainer(small()) as trainer:
         trainer.collect()
-        times = trainer.rollout.times
+        times = trainer.collector.rollout.times
         assert min(times.env, times.copy, times.forward) > 0
 
 

@@ -88,7 +88,7 @@ def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, b
     with Trainer(config) as trainer:
         for _ in range(3):
             trainer.collect()
-            updater = trainer.updaters["default"]
+            updater = trainer.learner.updaters["default"]
             storage = updater.storage
             valid = storage.valid().to(torch.uint8)
             samples = samples_of(storage, torch.zeros_like(storage.rewards[1:]), valid, memory != "none")

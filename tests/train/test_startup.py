@@ -18,7 +18,7 @@ from puffervec.train.config import target
 from puffervec.train.learn.updater import UpdateResult
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import startup
-from puffervec.train.run.trainer import make_vec
+from puffervec.train.run.setup import make_vec
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -258,7 +258,7 @@ def test_interleaved() -> None:
 
 
 def test_a_run_keeps_what_was_chosen(small: Small, speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("puffervec.train.run.trainer.make_vec", in_this_process)
+    monkeypatch.setattr("puffervec.train.run.setup.make_vec", in_this_process)
     speeds |= {"serial": 1000.0, "threading": 1.0, "multiprocessing": 100.0}
     config = small(vec=AUTO, train={**LONG, "precision": "auto", "compile": "off"})
     with Trainer(config) as trainer:
@@ -275,7 +275,7 @@ def test_a_run_keeps_what_was_chosen(small: Small, speeds: dict[str, float], mon
     for again in (config, chosen):  # Also where the config says auto, as it does from Python.
         with Trainer(again, checkpoint=path) as trainer:
             assert trainer.config.vec == chosen.vec and trainer.config.train == chosen.train and trainer.chosen.lines == ()
-            assert trainer.rollout.full
+            assert trainer.collector.rollout.full
 
 
 def test_an_older_run_goes_on_with_what_it_had(small: Small) -> None:

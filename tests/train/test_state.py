@@ -21,10 +21,10 @@ Small = Callable[..., TrainConfig]
 
 def test_files_of_a_checkpoint(small: Small) -> None:
     with Trainer(small(env={"mode": 1, "num_agents": 2})) as trainer:
-        assert set(state.tensors_of(trainer)) == {"scouts", "towers", "optimizer", "random", "episodes", "returns"}
+        assert set(trainer.saver.state()) == {"scouts", "towers", "optimizer", "random", "episodes", "returns"}
         trainer.collect()
         trainer.update()
-        files = state.tensors_of(trainer)
+        files = trainer.saver.state()
     assert set(files) == {"scouts", "towers", "optimizer", "random", "episodes", "returns", "envs"}
     assert {key.split("/")[0] for key in files["optimizer"]} == {"scouts", "towers"}
     assert {key for key in files["envs"] if key.startswith("env/")} == {f"env/{i}" for i in range(4)}
@@ -35,21 +35,21 @@ def test_missing_parts_are_named(small: Small) -> None:
     with Trainer(config) as trainer:
         trainer.collect()
         trainer.update()
-        files = state.tensors_of(trainer)
+        files = trainer.saver.state()
         for gone in ("default", "optimizer", "random"):
             left = {name: tensors for name, tensors in files.items() if name != gone}
             with pytest.raises(CheckpointError, match=gone):
-                state.restore(trainer, ckpt.Checkpoint({}, left))
+                trainer.saver.load_state(left)
         for stem, part, named in (("optimizer", "default/0/exp_avg", "exp_avg"), ("envs", "last/default/obs", "obs")):
             other = files | {stem: files[stem] | {part: torch.zeros(1)}}  # Shapes that would be spread, or trusted by a kernel.
             with pytest.raises(CheckpointError, match=rf"does not fit the run: .*{named} has the shape \(1,\), not "):
-                state.restore(trainer, ckpt.Checkpoint({}, other))
+                trainer.saver.load_state(other)
         odd = files | {"optimizer": {"default/99/exp_avg": torch.zeros(1)}}
         with pytest.raises(CheckpointError, match="does not fit"):
-            state.restore(trainer, ckpt.Checkpoint({}, odd))
+            trainer.saver.load_state(odd)
         wrong = files | {"default": {key: torch.zeros(1) for key in files["default"]}}
         with pytest.raises(CheckpointError, match="does not fit"):
-            state.restore(trainer, ckpt.Checkpoint({}, wrong))
+            trainer.saver.load_state(wrong)
 
 
 def test_unknown_policy() -> None:
@@ -72,7 +72,7 @@ def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
     tensors = found.tensors | {"random": random}
     other = ckpt.write(path.parent, ckpt.Checkpoint(found.manifest | {"numerics": numerics}, tensors), keep=9)
     with Trainer(small(), checkpoint=other, dashboard=notes) as trainer:
-        assert torch.equal(trainer.shuffle_generator.get_state(), random["shuffle"])
+        assert torch.equal(trainer.saver.state()["random"]["shuffle"], random["shuffle"])
         assert trainer.train()["step"] >= 100
     assert any("device cuda -> cpu" in text for text in notes.notes)
     assert any(text.startswith("actions are drawn anew from the seed") for text in notes.notes)

@@ -143,7 +143,7 @@ def test_weights_and_biases_goes_on_in_the_same_run(small: Small, wandb: None) -
     config = small(log={"wandb": "offline", "wandb_project": "mine", "print_interval_s": 0.0})
     with Trainer(config) as trainer:
         last = trainer.train()
-        folder, run_id, whole = trainer.folder, trainer.run_id, trainer.config
+        folder, run_id, whole = trainer.folder, trainer.files.run_id, trainer.config
     (begin, axis, *rows, end) = said(folder)
     project, name, given_id, resume, mode, tables, settings = begin[1]
     assert (project, name, given_id, resume, mode) == ("mine", folder.name, run_id, "allow", "offline")

@@ -21,7 +21,7 @@ from puffervec.train.learn.updater import ppo_loss
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import rundir
+from puffervec.train.run import reporting, rundir
 from puffervec.train.run.diverged import Diverged
 from tests.train import envs
 from tests.train.fakes import Notes
@@ -124,7 +124,7 @@ def test_no_checkpoint_holds_numbers_that_are_not_finite(small: Small, where: st
         trainer.collect()
         trainer.update()
         good = trainer.save()
-        kept = policy.state_dict() if where == "buffer" else trainer.updaters["default"].optimizer.state()[0]
+        kept = policy.state_dict() if where == "buffer" else trainer.learner.updaters["default"].optimizer.state()[0]
         kept["encoder.mean" if where == "buffer" else "exp_avg_sq"].fill_(float("nan"))
         with pytest.raises(
             Diverged, match=r"default\.encoder\.mean" if where == "buffer" else r"optimizer\.default/0/exp_avg_sq"
@@ -147,7 +147,7 @@ def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
         trainer.collect()
         trainer.update()
         good = trainer.save()
-        for half in trainer.rollout.halves:
+        for half in trainer.collector.rollout.halves:
             half.states["default"][0][1] = float("nan")
         with pytest.raises(Diverged, match="not a finite number.*last checkpoint.*try a smaller train.lr"):
             trainer.train()
@@ -190,7 +190,7 @@ def test_a_stop_request_saves(small: Small) -> None:
             def close(self) -> None:
                 pass
 
-        trainer.dashboard = Stopper()
+        trainer.reporting.dashboard = Stopper()
         trainer.train()
         assert len(shown) == 3
         found = ckpt.newest(trainer.folder / "checkpoints")
@@ -222,16 +222,14 @@ def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.Monk
 
 
 def test_float32_runs_get_an_estimate(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    from puffervec.train.run import trainer as training
-
     monkeypatch.setitem(vars(puffervec.envs.get("probe")), "training", puffervec.Training(solved_after=6_000_000))
-    monkeypatch.setattr(training, "ESTIMATE_AFTER_S", 0.0)
+    monkeypatch.setattr(reporting, "ESTIMATE_AFTER_S", 0.0)
     for precision, expected in (("fp32", 1), ("bf16", 0)):
         notes = Notes()
         with Trainer(small(train={"precision": precision}), dashboard=notes) as trainer:
             trainer.train()
         assert len(notes.notes) == expected
-    assert "estimated 10 min" in training.estimate("drive", 6_000_000, 10_000)
+    assert "estimated 10 min" in reporting.estimate("drive", 6_000_000, 10_000)
 
 
 def test_bad_input_leaves_no_folder_and_no_worker(small: Small, tmp_path: Path) -> None:

@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The part of a trainer that simulates: the vec env, the policies that act in it, and what is known of finished episodes.
+
+The states of Python envs cannot be saved: a run in them goes on with new episodes. So does one whose last step holds numbers
+that are not finite, which would only come back. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from puffervec.core.spec import GroupSpec
+from puffervec.train.collect.ahead import Ahead, actor_of
+from puffervec.train.collect.episodes import InfoMeans, ReturnScale
+from puffervec.train.collect.rollout import Rollout, Times
+from puffervec.train.collect.stats import EpisodeWindow
+from puffervec.train.collect.storage import Slot
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.run.learner import Learner, new_storage
+from puffervec.train.run.setup import Setup
+from puffervec.train.run.state import Files, Tensors, fitting
+
+_INFO = "info/"
+
+
+class Collector:
+    """Collects roll-outs into the storages of a learner."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        vec: Any,
+        groups: dict[str, GroupSpec],
+        learner: Learner,
+        actions: torch.Generator,
+        team: ThreadTeam,
+    ) -> None:
+        """Args: groups: by policy name; actions: what they are drawn with; team: works on the rows of a half."""
+        section = setup.config.train
+        self.vec, self.ranks, self.horizon, self.device = vec, setup.ranks, section.horizon, setup.device
+        self.turns = 0  # vector steps, each of all halves
+        self._learned = learner.storages
+        self.slots: dict[str, Slot] = {}
+        for name, group in groups.items():
+            policy, storage = learner.policies[name], self._learned[name]
+            if section.asynchronous:
+                policy, storage = actor_of(policy), new_storage(group, setup)
+            self.slots[name] = Slot(name, policy, group, storage)
+        self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, team)
+        self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
+        # By policy: what one kind of agents earns says nothing of another's.
+        scaled = self._learned if section.scale_rewards else {}
+        self.return_scales = {name: ReturnScale(storage.rows, section.gamma) for name, storage in scaled.items()}
+        python = setup.config.python  # Its envs keep no records of their own.
+        self.episodes = EpisodeWindow(() if python else vec.spec.record_names, {} if python else vec.env.training.rates)
+        self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ())) if python else None
+
+    def begin(self, seed: int) -> None:
+        """Start new episodes in all envs; the next `collect` begins with them."""
+        self.rollout.begin(seed)
+        for scale in self.return_scales.values():
+            scale.forget()
+
+    def collect(self, stop: Callable[[], bool]) -> bool:
+        """Give the learner the next roll-out. Returns: False where `stop()` was true on the way, on any rank."""
+        whole = (self.ahead or self.rollout).collect(stop)
+        whole = not self.ranks.agree(not whole)[0]
+        if whole or self.ahead is None:  # Else they belong to the roll-out that is kept for a checkpoint.
+            self._count_episodes()
+        if whole:
+            self.turns += self.horizon
+            self._scale_rewards()
+        return whole
+
+    def _count_episodes(self) -> None:
+        ended = b"".join(self.ranks.gather(self.episodes.rows(self.rollout.episodes).tobytes()))
+        self.episodes.add_rows(np.frombuffer(ended).reshape(-1, self.episodes.columns))
+        self.rollout.episodes.clear()
+        if self.info_means is not None:
+            for data in self.ranks.gather(json.dumps(self.info_means.sums(self.rollout.numeric)).encode()):
+                self.info_means.add_sums(json.loads(data))
+            self.rollout.numeric.clear()
+
+    def _scale_rewards(self) -> None:
+        """Scale the rewards of the roll-out collected last, in the storages; nothing else reads them after the records."""
+        for name, scale in self.return_scales.items():
+            storage = self._learned[name]
+            rewards = storage.rewards[1:]
+            scale.observe(rewards.cpu().numpy(), storage.valid().cpu().numpy(), self.ranks)
+            rewards.mul_(scale.factor)
+
+    def go_ahead(self) -> None:
+        """With `train.asynchronous`: begin the next roll-out beside what the learner does now."""
+        if self.ahead is not None:
+            self.ahead.start()
+
+    def wait(self) -> None:
+        """Wait for the roll-out that was begun ahead, if any."""
+        if self.ahead is not None:
+            self.ahead.wait()
+
+    def close(self) -> None:
+        """End the thread of roll-outs ahead, if any."""
+        if self.ahead is not None:
+            self.ahead.close()
+
+    @property
+    def times(self) -> Times:
+        """Seconds of the learner so far."""
+        return self.rollout.times if self.ahead is None else self.ahead.times
+
+    def means(self) -> dict[str, float]:
+        """Return the metrics of finished episodes: `episode/<name>`, `env/<name>`."""
+        return self.episodes.means() | ({} if self.info_means is None else self.info_means.means())
+
+    # ------------------------------------------------------------------------------------------------ state
+
+    def state(self) -> dict[str, Tensors]:
+        """Return the files `returns`, `episodes`, and where the envs can be gone on with `envs` and `ahead`."""
+        files: dict[str, Tensors] = {}
+        if self.return_scales:
+            files["returns"] = {
+                _scale_name(name): torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)
+                for name, scale in self.return_scales.items()
+            }
+        files["episodes"] = {"window": torch.from_numpy(self.episodes.state()), "total": torch.tensor([self.episodes.total])}
+        infos = {} if self.info_means is None else self.info_means.state()
+        files["episodes"] |= {f"{_INFO}{name}": torch.from_numpy(part) for name, part in infos.items()}
+        if self.rollout.full and self.vec.spec.save_bytes:
+            envs = self._envs()
+            if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
+                files["envs"] = envs
+                if self.ahead is not None and self.ahead.ready:
+                    files["ahead"] = self.ahead.tensors()
+        return files
+
+    def _envs(self) -> Tensors:
+        blobs = enumerate(self.vec.save())
+        tensors = {f"env/{index}": torch.frombuffer(bytearray(blob), dtype=torch.uint8) for index, blob in blobs}
+        for name, slot in self.slots.items():
+            tensors |= {f"last/{name}/{key}": value[-1].clone() for key, value in slot.storage.tensors().items()}
+            for index, half in enumerate(self.rollout.halves):
+                tensors[f"reset/{name}/{index}"] = half.reset[name]
+                tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(half.states[name])}
+                before = slot.storage.last_states.get(index, ())
+                tensors |= {f"before/{name}/{index}/{i}": part for i, part in enumerate(before)}
+        scales = self.return_scales.items()
+        return tensors | {f"returns/{name}": torch.from_numpy(scale.returns.copy()) for name, scale in scales}
+
+    def load_state(self, files: Files) -> list[str]:
+        """Go on from `state`. Without `envs` in it the caller has to `begin` new episodes."""
+        for name, scale in self.return_scales.items():
+            mean_square, rollouts = files["returns"][_scale_name(name)].tolist()
+            scale.mean_square, scale.rollouts = mean_square, int(rollouts)
+        if "episodes" in files:  # Not in older checkpoints: the means begin anew then.
+            self._load_episodes(files["episodes"])
+        if "envs" not in files:
+            why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
+            return [f"goes on with new episodes: env states were not saved ({why})"]
+        self._load_envs(files["envs"])
+        if self.ahead is not None and "ahead" in files:
+            self.ahead.restore(files["ahead"])
+        return []
+
+    def _load_episodes(self, tensors: Tensors) -> None:
+        self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()))
+        if self.info_means is not None:
+            infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
+            self.info_means.load_state(infos)
+
+    def _load_envs(self, tensors: Tensors) -> None:
+        self.vec.load([tensors[f"env/{index}"].numpy().tobytes() for index in range(self.vec.num_envs)])
+        for _ in self.rollout.halves:
+            self.vec.recv()  # The rows of the last step: they are in the storage already.
+        for name, slot in self.slots.items():
+            for key, value in slot.storage.tensors().items():
+                value[-1].copy_(fitting(tensors, f"last/{name}/{key}", value[-1]))
+            for index, half in enumerate(self.rollout.halves):
+                half.reset[name].copy_(fitting(tensors, f"reset/{name}/{index}", half.reset[name]))
+                now = half.states[name]
+                state, slot.storage.last_states[index] = (
+                    tuple(fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(self.device) for i, part in enumerate(now))
+                    for kind in ("state", "before")
+                )
+                for kept, found in zip(now, state, strict=True):
+                    kept.copy_(found)  # in place: a CUDA graph may know where it stands
+        for name, scale in self.return_scales.items():
+            scale.returns = fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()
+        self.rollout.full = True
+
+
+def _scale_name(policy: str) -> str:
+    return "scale" if policy == "default" else f"scale/{policy}"

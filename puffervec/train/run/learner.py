@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The part of a trainer that learns: policies, each with an updater and the roll-out to learn from. Runs in the learner."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+
+from puffervec.core.spec import GroupSpec
+from puffervec.train.collect.storage import Storage
+from puffervec.train.device.device import ThreadTeam
+from puffervec.train.learn.compiled import CompiledLoss, compiled_where_it_pays
+from puffervec.train.learn.optimizers import Optimizers
+from puffervec.train.learn.updater import Loss, Updater
+from puffervec.train.policies.encoder import RowEncoder
+from puffervec.train.policies.registry import build_policy
+from puffervec.train.run.setup import Setup
+from puffervec.train.run.state import Files, Tensors, fitting
+
+
+def build_policies(groups: Mapping[str, GroupSpec], setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    """Return the policies of a run on its device: the given ones, and those that the config describes."""
+    section = setup.config.policy
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(setup.config.train.seed)
+        built = {name: given[name] if name in given else build_policy(group, section) for name, group in groups.items()}
+    return {name: policy.to(setup.device) for name, policy in built.items()}
+
+
+def new_storage(group: GroupSpec, setup: Setup) -> Storage:
+    """Return room for a roll-out of a row group."""
+    config, obs_dtype = setup.config, torch.bfloat16 if setup.bf16 else None
+    rows = group.agents * config.vec.num_envs
+    return Storage(group, config.train.horizon, rows, setup.device, obs_dtype, config.policy.joint)
+
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """What an update did; losses: named `losses/<name>`, with several policies `losses/<policy>/<name>`."""
+
+    losses: dict[str, float]
+    valid: int
+    finished: bool  # False where it was stopped on the way
+
+
+class Learner:
+    """Improves policies with the roll-outs in its storages."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        groups: Mapping[str, GroupSpec],
+        policies: dict[str, nn.Module],
+        shuffle: torch.Generator,
+        team: ThreadTeam,
+        loss: Loss,
+    ) -> None:
+        """Args: groups, policies: by policy name; team: works on the microbatches."""
+        self.policies, self.ranks = policies, setup.ranks
+        self.seconds = 0.0  # spent in updates
+        self.updaters: dict[str, Updater] = {}
+        for name, policy in policies.items():
+            fitted = compiled_where_it_pays(loss, setup.config, setup.device, policy)
+            section, storage = setup.config.train, new_storage(groups[name], setup)
+            self.updaters[name] = Updater(
+                policy, storage, section, setup.minibatches, setup.bf16, shuffle, team, fitted, setup.ranks
+            )
+        self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
+
+    @property
+    def storages(self) -> dict[str, Storage]:
+        """What is learned from, by policy."""
+        return {name: updater.storage for name, updater in self.updaters.items()}
+
+    @property
+    def compiled(self) -> bool:
+        """Whether torch.compile has a part in the bytes of an update."""
+        return any(isinstance(updater.loss, CompiledLoss) for updater in self.updaters.values())
+
+    def update(self, lr: float, stop: Callable[[], bool]) -> Learned:
+        """Improve all policies with the roll-out in their storages. lr: the first rank's holds for all."""
+        begin = time.perf_counter()
+        losses: dict[str, float] = {}
+        lr, valid, finished = self.ranks.share(lr), 0, True
+        for name, updater in self.updaters.items():
+            result = updater.update(lr, stop)
+            prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
+            losses |= {prefix + key: value for key, value in result.losses.items()}
+            valid, finished = valid + result.valid, finished and result.finished
+        self.seconds += time.perf_counter() - begin
+        return Learned(losses, valid, finished)
+
+    def observe(self) -> None:
+        """Let policies that adapt to what they see take in the roll-out."""
+        begin = time.perf_counter()
+        for name, policy in self.policies.items():
+            encoder = getattr(policy, "encoder", None)
+            if isinstance(encoder, RowEncoder):
+                storage, obs = self.updaters[name].storage, self.updaters[name].storage.obs
+                later = {key: part[1:] for key, part in obs.items()} if isinstance(obs, dict) else obs[1:]
+                encoder.observe(later, storage.masks[1:] != 0, self.ranks)
+        self.seconds += time.perf_counter() - begin
+
+    def not_finite(self) -> list[str]:
+        """Return the names of weights, buffers and numbers of the optimizers that are no longer finite: `<file>.<name>`."""
+        return [name for name in self._not_finite() if name not in self._constants]
+
+    def _not_finite(self) -> list[str]:
+        named = {f"{stem}.{key}": tensor for stem, tensors in self.state().items() for key, tensor in tensors.items()}
+        return [name for name, tensor in named.items() if not bool(tensor.isfinite().all())]
+
+    def state(self) -> dict[str, Tensors]:
+        """Return a file per policy with its weights and buffers, and `optimizer`: <policy>/<parameter index>/<name>."""
+        files: dict[str, Tensors] = {name: dict(policy.state_dict()) for name, policy in self.policies.items()}
+        files["optimizer"] = {
+            f"{name}/{index}/{key}": value
+            for name, updater in self.updaters.items()
+            for index, values in updater.optimizer.state().items()
+            for key, value in values.items()
+        }
+        return files
+
+    def load_state(self, files: Files) -> list[str]:
+        """Go on from `state`."""
+        for name, policy in self.policies.items():
+            policy.load_state_dict(files[name])
+            _load_optimizer(self.updaters[name].optimizer, name, files["optimizer"])
+        return []
+
+
+def _load_optimizer(optimizer: Optimizers, name: str, tensors: Tensors) -> None:
+    state: dict[int, Tensors] = {}
+    for key, value in tensors.items():
+        owner, index, entry = key.rsplit("/", 2)
+        if owner == name:
+            state.setdefault(int(index), {})[entry] = value
+    for position, entries in state.items():
+        for kind in entries:
+            if kind != "step":  # The fused kernel trusts the shapes.
+                fitting(entries, kind, optimizer.parameters[position])
+    optimizer.load_state(state)
