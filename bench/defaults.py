@@ -93,6 +93,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
 
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.act import evaluate
+    from puffervec.train.metrics.keys import EPISODE_RETURN
     from puffervec.train.run import checkpoint as ckpt
 
     torch.set_num_threads(1)  # Small networks: more threads make it slower, above all on a busy machine.
@@ -127,7 +128,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
     share = (score - task.random) / (task.good - task.random)
     return {
         "task": name, "candidate": candidate, "seed": seed, "score": score, "share": min(1.0, max(0.0, share)),
-        "logged_return": metrics["episode/return"], "seconds": seconds,
+        "logged_return": metrics[EPISODE_RETURN], "seconds": seconds,
     }  # fmt: skip
 
 

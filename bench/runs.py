@@ -25,7 +25,8 @@ from puffervec.errors import MissingExtraError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import target
 from puffervec.train.device.device import choose_device
-from puffervec.train.metrics.dashboard import TIME_PARTS, Silent
+from puffervec.train.metrics.dashboard import Silent
+from puffervec.train.metrics.keys import ELAPSED_S, STEP, TIME_PARTS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.run import startup
 from puffervec.train.run.setup import make_vec
@@ -121,7 +122,7 @@ def trained(config: TrainConfig, seconds: float, prepare: Callable[[Trainer], No
 
     Args: config: its files go into a folder that is removed; prepare: called before the first roll-out.
     """
-    watch = Watch(lambda metrics: metrics["elapsed_s"] >= seconds and watch.updates >= FEWEST_UPDATES)
+    watch = Watch(lambda metrics: metrics[ELAPSED_S] >= seconds and watch.updates >= FEWEST_UPDATES)
     with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
         with Trainer(config.merged({"log": {"folder": folder}}), dashboard=watch) as trainer:
             watch.trainer = trainer
@@ -136,14 +137,13 @@ def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dic
     roll-out and of the policy on one half. lines: two or more."""
     first = max(0, min(len(lines) - 2, int(WARM_SHARE * len(lines))))
     begin, kept = lines[first], lines[first + 1 :]
-    spans = [line["elapsed_s"] - before["elapsed_s"] for before, line in zip(lines[first:], kept, strict=False)]
+    spans = [line[ELAPSED_S] - before[ELAPSED_S] for before, line in zip(lines[first:], kept, strict=False)]
     span = sum(spans)
-    shares = {
-        part: sum(line[f"time/{part}"] * length for line, length in zip(kept, spans, strict=True)) / span for part in TIME_PARTS
-    }
+    timed = list(zip(kept, spans, strict=True))
+    shares = {part: sum(line[key] * length for line, length in timed) / span for part, key in TIME_PARTS.items()}
     steps = len(kept) * facts["horizon"]
     return {
-        "agent_steps_per_s": (kept[-1]["step"] - begin["step"]) / span,
+        "agent_steps_per_s": (kept[-1][STEP] - begin[STEP]) / span,
         "env_steps_per_s": steps * facts["num_envs"] / span,
         "shares": shares,
         "iteration_s": (shares["env"] + shares["copy"] + shares["forward"]) * span / steps,

@@ -33,6 +33,7 @@ from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.metrics.dashboard import Silent
+from puffervec.train.metrics.keys import STEP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,10 +75,10 @@ class Watch(Silent):
         seconds, score = self.clock() - self.begin, metrics.get(self.metric)
         update_s = 0.0 if self.before_s is None else seconds - self.before_s
         self.before_s = seconds
-        self.curve.append({"minutes": seconds / 60, "agent_steps": metrics["step"], "score": score})
+        self.curve.append({"minutes": seconds / 60, "agent_steps": metrics[STEP], "score": score})
         while self.due and seconds + update_s > 60 * self.due[0]:
             policies = {name: copy.deepcopy(policy).eval() for name, policy in self.trainer.policies.items()}
-            self.moments.append(Moment(self.due.pop(0), seconds, metrics["step"], score, policies))
+            self.moments.append(Moment(self.due.pop(0), seconds, metrics[STEP], score, policies))
         if not self.due:
             self.trainer.request_stop()
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common, loops, presets, runs, score
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import choose_device
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.keys import TIME_PARTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import presets, runs, train
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.keys import TIME_PARTS
 
 SMALL = {"vec": {"num_envs": 8}, "train": {"horizon": 8}, "policy": {"hidden": (8,)}}
 FACTS = {"horizon": 10, "num_envs": 2, "buffers": 2, "observation_floats": 8, "parameters": 100, "replay_ratio": 2}

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less."""
+"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less; that of the metrics is the one
+in puffervec/train/metrics/keys.py."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 from puffervec.train import TrainConfig, Trainer
+from puffervec.train.metrics.keys import METRICS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.metrics.trackers import TENSORBOARD_FOLDER
 from puffervec.train.metrics.usage import Usage
@@ -31,7 +33,7 @@ def table(head: str) -> dict[str, list[str]]:
     return {name: rest for first, *rest in cells for name in re.findall(r"`([^`]+)`", first)}
 
 
-FILES, STARTS, METRICS = table("file | what it holds"), table("key | meaning"), table("key | meaning | there")
+FILES, STARTS = table("file | what it holds"), table("key | meaning")
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +56,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return trainer.folder
 
 
+def test_the_table_of_metrics_is_that_of_the_code() -> None:
+    rows = [f"| `{key}` | {metric.unit} | {metric.meaning} | {metric.there} |" for key, metric in METRICS.items()]
+    expected = "\n".join(["| key | unit | meaning | there |", "|---|---|---|---|", *rows])
+    assert f"\n{expected}\n\n" in PAGE, f"docs/run-folder.md needs this table:\n{expected}"
+
+
 def test_the_metrics_are_those_that_a_run_writes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = list(read_metrics(run / METRICS_FILE))
-    always = {key for key, (_, there) in METRICS.items() if there == "always"}
+    always = {key for key, metric in METRICS.items() if metric.there == "always"}
     assert all(always <= line.keys() for line in lines)
     for line in lines:
         unlisted = {key for key in line if not any(fnmatch.fnmatch(key, listed) for listed in METRICS)}
         assert unlisted == set()
     written = {key for line in lines for key in line}
-    gpu = {key for key, (_, there) in METRICS.items() if "CUDA" in there}
+    gpu = {key for key, metric in METRICS.items() if "CUDA" in metric.there}
     never = {key for key in METRICS if not fnmatch.filter(written, key)}
     assert never == gpu
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2))

@@ -85,7 +85,7 @@ def test_no_axis_has_two_envs() -> None:
     values: dict[str, Any] = {"env__goal": 0.5, "env__score": 0.1, "env__far_m": 30.0, "episode__return": 3.0}
     two = [run("a", "drive", **values), run("b", "tag", episode__return=1.0, losses__one__value=1.0, losses__two__value=2.0)]
     assert panels(two) == [
-        ("drive", ("env/score", "env/goal")),
+        ("drive", ("env/goal", "env/score")),
         ("drive", ("episode/return",)),
         ("drive", ("env/far_m",)),
         ("drive", ("time",)),
@@ -96,7 +96,7 @@ def test_no_axis_has_two_envs() -> None:
     rates, *_, distance, _ = curves.panels_of(curves.join_seeds(two[:1]), None)
     assert rates.is_share and rates.unit.startswith("share") and (distance.unit, distance.is_share) == ("m", False)
     several = [two[0], run("c", "drive", env__goal=1.0)]
-    assert panels(several)[:2] == [("drive", ("env/score",)), ("drive", ("env/goal",))]  # a panel each: colours are the runs'
+    assert panels(several)[:2] == [("drive", ("env/goal",)), ("drive", ("env/score",))]  # a panel each: colours are the runs'
 
 
 @pytest.mark.parametrize(

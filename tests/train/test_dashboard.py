@@ -144,7 +144,8 @@ def test_score_and_return_are_shown_on_any_terminal(width: int, height: int) -> 
 
     metrics = METRICS | {f"env/a{i}": 0.5 for i in range(9)} | {"env/score": 0.875, "step": 123_456_789.0}
     console = Console(width=width, height=height, file=io.StringIO(), record=True)
-    console.print(db.live_table("a title: that is rather long, so that it takes more than a line", metrics, 0.5, width, height))
+    title = "a title: that is rather long, so that it takes more than a line"
+    console.print(db.live_table(title, metrics, 0.5, width, height, "env/score"))
     text = console.export_text()
     assert len(text.splitlines()) < height + (height > 20) and "2:05 left" in text and "…" not in text
     for row in (r"score +0\.8750", r"return +1\.250", r"agent-steps/s +40,000"):

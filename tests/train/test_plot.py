@@ -14,7 +14,7 @@ import pytest
 
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train.metrics import plot
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.keys import TIME_PARTS
 
 pytest.importorskip("matplotlib")
 
@@ -94,7 +94,7 @@ def test_seeds_and_envs(tmp_path: Path) -> None:
 
 def test_the_share_of_a_part_is_weighted_by_time(tmp_path: Path) -> None:
     lines = [{**line(10), "time/env": 1.0}, {**line(40), "time/env": 0.0}]  # 1 s, then 3 s
-    assert plot._share(plot.read_run(write(tmp_path / "r", lines)), "env") == pytest.approx(0.25)
+    assert plot._share(plot.read_run(write(tmp_path / "r", lines)), "time/env") == pytest.approx(0.25)
 
 
 def test_a_picture_is_written(tmp_path: Path) -> None:

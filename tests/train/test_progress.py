@@ -16,7 +16,7 @@ import torch
 import puffervec
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import TrainSection
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.keys import TIME_PARTS
 from puffervec.train.metrics.log import JsonLog, read_metrics
 from puffervec.train.metrics.progress import Reporter, Totals, step_seconds
 from puffervec.train.metrics.trackers import Trackers

@@ -9,7 +9,7 @@ import pytest
 
 from puffervec.train import TrainConfig
 from puffervec.train.cli import StopSignals
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.keys import TIME_PARTS
 from puffervec.train.verbs.speed import TooShort, measure, summary
 
 Small = Callable[..., TrainConfig]

@@ -28,6 +28,7 @@ from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_
 from puffervec.train.collect.stats import mean_interval
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, native_env
+from puffervec.train.metrics.keys import ENV
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
@@ -133,7 +134,7 @@ def report(rates: Sequence[TypeRates], column: str) -> Report:
     for found in rates:
         row: dict[str, Cell] = {column: found.name or str(found.agent_type), "episodes": found.episodes}
         for name, (mean, half) in {"return": found.episode_return, "length": found.length, **found.reported}.items():
-            row[name if name not in row else f"env/{name}"] = Interval(mean, mean - half, mean + half)
+            row[name if name not in row else ENV + name] = Interval(mean, mean - half, mean + half)
         rows.append(row)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return Report([{name: row.get(name) for name in columns} for row in rows], remarks=["means with 95 % intervals"])

@@ -16,6 +16,7 @@ import numpy as np
 
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.train.collect.stats import mean_interval
+from puffervec.train.metrics.keys import ENV
 
 if TYPE_CHECKING:
     from puffervec.train.device.ranks import Ranks
@@ -189,4 +190,4 @@ class InfoMeans:
         """Return `env/<path>`, sorted by name."""
         counts = {name: sum(count for _, count in parts) for name, parts in self._parts.items()}
         sums = {name: sum(total for total, _ in parts) for name, parts in self._parts.items()}
-        return {f"env/{name}": sums[name] / counts[name] for name in sorted(counts) if counts[name]}
+        return {ENV + name: sums[name] / counts[name] for name in sorted(counts) if counts[name]}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from puffervec.errors import ConfigError
+from puffervec.train.metrics import keys
 
 LEAST_EPISODES = 100  # A mean of fewer says little.
 
@@ -69,10 +70,10 @@ class EpisodeWindow:
             return {}
         means = dict(zip(("return", "length", *self.names), self._rows.mean(axis=0).tolist(), strict=True))
         agents = max(means["agents"], 1e-9) if self.per_agent else 1.0
-        shown = {"episode/return": means["return"] / agents, "episode/length": means["length"]}
-        shown |= {f"env/{name}": means[counted] / agents for name, counted in self.per_agent.items()}
+        shown = {keys.EPISODE_RETURN: means["return"] / agents, keys.EPISODE_LENGTH: means["length"]}
+        shown |= {keys.ENV + name: means[counted] / agents for name, counted in self.per_agent.items()}
         hidden = {*self.per_agent.values(), "agents"} if self.per_agent else set()
-        return shown | {f"env/{name}": means[name] for name in self.names if name not in hidden}
+        return shown | {keys.ENV + name: means[name] for name in self.names if name not in hidden}
 
     def state(self) -> np.ndarray:
         """Return what the means are over, (episodes, values) float64, for a checkpoint."""

@@ -19,28 +19,18 @@ import numpy as np
 
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import suggest
+from puffervec.train.metrics.keys import ELAPSED_S, ENV, EPISODE, METRICS, SPAN_S, STEP, TIME_PARTS, UPDATE, base
 
 Line = Mapping[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]
 
 MOST_POINTS = 1000  # Of a raw curve; of more, neighbours are averaged: a panel has no more pixels.
 TIME = "time"  # As a metric: the shares of the time, stacked.
-COLUMNS = {"steps": "step", "minutes": "elapsed_s"}
-UNITS = {
-    "episode/return": "sum of rewards", "episode/length": "steps", "charts/agent_steps_per_s": "agent-steps/s",
-    "charts/env_steps_per_s": "env-steps/s", "charts/learning_rate": "step size", "charts/seconds_left": "s",
-    "losses/entropy": "nats", "losses/approx_kl": "nats", "losses/clip_fraction": "share of the samples",
-    "losses/explained_variance": "share of the variance", "losses/policy": "loss", "losses/value": "loss",
-    "losses/grad_norm": "norm",
-}  # fmt: skip
+COLUMNS = {"steps": STEP, "minutes": ELAPSED_S}
+# Units of what an env records, by the end of its name.
 SUFFIXES = {
     "_m": "m", "_mps": "m/s", "_mps2": "m/s²", "_s": "s", "_rad": "rad", "_deg": "degrees", "_steps": "steps",
-    "_cores": "cores", "_mib": "MiB", "_share": "share",
 }  # fmt: skip
-USUAL = (
-    "episode/return", "episode/length", "losses/policy", "losses/value", "losses/entropy", "losses/approx_kl",
-    "losses/explained_variance", "charts/agent_steps_per_s",
-)  # fmt: skip
 # Settings that tell no two experiments apart: the seed, where the run went, and how the machine did the work.
 APART = {
     "train": {"seed", "precision", "device", "threads", "compile", "rank_timeout_s", "final_eval"},
@@ -60,7 +50,7 @@ class Run:
     def keys(self) -> list[str]:
         """Every metric that the run has a number for, in the order in which they first came."""
         found = {key: None for line in self.lines for key in line if known(line, key)}
-        return [key for key in found if key not in ("step", "update", "elapsed_s", "span_s")]
+        return [key for key in found if key not in (STEP, UPDATE, ELAPSED_S, SPAN_S)]
 
     def curve(self, x: str, key: str) -> Curve:
         """Return (n,) agent-steps or seconds, as `x` says (a key of COLUMNS), and (n,) values, where both are known."""
@@ -143,12 +133,6 @@ class Panel:
         return "rates of the env's records" if self.is_share else ", ".join(key.rpartition("/")[2] for key in self.keys)
 
 
-def base(key: str) -> str:
-    """Return losses/<name> for losses/<policy>/<name>, and other keys as they are."""
-    parts = key.split("/")
-    return f"losses/{parts[-1]}" if parts[0] == "losses" else key
-
-
 def panels_of(series: Sequence[Series], metrics: str | None) -> list[Panel]:
     """Return the panels: of each env its own, so that no axis has envs of different scale.
 
@@ -190,19 +174,21 @@ def _chosen(metrics: str, keys: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...]]:
     """The env's own rates in one panel where there is one series, else one panel each; its other records; the usual metrics."""
-    records = sorted((key for key in keys if key.startswith("env/")), key=lambda key: (key != "env/score", key))
+    records = sorted(key for key in keys if key.startswith(ENV))
+    usual = [key for key, metric in METRICS.items() if metric.usual and key in keys]
     rates = [key for key in records if _scale(series, (key,))[1]]
     first = [tuple(rates)] if len(series) == 1 and rates else [(key,) for key in rates]
     rest = [(key,) for key in records if key not in rates]
-    return [*first, *((key,) for key in USUAL[:2] if key in keys), *rest, *((k,) for k in USUAL[2:] if k in keys), (TIME,)]
+    episodes = [(key,) for key in usual if key.startswith(EPISODE)]
+    return [*first, *episodes, *rest, *((key,) for key in usual if (key,) not in episodes), (TIME,)]
 
 
 def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:
     """Return the unit of an axis, and whether it is one of shares."""
     if keys == (TIME,):
-        return "share of the time", True
+        return METRICS[TIME_PARTS["env"]].unit, True
     units = dict.fromkeys(_unit(key) for key in keys)
-    if all(key.startswith("env/") and unit == "" for key, unit in zip(keys, map(_unit, keys), strict=True)):
+    if all(key.startswith(ENV) and unit == "" for key, unit in zip(keys, map(_unit, keys), strict=True)):
         values = [line[key] for one in series for run in one.runs for line in run.lines for key in keys if known(line, key)]
         is_share = all(0 <= value <= 1 for value in values)
         return ("share, mean over episodes" if is_share else "mean over episodes"), is_share
@@ -211,10 +197,9 @@ def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:
 
 def _unit(key: str) -> str:
     """The unit of a metric, "" where only the env knows it."""
-    if key.startswith("time/"):
-        return "share of the time"
-    found = next((unit for suffix, unit in SUFFIXES.items() if key.endswith(suffix)), "")
-    return UNITS.get(key, found)
+    if key in METRICS:
+        return METRICS[key].unit
+    return next((unit for suffix, unit in SUFFIXES.items() if key.endswith(suffix)), "")
 
 
 # ---------------------------------------------------------------------------------------------------- curves

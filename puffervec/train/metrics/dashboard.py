@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec.host.output import steady
+from puffervec.train.metrics import keys
+from puffervec.train.metrics.keys import TIME_PARTS
 
 if TYPE_CHECKING:
     from puffervec.train.config.sections import TrainConfig
 
-TIME_PARTS = ("env", "copy", "forward", "update", "log", "other")
-_AVERAGED = ("charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/overlap", *(f"time/{p}" for p in TIME_PARTS))
+_AVERAGED = [key for key, metric in keys.METRICS.items() if metric.averaged]
 _TIME_WORDS = {"env": "env wait", "update": "advantage, update", "log": "checkpoint, log"}
 _REDRAW_S = 0.5  # A picture costs some 10 ms of the learner's time.
 
@@ -63,15 +64,15 @@ class Recent:
     def add(self, metrics: Mapping[str, float]) -> None:
         """Remember a line."""
         self._lines.append(metrics)
-        self._span_s += metrics["span_s"]
-        while len(self._lines) > 1 and self._span_s - self._lines[0]["span_s"] >= self._window_s:
-            self._span_s -= self._lines.popleft()["span_s"]
+        self._span_s += metrics[keys.SPAN_S]
+        while len(self._lines) > 1 and self._span_s - self._lines[0][keys.SPAN_S] >= self._window_s:
+            self._span_s -= self._lines.popleft()[keys.SPAN_S]
 
     def means(self) -> dict[str, float]:
         """Return the last line, its rates and shares replaced by their means over time."""
         last = dict(self._lines[-1])
         for key in _AVERAGED:
-            found = [(line[key], line["span_s"]) for line in self._lines if key in line]
+            found = [(line[key], line[keys.SPAN_S]) for line in self._lines if key in line]
             if found:
                 last[key] = math.fsum(value * span for value, span in found) / math.fsum(span for _, span in found)
         return last
@@ -108,26 +109,26 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
     m = metrics
     parts = [
         f"{progress:4.0%}",
-        f"{clock(m['elapsed_s'])}",
-        f"left {clock(m['charts/seconds_left'])}",
-        f"{m['step']:,.0f} agent-steps",
-        f"{m['charts/agent_steps_per_s']:,.0f} agent-steps/s",
-        f"{m['charts/env_steps_per_s']:,.0f} env-steps/s",
+        f"{clock(m[keys.ELAPSED_S])}",
+        f"left {clock(m[keys.SECONDS_LEFT])}",
+        f"{m[keys.STEP]:,.0f} agent-steps",
+        f"{m[keys.AGENT_STEPS_PER_S]:,.0f} agent-steps/s",
+        f"{m[keys.ENV_STEPS_PER_S]:,.0f} env-steps/s",
     ]
-    if "episode/return" in m:
-        parts.append(f"return {m['episode/return']:.3f}")
-    parts += [f"{key.removeprefix('env/')} {m[key]:.3f}" for key in m if key.startswith("env/")]
+    if keys.EPISODE_RETURN in m:
+        parts.append(f"return {m[keys.EPISODE_RETURN]:.3f}")
+    parts += [f"{key.removeprefix(keys.ENV)} {m[key]:.3f}" for key in m if key.startswith(keys.ENV)]
     parts.append("time " + time_split(m))
-    cores, memory = (total(m, kind) for kind in ("cores", "memory_mib"))
+    cores, memory = m[keys.LEARNER_CORES] + m.get(keys.WORKER_CORES, 0), m[keys.LEARNER_MEMORY] + m.get(keys.WORKER_MEMORY, 0)
     parts.append(f"{cores:.1f} cores {memory:,.0f} MiB")
-    if "usage/gpu_memory_mib" in m:
-        parts.append(f"GPU {m['usage/gpu_memory_mib']:,.0f} MiB")
+    if keys.GPU_MEMORY in m:
+        parts.append(f"GPU {m[keys.GPU_MEMORY]:,.0f} MiB")
     return " | ".join(parts)
 
 
 def time_split(metrics: Mapping[str, float]) -> str:
     """Return the shares of the time in one line: `env 20%, copy 1%, ...`; rounded so that they add up to 100."""
-    shares = whole_percents([metrics[f"time/{name}"] for name in TIME_PARTS])
+    shares = whole_percents([metrics[key] for key in TIME_PARTS.values()])
     return ", ".join(f"{name} {share}%" for name, share in zip(TIME_PARTS, shares, strict=True))
 
 
@@ -143,20 +144,17 @@ def whole_percents(shares: list[float]) -> list[int]:
     return [value + (i in rests[:short]) for i, value in enumerate(down)]
 
 
-def total(metrics: Mapping[str, float], kind: str) -> float:
-    """Sum of a kind of usage over learner and workers."""
-    return metrics[f"usage/learner_{kind}"] + metrics.get(f"usage/worker_{kind}", 0.0)
-
-
 class LiveTable:
     """A table that is redrawn in place, as large as the terminal has room for."""
 
-    def __init__(self, title: str, console: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Args: title: the run in one line; console: rich's, None is that of standard output."""
+    def __init__(
+        self, title: str, metric: str = keys.EPISODE_RETURN, console: Any = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Args: title: the run in one line; metric: says how good it is; console: rich's, None is that of standard output."""
         from rich.console import Console
         from rich.live import Live
 
-        self._title, self._clock, self._next_s = title, clock, -1.0
+        self._title, self._metric, self._clock, self._next_s = title, metric, clock, -1.0
         self._recent = Recent(window_s=5.0)
         console = Console(file=steady(sys.stdout)) if console is None else console
         self._live = Live(console=console, auto_refresh=False, transient=False)
@@ -169,8 +167,8 @@ class LiveTable:
         if now < self._next_s and progress < 1.0:
             return
         self._next_s = now + _REDRAW_S
-        size = self._live.console.size
-        self._live.update(live_table(self._title, self._recent.means(), progress, size.width, size.height), refresh=True)
+        size, means = self._live.console.size, self._recent.means()
+        self._live.update(live_table(self._title, means, progress, size.width, size.height, self._metric), refresh=True)
 
     def note(self, text: str) -> None:
         """Print it above the table."""
@@ -186,10 +184,12 @@ LEAST_LINES = 20  # Of a terminal that all tables are shown in.
 SMALL_COLUMN = 26  # Characters of a name and a number, in fewer lines.
 
 
-def live_table(title: str, m: Mapping[str, float], progress: float, width: int, height: int) -> Any:
+def live_table(
+    title: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str = keys.EPISODE_RETURN
+) -> Any:
     """Return the dashboard as something rich can draw in width x height characters; rows without room are counted.
 
-    In fewer than LEAST_LINES lines: what matters most, score and return first, without the tables.
+    In fewer than LEAST_LINES lines: what matters most, `metric` and return first, without the tables.
     """
     from rich.panel import Panel
     from rich.progress_bar import ProgressBar
@@ -197,8 +197,8 @@ def live_table(title: str, m: Mapping[str, float], progress: float, width: int, 
     from rich.text import Text
 
     if height < LEAST_LINES:
-        return _small(title, m, progress, width, height)
-    sections = [("Episodes", _episodes(m)), ("Speed", _speed(m)), ("Time", _shares(m)), ("Losses", _losses(m))]
+        return _small(title, m, progress, width, height, metric)
+    sections = [("Episodes", _episodes(m, metric)), ("Speed", _speed(m)), ("Time", _shares(m)), ("Losses", _losses(m))]
     sections.append(("Machine", _machine(m)))
     per_line = 5 if width >= 150 else 3 if width >= 72 else 2
     lines = [sections[i : i + per_line] for i in range(0, len(sections), per_line)]
@@ -223,18 +223,18 @@ def live_table(title: str, m: Mapping[str, float], progress: float, width: int, 
 
 
 def _budget(m: Mapping[str, float], progress: float) -> str:
-    left = clock(m["charts/seconds_left"])
-    return f"{math.floor(100 * progress)}%  {clock(m['elapsed_s'])} done, {left} left"
+    left = clock(m[keys.SECONDS_LEFT])
+    return f"{math.floor(100 * progress)}%  {clock(m[keys.ELAPSED_S])} done, {left} left"
 
 
-def _small(title: str, m: Mapping[str, float], progress: float, width: int, height: int) -> Any:
+def _small(title: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str) -> Any:
     """For a few lines: how far the run is, and below that rows in as many columns as there is room for."""
     from rich.panel import Panel
     from rich.table import Table
 
     columns = max(1, (width - 4) // SMALL_COLUMN)
     room = max(1, height - 4)  # Frame, budget, and the line that the cursor is in.
-    episodes = _episodes(m)
+    episodes = _episodes(m, metric)
     rows = [*episodes[:3], *_speed(m)[:1], *episodes[3:], *_speed(m)[1:], *_losses(m), *_machine(m)]
     rows = _fitting(rows, room * columns)
     each = -(-len(rows) // columns)
@@ -276,42 +276,40 @@ def _fitting(rows: Rows, most: int) -> Rows:
     return rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
 
 
-def _episodes(m: Mapping[str, float]) -> Rows:
-    """Score and return first: what the run is for."""
-    first = ("env/score", "episode/return", "episode/length")
-    keys = [key for key in m if key.startswith(("episode/", "env/"))]
-    keys.sort(key=lambda key: first.index(key) if key in first else len(first))
-    return [(key.partition("/")[2], _number(m[key])) for key in keys] or [("no episode has ended", "")]
+def _episodes(m: Mapping[str, float], metric: str) -> Rows:
+    """What the run is for, and return, first."""
+    first = [metric, keys.EPISODE_RETURN, keys.EPISODE_LENGTH]
+    found = [key for key in m if key.startswith((keys.EPISODE, keys.ENV))]
+    found.sort(key=lambda key: first.index(key) if key in first else len(first))
+    return [(key.partition("/")[2], _number(m[key])) for key in found] or [("no episode has ended", "")]
 
 
 def _losses(m: Mapping[str, float]) -> Rows:
-    return [(key.removeprefix("losses/"), _number(m[key])) for key in m if key.startswith("losses/")]
+    return [(key.removeprefix(keys.LOSSES), _number(m[key])) for key in m if key.startswith(keys.LOSSES)]
 
 
 def _speed(m: Mapping[str, float]) -> Rows:
     rows = [
-        ("agent-steps/s", f"{m['charts/agent_steps_per_s']:,.0f}"),
-        ("env-steps/s", f"{m['charts/env_steps_per_s']:,.0f}"),
-        ("agent-steps", f"{m['step']:,.0f}" if m["step"] < 1e6 else f"{m['step'] / 1e6:,.2f} M"),
-        ("updates", f"{m['update']:,.0f}"),
+        ("agent-steps/s", f"{m[keys.AGENT_STEPS_PER_S]:,.0f}"),
+        ("env-steps/s", f"{m[keys.ENV_STEPS_PER_S]:,.0f}"),
+        ("agent-steps", f"{m[keys.STEP]:,.0f}" if m[keys.STEP] < 1e6 else f"{m[keys.STEP] / 1e6:,.2f} M"),
+        ("updates", f"{m[keys.UPDATE]:,.0f}"),
     ]
-    return rows + ([("overlap", f"{m['charts/overlap']:.2f}")] if "charts/overlap" in m else [])
+    return rows + ([("overlap", f"{m[keys.OVERLAP]:.2f}")] if keys.OVERLAP in m else [])
 
 
 def _shares(m: Mapping[str, float]) -> Rows:
-    shares = whole_percents([m[f"time/{name}"] for name in TIME_PARTS])
+    shares = whole_percents([m[key] for key in TIME_PARTS.values()])
     return [(_TIME_WORDS.get(name, name), f"{share}%") for name, share in zip(TIME_PARTS, shares, strict=True)]
 
 
 def _machine(m: Mapping[str, float]) -> Rows:
-    rows = [("learner cores", f"{m['usage/learner_cores']:.2f}"), ("learner MiB", f"{m['usage/learner_memory_mib']:,.0f}")]
-    if "usage/worker_cores" in m:
-        rows += [("workers cores", f"{m['usage/worker_cores']:.2f}"), ("workers MiB", f"{m['usage/worker_memory_mib']:,.0f}")]
-    if "usage/gpu_share" in m:
-        rows.append(("GPU", f"{m['usage/gpu_share']:.0%}"))
-    if "usage/gpu_memory_mib" in m:
-        rows.append(("GPU MiB", f"{m['usage/gpu_memory_mib']:,.0f}"))
-    return rows
+    names = {
+        "learner cores": keys.LEARNER_CORES, "learner MiB": keys.LEARNER_MEMORY, "workers cores": keys.WORKER_CORES,
+        "workers MiB": keys.WORKER_MEMORY, "GPU": keys.GPU_SHARE, "GPU MiB": keys.GPU_MEMORY,
+    }  # fmt: skip
+    forms = {keys.GPU_SHARE: "{:.0%}", keys.LEARNER_CORES: "{:.2f}", keys.WORKER_CORES: "{:.2f}"}
+    return [(name, forms.get(key, "{:,.0f}").format(m[key])) for name, key in names.items() if key in m]
 
 
 def _number(value: float) -> str:
@@ -335,11 +333,14 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def make_dashboard(config: TrainConfig, title: str) -> Dashboard:
-    """Return the dashboard that `config.log.dashboard` asks for; auto is rich on a terminal and plain lines elsewhere."""
+def make_dashboard(config: TrainConfig, title: str, metric: str = keys.EPISODE_RETURN) -> Dashboard:
+    """Return the dashboard that `config.log.dashboard` asks for; auto is rich on a terminal and plain lines elsewhere.
+
+    Args: as of LiveTable.
+    """
     kind = config.log.dashboard
     if kind == "auto":
         kind = "rich" if steady(sys.stdout).isatty() else "plain"
     if kind == "off":
         return Silent()
-    return LiveTable(title) if kind == "rich" else PlainLines(config.log.print_interval_s)
+    return LiveTable(title, metric) if kind == "rich" else PlainLines(config.log.print_interval_s)

@@ -3,7 +3,7 @@
 """Metrics as lines of JSON, one per update, in `metrics.jsonl` of the run folder.
 
 The first line of a file is a head with `schema_version`; where a run was resumed stands a marker, {"event": "resumed", ...};
-every other line is one flat object of numbers. docs/run-folder.md lists its keys, which are fixed.
+every other line is one flat object of numbers, whose keys are those of keys.py.
 
 Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run. The file is never a link or
 something else than a plain file (folder.py), and a line that is read has a longest length.
@@ -25,6 +25,7 @@ import psutil
 
 from puffervec.host.folder import folder_of, open_file
 from puffervec.train.device import durable
+from puffervec.train.metrics import keys
 
 SCHEMA_VERSION = 1
 METRICS_FILE = "metrics.jsonl"
@@ -157,5 +158,5 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _step(values: Mapping[str, Any]) -> float:
-    step = values.get("step", 0)
+    step = values.get(keys.STEP, 0)
     return float(step) if isinstance(step, (int, float)) and abs(step) < 2**63 else 0.0

@@ -30,14 +30,13 @@ from puffervec.train.metrics.curves import (
     Panel,
     Run,
     Series,
-    base,
     drawn,
     join_seeds,
     known,
     panels_of,
     x_axis,
 )
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics.keys import AGENT_STEPS_PER_S, ELAPSED_S, EPISODE_LENGTH, STEP, TIME_PARTS, base
 from puffervec.train.metrics.log import METRICS_FILE, read_head, read_metrics
 
 # Colours that keep apart for the colour-blind and in grey (Okabe and Ito 2008).
@@ -71,7 +70,7 @@ def read_run(where: str | Path) -> Run:
     path = Path(where)
     file = path / METRICS_FILE if path.is_dir() else path
     try:
-        whole = [line for line in read_metrics(file) if all(known(line, key) for key in ("step", "elapsed_s"))]
+        whole = [line for line in read_metrics(file) if all(known(line, key) for key in (STEP, ELAPSED_S))]
         lines, head = tuple(latest(whole)), read_head(file)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: give run folders") from error
@@ -88,7 +87,7 @@ def latest(lines: Sequence[Line]) -> list[Line]:
     """Return lines without those that were written again: a run that is resumed begins at a step it had passed before."""
     kept: list[Line] = []
     for line in lines:
-        while kept and line.get("step", math.inf) <= kept[-1].get("step", 0):
+        while kept and line.get(STEP, math.inf) <= kept[-1].get(STEP, 0):
             kept.pop()
         kept.append(line)
     return kept
@@ -181,8 +180,8 @@ def _title(runs: Sequence[Run]) -> str:
     if len(runs) > 1:
         return f"{envs}: {len(runs)} runs"
     last = runs[0].lines[-1]
-    rate = last["step"] / max(last["elapsed_s"], 1e-9)
-    minutes = last["elapsed_s"] / 60
+    rate = last[STEP] / max(last[ELAPSED_S], 1e-9)
+    minutes = last[ELAPSED_S] / 60
     return f"{envs}: {runs[0].name}, {last['step'] / 1e6:.2f} M agent-steps in {minutes:.1f} min, {rate:,.0f} per second"
 
 
@@ -226,7 +225,7 @@ def _draw_panel(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], r
         _legend_below(axis, len(labels))
     if panel.is_share:
         axis.set_ylim(-0.02, 1.02)
-    elif any(key in ("episode/length", "charts/agent_steps_per_s") for key in panel.keys):
+    elif any(key in (EPISODE_LENGTH, AGENT_STEPS_PER_S) for key in panel.keys):
         axis.set_ylim(bottom=0)
     axis.set_ylabel(panel.unit, fontsize=8)
     _dress(axis, label)
@@ -260,7 +259,7 @@ def _draw_times(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], r
     runs = [run for one, _ in series for run in one.runs]
     if len(runs) == 1:
         unit, label = x_axis(runs, request.x)
-        found = [drawn(series[0][0], request.x, f"time/{part}", max(request.smooth, 0.5) / 100, unit) for part in TIME_PARTS]
+        found = [drawn(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit) for key in TIME_PARTS.values()]
         curves = [one for one in found if one is not None]
         if curves and all(len(one.xs) == len(curves[0].xs) for one in curves) and len(curves) == len(TIME_PARTS):
             axis.stackplot(curves[0].xs, *(one.ys for one in curves), labels=TIME_PARTS, colors=COLOURS, alpha=0.8)
@@ -269,8 +268,8 @@ def _draw_times(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], r
         _dress(axis, label)
     else:
         left = np.zeros(len(runs))
-        for part, colour in zip(TIME_PARTS, COLOURS, strict=False):
-            shares = np.array([_share(run, part) for run in runs])
+        for (part, key), colour in zip(TIME_PARTS.items(), COLOURS, strict=False):
+            shares = np.array([_share(run, key) for run in runs])
             axis.barh(range(len(runs)), shares, left=left, color=colour, alpha=0.8, label=part)
             left += shares
         axis.set_yticks(range(len(runs)), [_short(run.name) for run in runs], fontsize=7)
@@ -292,9 +291,9 @@ def _legend_below(axis: Any, count: int) -> None:
     axis.legend(fontsize=8, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False, columnspacing=1.2)
 
 
-def _share(run: Run, part: str) -> float:
+def _share(run: Run, key: str) -> float:
     """Mean share of the whole run's time: lines stand for spans of unequal length."""
-    ends = np.array([line["elapsed_s"] for line in run.lines])
+    ends = np.array([line[ELAPSED_S] for line in run.lines])
     spans = np.diff(ends, prepend=0.0)
-    shares = np.array([line.get(f"time/{part}") or 0.0 for line in run.lines])
+    shares = np.array([line.get(key) or 0.0 for line in run.lines])
     return float((shares * spans).sum() / max(float(spans.sum()), 1e-9))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """From counters and clocks to a line of metrics: rates, the split of the time, time left, use of the machine.
 
-The learner's time falls into TIME_PARTS, which are measured one after the other on one clock; `other` is what lies between
+The learner's time falls into keys.TIME_PARTS, which are measured one after the other on one clock; `other` is what lies between
 them. It is a difference and never cut off at 0, so a part that were counted twice would show. Rates and time left come from
 what this process did, totals from the run, over all its resumes. Runs in the learner, once per update.
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from puffervec.train.config.sections import TrainSection
-from puffervec.train.metrics.dashboard import TIME_PARTS
+from puffervec.train.metrics import keys
 from puffervec.train.metrics.log import JsonLog
 from puffervec.train.metrics.trackers import Trackers
 from puffervec.train.metrics.usage import Usage
@@ -30,7 +30,7 @@ RATE_WINDOW_S = 30.0  # The time left follows the speed of the last half minute.
 class Totals:
     """Sums since the process was started (times, env turns) or the run (steps).
 
-    seconds: by name of TIME_PARTS, without log and other. turns: vector steps, each of all halves.
+    seconds: by name of keys.TIME_PARTS, without log and other. turns: vector steps, each of all halves.
     """
 
     agent_steps: int
@@ -88,11 +88,11 @@ class Reporter:
         while len(self._points) > 2 and self._points[1][0] < now - RATE_WINDOW_S:
             self._points.popleft()
         return {
-            "span_s": span,
-            "charts/agent_steps_per_s": (totals.agent_steps - before.agent_steps) / span,
-            "charts/env_steps_per_s": (totals.env_steps - before.env_steps) / span,
+            keys.SPAN_S: span,
+            keys.AGENT_STEPS_PER_S: (totals.agent_steps - before.agent_steps) / span,
+            keys.ENV_STEPS_PER_S: (totals.env_steps - before.env_steps) / span,
             **self._overlap(seconds, totals.turns - before.turns),
-            **{f"time/{name}": seconds[name] / span for name in TIME_PARTS},
+            **{key: seconds[name] / span for name, key in keys.TIME_PARTS.items()},
         }
 
     def _overlap(self, seconds: Mapping[str, float], turns: int) -> dict[str, float]:
@@ -101,7 +101,7 @@ class Reporter:
         if step_s is None or turns <= 0:
             return {}
         policy_s = seconds["copy"] + seconds["forward"]
-        return {"charts/overlap": (seconds["env"] + policy_s) / max(policy_s, step_s * turns, 1e-9)}
+        return {keys.OVERLAP: (seconds["env"] + policy_s) / max(policy_s, step_s * turns, 1e-9)}
 
     def speed(self) -> float:
         """Agent-steps per second of this process, over the last half minute."""

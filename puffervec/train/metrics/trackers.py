@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from puffervec import extras
 from puffervec.errors import ConfigError
 from puffervec.host.folder import Folder
+from puffervec.train.metrics import keys
 
 if TYPE_CHECKING:
     from puffervec.train.config.sections import LogSection
@@ -48,23 +49,30 @@ class TensorBoard:
     name = "TensorBoard"
     every_line = True
 
-    def __init__(self, folder: Path, step: int, config: Mapping[str, Any], flush_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        step: int,
+        config: Mapping[str, Any],
+        metric: str = keys.EPISODE_RETURN,
+        flush_s: float = 5.0,
+    ) -> None:
         """Args: folder: of the run; step: agent-steps it goes on from, what is there of later ones is hidden; config: as tables
-        of JSON values; flush_s: seconds for which points may wait in memory."""
+        of JSON values; metric: that says how good a run is; flush_s: seconds for which points may wait in memory."""
         writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
         self._summary = importlib.import_module("tensorboard.compat.proto.summary_pb2").Summary
         where, purged = str(folder / TENSORBOARD_FOLDER), step + 1 if step else None
         self._writer = writer(where, purge_step=purged, flush_secs=max(1, math.ceil(flush_s)))
         named = importlib.import_module("torch.utils.tensorboard.summary").hparams
-        experiment, start, self._end = named(hyperparameters(config), dict.fromkeys(("episode/return", "env/score"), 0.0))
+        experiment, start, self._end = named(hyperparameters(config), dict.fromkeys((keys.EPISODE_RETURN, metric), 0.0))
         for part in (experiment, start):
             self._writer.file_writer.add_summary(part)
 
     def write(self, metrics: Mapping[str, float]) -> None:
         """Add a point to every curve, all in one event: one each would take twelve times as long."""
         value = self._summary.Value
-        points = [value(tag=key, simple_value=number) for key, number in metrics.items() if key != "step"]
-        self._writer.file_writer.add_summary(self._summary(value=points), int(metrics["step"]))
+        points = [value(tag=key, simple_value=number) for key, number in metrics.items() if key != keys.STEP]
+        self._writer.file_writer.add_summary(self._summary(value=points), int(metrics[keys.STEP]))
 
     def close(self) -> None:
         """Write what is left."""
@@ -102,7 +110,7 @@ class WeightsAndBiases:
                 config=dict(config),
                 settings=settings,
             )
-            self._run.define_metric("*", step_metric="step")
+            self._run.define_metric("*", step_metric=keys.STEP)
         except Exception as error:
             raise ConfigError(
                 f"log.wandb is {log.wandb!r}, but Weights & Biases cannot begin ({_in_one_line(error)}): run `wandb login`, or "
@@ -177,7 +185,9 @@ def require(log: LogSection) -> None:
             extras.require(f"--log.{module}" + ("" if module == "tensorboard" else f" {log.wandb}"), module)
 
 
-def open_trackers(log: LogSection, folder: Path, step: int, run_id: str, config: Mapping[str, Any]) -> list[Tracker]:
+def open_trackers(
+    log: LogSection, folder: Path, step: int, run_id: str, config: Mapping[str, Any], metric: str
+) -> list[Tracker]:
     """Return the trackers that `log` asks for. Args: as of the classes above.
 
     Raises: ConfigError where one cannot begin.
@@ -192,7 +202,7 @@ def open_trackers(log: LogSection, folder: Path, step: int, run_id: str, config:
             raise ConfigError(f"log.{name}: cannot use {error.filename or folder / name}: {error.strerror}") from error
     if log.tensorboard:
         try:
-            opened.append(TensorBoard(folder, step, config, log.print_interval_s))
+            opened.append(TensorBoard(folder, step, config, metric, log.print_interval_s))
         except OSError as error:
             raise ConfigError(f"log.tensorboard: cannot write to {folder / TENSORBOARD_FOLDER}: {error.strerror}") from error
     if log.wandb != "off":

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 import psutil
 import torch
 
+from puffervec.train.metrics import keys
+
 MIB = 2**20
 
 
@@ -50,10 +52,10 @@ class Usage:
         before, self._cpu_s = self._cpu_s, self._cpu_seconds()
         span, self._at_s = max(1e-9, now - self._at_s), now
         learner, workers = ((after - b) / span for after, b in zip(self._cpu_s, before, strict=True))
-        found = {"usage/learner_cores": learner, "usage/learner_memory_mib": self._learner.memory_info().rss / MIB}
+        found = {keys.LEARNER_CORES: learner, keys.LEARNER_MEMORY: self._learner.memory_info().rss / MIB}
         if self._workers:
-            found["usage/worker_cores"] = max(0.0, workers)  # A worker that ended takes its seconds with it.
-            found["usage/worker_memory_mib"] = sum(_memory(process) for process in self._workers) / MIB
+            found[keys.WORKER_CORES] = max(0.0, workers)  # A worker that ended takes its seconds with it.
+            found[keys.WORKER_MEMORY] = sum(_memory(process) for process in self._workers) / MIB
         return found
 
     def _cpu_seconds(self) -> tuple[float, float]:
@@ -65,12 +67,12 @@ class Usage:
             return {}
         free, total = torch.cuda.mem_get_info(self._device)
         found = {
-            "usage/gpu_memory_mib": torch.cuda.memory_reserved(self._device) / MIB,
-            "usage/gpu_memory_share": 1.0 - free / total,
+            keys.GPU_MEMORY: torch.cuda.memory_reserved(self._device) / MIB,
+            keys.GPU_MEMORY_SHARE: 1.0 - free / total,
         }
         if _has_nvml():
             with contextlib.suppress(Exception):  # A driver that does not tell: NVML has an error of its own for each reason.
-                found["usage/gpu_share"] = torch.cuda.utilization(self._device) / 100.0
+                found[keys.GPU_SHARE] = torch.cuda.utilization(self._device) / 100.0
         return found
 
 

@@ -17,6 +17,7 @@ from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn.compiled import CompiledLoss, compiled_where_it_pays
 from puffervec.train.learn.optimizers import Optimizers
 from puffervec.train.learn.updater import Loss, Updater
+from puffervec.train.metrics.keys import LOSSES
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run.setup import Setup
@@ -89,7 +90,7 @@ class Learner:
         lr, valid, finished = self.ranks.share(lr), 0, True
         for name, updater in self.updaters.items():
             result = updater.update(lr, stop)
-            prefix = "losses/" if len(self.updaters) == 1 else f"losses/{name}/"
+            prefix = LOSSES if len(self.updaters) == 1 else f"{LOSSES}{name}/"
             losses |= {prefix + key: value for key, value in result.losses.items()}
             valid, finished = valid + result.valid, finished and result.finished
         self.seconds += time.perf_counter() - begin

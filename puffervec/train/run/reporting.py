@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from puffervec.host.output import printable
-from puffervec.train.metrics import trackers
+from puffervec.train.metrics import keys, trackers
 from puffervec.train.metrics.dashboard import Dashboard, make_dashboard
 from puffervec.train.metrics.log import RESUMED
 from puffervec.train.metrics.progress import Reporter, Totals, step_seconds
@@ -28,9 +28,9 @@ class Reporting:
     ) -> None:
         """Args: about: the run in one line; dashboard: None: as `config.log.dashboard` says. Raises: ConfigError."""
         config, log = setup.config, setup.config.log
-        self._config, self._log = config, files.log
-        opened = trackers.open_trackers(log, files.folder, counters.agent_steps, files.run_id, config.tables())
-        self.dashboard = dashboard or make_dashboard(config, about)
+        self._config, self._log, metric = config, files.log, vec.env.training.metric
+        opened = trackers.open_trackers(log, files.folder, counters.agent_steps, files.run_id, config.tables(), metric)
+        self.dashboard = dashboard or make_dashboard(config, about, metric)
         self._trackers = trackers.Trackers(opened, log.print_interval_s, self.note)
         usage = Usage([process.pid for process in getattr(vec, "processes", ())], setup.device, log.print_interval_s)
         self.reporter = Reporter(files.log, self._trackers, usage, step_seconds(vec), self.note)
@@ -54,13 +54,13 @@ class Reporting:
         reporter = self.reporter
         spans = reporter.spans(totals)
         with reporter.counted():  # Of the next span.
-            counters.elapsed_s += spans["span_s"]
+            counters.elapsed_s += spans[keys.SPAN_S]
             metrics = {
-                "step": counters.agent_steps,
-                "update": counters.updates,
-                "elapsed_s": counters.elapsed_s,
+                keys.STEP: counters.agent_steps,
+                keys.UPDATE: counters.updates,
+                keys.ELAPSED_S: counters.elapsed_s,
                 **spans,
-                "charts/seconds_left": reporter.seconds_left(self._config.train, counters.agent_steps, counters.elapsed_s),
+                keys.SECONDS_LEFT: reporter.seconds_left(self._config.train, counters.agent_steps, counters.elapsed_s),
                 **values,
                 **reporter.usage.sample(),
             }

@@ -37,6 +37,7 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadTeam, deterministic_kernels, one_torch_thread, usable_cores
 from puffervec.train.device.ranks import Ranks, of_environment
 from puffervec.train.learn.updater import Loss, ppo_loss
+from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.progress import Totals
 from puffervec.train.policies.registry import draws, policy_groups
@@ -177,7 +178,7 @@ class Trainer:
 
     def report(self, losses: Mapping[str, float]) -> dict[str, float]:
         """Write a line of metrics to the log and the trackers, show it, and return it. losses: of the last update."""
-        values = {"charts/learning_rate": self.learning_rate(), **self.collector.means(), **losses}
+        values = {keys.LEARNING_RATE: self.learning_rate(), **self.collector.means(), **losses}
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from puffervec.train.act import evaluate as ev
 from puffervec.train.config.sections import TrainConfig
+from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import clock, time_split
 from puffervec.train.metrics.tables import note as note
 from puffervec.train.metrics.tables import print_table as print_table
@@ -28,11 +29,10 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
     """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next."""
     if metrics:
         rows = [
-            ("agent-steps", f"{metrics['step']:,.0f}"),
-            ("time", clock(metrics["elapsed_s"])),
-            ("agent-steps/s, whole run", f"{metrics['step'] / max(metrics['elapsed_s'], 1e-9):,.0f}"),
-            *((key.removeprefix("episode/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("episode/")),
-            *((key.removeprefix("env/"), f"{metrics[key]:.3f}") for key in metrics if key.startswith("env/")),
+            ("agent-steps", f"{metrics[keys.STEP]:,.0f}"),
+            ("time", clock(metrics[keys.ELAPSED_S])),
+            ("agent-steps/s, whole run", f"{metrics[keys.STEP] / max(metrics[keys.ELAPSED_S], 1e-9):,.0f}"),
+            *((key.partition("/")[2], f"{metrics[key]:.3f}") for key in metrics if key.startswith((keys.EPISODE, keys.ENV))),
         ]
         print_table("Training, means over the latest episodes", ("", ""), rows)
         print(f"  time split of the last update: {time_split(metrics)}")
@@ -69,6 +69,6 @@ def own_code(config: TrainConfig) -> list[str]:
 def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> list[str]:
     """Flags for a run twice as long, by the budget that ended this one."""
     section = config.train
-    if section.time_limit_s > 0 and metrics.get("step", 0) < section.total_timesteps:
+    if section.time_limit_s > 0 and metrics.get(keys.STEP, 0) < section.total_timesteps:
         return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]
     return ["--total-timesteps", str(2 * section.total_timesteps)]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from puffervec.errors import PuffervecError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.metrics.dashboard import TIME_PARTS, Silent
+from puffervec.train.metrics import keys
+from puffervec.train.metrics.dashboard import Silent
 from puffervec.train.run.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -113,27 +114,27 @@ def summary(
 
     Raises: TooShort.
     """
-    at = next((i for i, line in enumerate(lines) if line["elapsed_s"] >= warm_up_s), len(lines))
+    at = next((i for i, line in enumerate(lines) if line[keys.ELAPSED_S] >= warm_up_s), len(lines))
     counted = lines[at + 1 :]
     if not counted:
         raise TooShort(f"{len(lines)} updates fitted into the time: use a larger --seconds")
-    spans = [b["elapsed_s"] - a["elapsed_s"] for a, b in zip(lines[at:], counted, strict=False)]
+    spans = [b[keys.ELAPSED_S] - a[keys.ELAPSED_S] for a, b in zip(lines[at:], counted, strict=False)]
     total = sum(spans)
 
     def mean(key: str) -> float:
         return sum(line[key] * span for line, span in zip(counted, spans, strict=True)) / total
 
-    tells = all("charts/overlap" in line for line in counted)
+    tells = all(keys.OVERLAP in line for line in counted)
 
     return Speed(
         run=run,
         seconds=total,
         updates=len(counted),
-        agent_steps_per_s=mean("charts/agent_steps_per_s"),
-        env_steps_per_s=mean("charts/env_steps_per_s"),
-        times={part: mean(f"time/{part}") for part in TIME_PARTS},
+        agent_steps_per_s=mean(keys.AGENT_STEPS_PER_S),
+        env_steps_per_s=mean(keys.ENV_STEPS_PER_S),
+        times={part: mean(key) for part, key in keys.TIME_PARTS.items()},
         observation_numbers=observation_numbers,
         parameters=parameters,
         replay_ratio=replay_ratio,
-        overlap=mean("charts/overlap") if tells else None,
+        overlap=mean(keys.OVERLAP) if tells else None,
     )

@@ -27,6 +27,7 @@ from puffervec.host.folder import Folder, replace_file, said
 from puffervec.train.config.ranges import Space, Values, as_text, build_space, draw, parse, with_values
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, training_of
+from puffervec.train.metrics import keys
 from puffervec.train.run.diverged import Diverged
 from puffervec.train.run.rundir import RunLock, config_from_tables
 from puffervec.train.run.trainer import Trainer
@@ -209,9 +210,9 @@ class Sweep:
         if self.stopped:
             return math.nan, math.nan
         if score is None or not math.isfinite(score):
-            has = ", ".join(key for key in metrics if key.startswith(("episode/", "env/"))) or "no rates: no episode ended"
+            has = ", ".join(key for key in metrics if key.startswith((keys.EPISODE, keys.ENV))) or "no rates: no episode ended"
             raise SweepError(f"the run has no {self.metric}; it has {has}")
-        return float(score), float(metrics["elapsed_s"])
+        return float(score), float(metrics[keys.ELAPSED_S])
 
     # ------------------------------------------------------------------------------------------------ results
 
