@@ -20,7 +20,7 @@ from drive_env.scenes.levels import LEVEL_M
 from puffervec.train.config.flags import known_flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
-from puffervec.train.verbs import evaluate
+from puffervec.train.verbs import eval as evaluate
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs" / "drive.md").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less; that of the metrics is the one
-in puffervec/train/metrics/keys.py."""
+"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less; that of the metrics is that
+of puffervec/train/metrics/keys.py."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from puffervec.train import TrainConfig, cli
 from puffervec.train.config import flags
 from puffervec.train.config.ranges import PREFIX, build_space, take_ranges
 from puffervec.train.verbs import settings_help
-from puffervec.train.verbs import table as other_verbs
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "training.md"
@@ -35,9 +34,8 @@ def test_flags_of_the_commands_exist() -> None:
             assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
             command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command, comments=True)
-        usage = getattr(other_verbs, f"{first.upper()}_USAGE", None) if first in ("plot", "export", "cache") else None
-        if usage is not None:
-            assert all(arg in usage for arg in args if arg.startswith("--")), command
+        if first in ("plot", "export", "cache"):
+            assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), command
             continue
         verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
         own = ("--name", "--trials") if verb == "sweep" else ("--resume",)
@@ -53,7 +51,7 @@ def test_flags_of_the_commands_exist() -> None:
 
 
 def test_other_flags_that_the_text_names() -> None:
-    usage = "".join(cli.usages().values()) + settings_help.full_help(TrainConfig.of("probe"))
+    usage = cli.usage() + "".join(verb.usage for verb in cli.VERBS.values()) + settings_help.full_help(TrainConfig.of("probe"))
     named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
     assert len(named) > 5 and {
         flag for flag in named if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"

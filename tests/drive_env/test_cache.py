@@ -86,7 +86,7 @@ def test_the_command_shows_and_clears_what_is_ours(
     (scenes / foreign[1]).symlink_to(tmp_path / "mine")
     (scenes / foreign[2]).touch()
     assert main(["cache"]) == 0
-    assert "3 files of compiled scenes, 1.0 MiB" in capsys.readouterr().out
+    assert "3 files, 1.0 MiB" in capsys.readouterr().out
     assert main(["cache", "--clear"]) == 0
     assert "removed 1.0 MiB" in capsys.readouterr().out
     assert sorted(os.listdir(scenes)) == sorted(foreign) and (tmp_path / "mine").exists()

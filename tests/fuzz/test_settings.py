@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from puffervec import envs
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.train.cli import parse_train
 from puffervec.train.config.flags import ALIASES, known_flags
 from puffervec.train.config.sections import TrainConfig
+from puffervec.train.verbs.train import parse_train
 from puffervec.vec.settings import VectorSettings, check_settings
 
 ODD = st.sampled_from(

@@ -46,7 +46,7 @@ def test_the_steps_are_tests_benchmarks_and_both_trainings(tmp_path: Path) -> No
 
 
 def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> None:
-    from puffervec.train.cli import parse_train
+    from puffervec.train.verbs.train import parse_train
 
     for env in ("tag_grid", "drive"):
         step = next(step for step in gpu.steps(tmp_path, 60.0) if step.name == f"train {env}")

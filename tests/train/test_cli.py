@@ -35,7 +35,7 @@ def test_help(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and out.startswith("usage: puffer-train") and not err
 
 
-@pytest.mark.parametrize("verb", cli.WITH_TARGET)
+@pytest.mark.parametrize("verb", [name for name, verb in cli.VERBS.items() if not verb.syntax.startswith("[")])
 def test_a_verb_without_arguments_shows_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run([verb], capsys)
     assert (code, out) == (2, "") and err.startswith(f"usage: puffer-train {verb}")
@@ -64,7 +64,6 @@ def test_help_does_not_load_torch() -> None:
     [
         ("nothere", ["nothere", "probe", "drive"]),
         ("probee", ["did you mean 'probe'"]),
-        ("train", ["which env"]),
         ("--seed 3", ["which env"]),
         ("probe --foo 1", ["unknown flag --foo"]),
         ("probe --train.lr no", ["--train.lr"]),

@@ -66,15 +66,15 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_candidates(line: str, found: list[str], runs: Path) -> None:
-    assert candidates(line.split(" "), cli.usages()) == found
+    assert candidates(line.split(" "), cli.VERBS) == found
 
 
 def test_all_flags_and_verbs_are_offered() -> None:
-    assert set(candidates([""], cli.usages())) >= {*cli.VERBS, "drive", "probe"}
-    assert set(candidates(["drive", "--"], cli.usages())) >= {
+    assert set(candidates([""], cli.VERBS)) >= {*cli.VERBS, "drive", "probe"}
+    assert set(candidates(["drive", "--"], cli.VERBS)) >= {
         *flags.known_flags(TrainConfig.of("drive")),
         "--seed",
-        "--help-all",
+        "--resume",
     }
 
 

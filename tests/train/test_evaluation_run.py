@@ -16,7 +16,7 @@ from drive_env.generate import generate
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Interval, Report
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.verbs.evaluate import EvalRequest
+from puffervec.train.verbs.eval import EvalRequest
 from puffervec.train.verbs.evaluation_run import chosen_parts, run_evaluation
 from tests.train import envs
 
@@ -50,11 +50,11 @@ def test_a_run_is_evaluated_from_any_folder(
 ) -> None:
     monkeypatch.chdir("/")
     (scenes / "broken.json").write_text("{")
-    assert run_evaluation(EvalRequest(str(run))) == 0
+    run_evaluation(EvalRequest(str(run)))
     out = capsys.readouterr().out
     assert "total of 2 scenes" in out and "one.json" in out and f"on {scenes}" in out
     assert out.count("left out broken.json: not JSON") == 1
-    assert run_evaluation(EvalRequest(str(run), baseline="log"), parts=False) == 0
+    run_evaluation(EvalRequest(str(run), baseline="log"), parts=False)
     out = capsys.readouterr().out
     assert out.lstrip().startswith("drive: log on") and "one.json" not in out
 
@@ -67,7 +67,7 @@ def test_other_scenes_leave_those_of_the_training_alone(run: Path, scenes: Path,
         run_evaluation(EvalRequest(str(run)))
     for path in (tmp_path / "cache" / "scenes").iterdir():
         path.unlink()
-    assert run_evaluation(EvalRequest(str(run), env_flags=("--scenes", str(tmp_path / "other.json")))) == 0
+    run_evaluation(EvalRequest(str(run), env_flags=("--scenes", str(tmp_path / "other.json"))))
     assert len(list((tmp_path / "cache" / "scenes").glob("*.pvset"))) == 1
 
 
@@ -75,7 +75,7 @@ def test_results_as_files(run: Path, tmp_path: Path) -> None:
     request = EvalRequest(
         str(run), json=tmp_path / "a.json", csv=tmp_path / "a.csv", episodes=2, env_flags=("--env.goal-radius-m", "3")
     )
-    assert run_evaluation(request) == 0
+    run_evaluation(request)
     found = json.loads((tmp_path / "a.json").read_text())
     assert found["env"] == "drive" and found["settings"]["goal_radius_m"] == 3.0 and found["policy"] == str(run)
     assert [row["scene"] for row in found["rows"]] == ["one.json", "two.json"] and found["rows"][0]["episodes"] == 2
@@ -88,13 +88,13 @@ def test_pictures(run: Path, tmp_path: Path) -> None:
 
     def drawn(png: str, draw: str | None) -> list[str]:
         path = tmp_path / png
-        assert run_evaluation(EvalRequest(str(run), png=path, draw=draw), parts=False) == 0
+        run_evaluation(EvalRequest(str(run), png=path, draw=draw), parts=False)
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
         return [file.name for file in files]
 
     assert drawn("most.png", None) == ["most.png"]
-    assert drawn("two.png", "scene:two") == ["two.png"]
+    assert drawn("two.png", "part:two") == ["two.png"]
     assert drawn("all", "all") == ["one.png", "two.png"]
     assert sorted(name[2:] for name in drawn("worst", "worst:5")) == ["-one.png", "-two.png"]
     assert [name[:3] for name in sorted(os.listdir(tmp_path / "worst"))] == ["01-", "02-"]
@@ -107,8 +107,8 @@ def test_which_parts_are_drawn() -> None:
     assert chosen_parts(found, None, one=False) == ["1.json", "2.json", "0.json"]
     assert chosen_parts(found, "worst:2", one=False) == ["1.json", "2.json"]
     assert chosen_parts(found, "all", one=False) == ["0.json", "1.json", "2.json"]
-    with pytest.raises(ConfigError, match="--draw scene:9: there is no such scene; there are 4: 0.json"):
-        chosen_parts(found, "scene:9", one=True)
+    with pytest.raises(ConfigError, match="--draw part:9: there is no such part; there are 4: 0.json"):
+        chosen_parts(found, "part:9", one=True)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_which_parts_are_drawn() -> None:
         ({"baseline": "best"}, "--baseline best: drive has random, stop, lane-follow, log"),
         ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),
         ({"baseline": "stop", "png": Path("x.png"), "draw": "all"}, "give a folder"),
-        ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "give scene:NAME, worst:N or all"),
+        ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "give part:NAME, worst:N or all"),
         ({"baseline": "stop", "json": Path("/tmp")}, "--json /tmp: is a folder"),
         ({"target": "tag_grid", "baseline": "stop"}, "--baseline stop: tag_grid has random"),
         ({"target": "tag_grid", "baseline": "random", "env_flags": ("--scenes", "x")}, "--scenes"),
@@ -142,7 +142,7 @@ def test_settings_that_the_policy_does_not_fit_are_refused(small: Small) -> None
 
 
 def test_records_of_an_env_in_c(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_evaluation(EvalRequest("tag_grid", baseline="random", episodes=16, env_flags=("--env.num-taggers", "3"))) == 0
+    run_evaluation(EvalRequest("tag_grid", baseline="random", episodes=16, env_flags=("--env.num-taggers", "3")))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     head = next(line for line in lines if "episodes" in line)
     assert "tagged" in head
@@ -153,7 +153,7 @@ def test_infos_of_an_env_in_python(small: Small, capsys: pytest.CaptureFixture[s
     with Trainer(small(envs.Reports)) as trainer:
         path = trainer.save()
     request = EvalRequest(str(path), code=(trainer.config.target, None), json=tmp_path / "a.json", episodes=32)
-    assert run_evaluation(request) == 0
+    run_evaluation(request)
     assert "solved" in capsys.readouterr().out
     (row,) = json.loads((tmp_path / "a.json").read_text())["rows"]
     assert row["solved"] == 0.5 and row["nested/step"] == 2.0 and row["episodes"] == 32

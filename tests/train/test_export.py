@@ -18,7 +18,7 @@ from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.verbs import export
+from puffervec.train.verbs import exporting as export
 
 Small = Callable[..., TrainConfig]
 

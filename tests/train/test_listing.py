@@ -9,7 +9,7 @@ import pytest
 import puffervec.envs
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection, TrainSection
-from puffervec.train.verbs import listing
+from puffervec.train.verbs import list as listing
 
 
 def test_all_that_there_is() -> None:

@@ -34,14 +34,8 @@ def test_summary_says_what_to_try(small: Small, capsys: pytest.CaptureFixture[st
     assert "Try next" in capsys.readouterr().out
 
 
-def test_envs_with_scenes_say_what_there_is(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_scenes(small("drive"))
-    assert "scenes: 2 (generated:2)" in capsys.readouterr().out
-
-
-def test_envs_without_scenes_say_nothing(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
-    report.print_scenes(small())
-    assert capsys.readouterr().out == ""
+def test_what_there_is_to_train_on(small: Small) -> None:
+    assert "scenes: 2 (generated:2)" in report.what_there_is(small("drive"))[0] and report.what_there_is(small()) == []
 
 
 def broken(actor: Any, config: Any, **how: Any) -> Report:

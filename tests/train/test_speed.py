@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from puffervec.train import TrainConfig
-from puffervec.train.cli import StopSignals
 from puffervec.train.metrics.keys import TIME_PARTS
+from puffervec.train.verbs.signals import StopSignals
 from puffervec.train.verbs.speed import TooShort, measure, summary
 
 Small = Callable[..., TrainConfig]

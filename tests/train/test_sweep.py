@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/verbs/sweep.py; most tests let trials be told instead of run."""
+"""puffervec/train/verbs/sweeping.py; most tests let trials be told instead of run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import TrainConfig
 from puffervec.train.run.diverged import Diverged
-from puffervec.train.verbs import sweep
-from puffervec.train.verbs.sweep import Outcome, Sweep, SweepRequest
+from puffervec.train.verbs import sweeping as sweep
+from puffervec.train.verbs.sweeping import Outcome, Sweep, SweepRequest
 
 pytest.importorskip("optuna")
 

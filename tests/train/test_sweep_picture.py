@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from puffervec.train.config.ranges import Choices, Range  # noqa: E402
-from puffervec.train.verbs.sweep import Outcome, pareto  # noqa: E402
 from puffervec.train.verbs.sweep_picture import draw_parallel, draw_pareto  # noqa: E402
+from puffervec.train.verbs.sweeping import Outcome, pareto  # noqa: E402
 
 SPACE = {"train.lr": Range(1e-4, 1e-2, True, False), "policy.hidden": Choices(("8", "16"))}
 FOUND = [

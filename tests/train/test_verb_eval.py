@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.train.verbs.evaluate import EvalRequest, parse
+from puffervec.train.verbs.eval import EvalRequest, parse
 
 
 def test_what_is_asked_for() -> None:

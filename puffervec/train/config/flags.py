@@ -59,6 +59,13 @@ def take_option(argv: list[str], flag: str) -> str | None:
     return value
 
 
+def take_switch(argv: list[str], flag: str) -> bool:
+    """Remove every `flag` from argv; return whether it was there."""
+    found = flag in argv
+    argv[:] = [arg for arg in argv if arg != flag]
+    return found
+
+
 def peek(argv: Sequence[str], flag: str) -> str | None:
     """Return what `take_option` would, and leave it there."""
     return take_option(list(argv), flag)

@@ -8,6 +8,7 @@ line; nothing where files are meant. So flags and envs are those that the comman
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import typing
@@ -15,11 +16,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import puffervec.envs
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.verbs.settings_help import choices_of
+from puffervec.train.verbs.signals import StopSignals
+from puffervec.train.verbs.verb import Verb
 
+ABOUT = """\
+  Prints a script that completes verbs, envs, runs, flags and their values. To have it in every new shell:
+
+  bash    echo 'eval "$(puffer-train completion bash)"' >> ~/.bashrc
+  zsh     echo 'eval "$(puffer-train completion zsh)"' >> ~/.zshrc       (behind compinit)
+  fish    puffer-train completion fish > ~/.config/fish/completions/puffer-train.fish
+"""
 SCRIPTS = {
     "bash": """\
 _puffer_train() {
@@ -45,44 +55,38 @@ end
 complete -c puffer-train -a '(__puffer_train)'
 """,
 }
-CONFIGURED = ("train", "sweep", "bench")  # Verbs that take all flags of a run.
-TAKES_RUN = ("eval", "plot", "export")
-VALUES = {
-    "--x": ("steps", "minutes"), "--format": ("onnx", "pt2"), "--device": ("auto", "cpu", "cuda"),
-    "--baseline": ("random", "stop", "lane-follow", "log"),
-}  # fmt: skip
 
 
-def candidates(words: Sequence[str], usages: Mapping[str, str]) -> list[str]:
+def candidates(words: Sequence[str], verbs: Mapping[str, Verb]) -> list[str]:
     """Return what the last word may become; nothing where files are meant.
 
-    Args: words: those behind `puffer-train`, the last one as far as it is typed; usages: what each verb prints for --help.
+    Args: words: those behind `puffer-train`, the last one as far as it is typed; verbs: by name.
     """
     typed, before = (words[-1] if words else ""), list(words[:-1])
-    return [found for found in _possible(typed, before, usages) if found.startswith(typed)]
+    return [found for found in _possible(typed, before, verbs) if found.startswith(typed)]
 
 
-def _possible(typed: str, before: list[str], usages: Mapping[str, str]) -> list[str]:
+def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[str]:
     if not before:
-        return ["--help", "--version"] if typed.startswith("-") else [*usages, *puffervec.envs.names()]
-    verb = before.pop(0) if before[0] in usages else "train"
+        return ["--help", "--version"] if typed.startswith("-") else [*verbs, *puffervec.envs.names()]
+    verb = verbs[before.pop(0) if before[0] in verbs else "train"]
     target = next((word for word in before if not word.startswith("-")), None)
     if typed.startswith("-"):
-        return _flags(verb, target, usages[verb])
+        return _flags(verb, target)
     if before and before[-1].startswith("--"):
         found = _values(verb, target, before[-1])
         if found is not None:
             return found
-    if verb == "completion":
-        return list(SCRIPTS)
-    if verb in CONFIGURED or (verb == "eval" and not target):
-        return [] if target else [*_runs(verb), *puffervec.envs.names()]
-    return _runs(verb) if verb == "plot" or not target else []
+    if target and "..." not in verb.syntax:
+        return []
+    runs = [*(["latest"] if "latest" in verb.syntax else []), *_runs()] if verb.syntax.startswith("RUN") else []
+    choices = [*verb.values.get("", ()), *runs]
+    return [*choices, *(puffervec.envs.names() if "ENV" in verb.syntax else [])]
 
 
-def _flags(verb: str, target: str | None, usage: str) -> list[str]:
-    own = re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", usage)
-    if verb in CONFIGURED:
+def _flags(verb: Verb, target: str | None) -> list[str]:
+    own = re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", verb.about)
+    if verb.configured:
         known = flags.known_flags(_config(target))
         own += [
             "--config",
@@ -94,19 +98,27 @@ def _flags(verb: str, target: str | None, usage: str) -> list[str]:
     return sorted({*own, "--help"})
 
 
-def _values(verb: str, target: str | None, flag: str) -> list[str] | None:
+def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
     """What may stand behind a flag: [] for files or any text, None where it takes nothing."""
-    if flag in ("--help", "--help-all", "--json", "--apart", "--sample", "--clear", "--version"):
-        return None
     if flag == "--resume":
-        return _runs("eval")
-    if verb in CONFIGURED:
+        return ["latest", *_runs()]
+    if flag == "--baseline":
+        return _baselines(target)
+    if verb.configured:
         section, _, name = flags.ALIASES.get(flag, flag).removeprefix("--").replace("-", "_").partition(".")
         instance = getattr(_config(target), section, None)
         if dataclasses.is_dataclass(instance) and not isinstance(instance, type):
             hint = typing.get_type_hints(type(instance)).get(name)
-            return list(VALUES.get(flag, ("true", "false") if hint is bool else choices_of(hint)))
-    return list(VALUES.get(flag, ()))
+            return ["true", "false"] if hint is bool else list(choices_of(hint))
+    takes_one = re.search(rf"{flag} [A-Z]", verb.about)  # As in --out FILE.
+    return list(verb.values.get(flag, ())) if takes_one else None
+
+
+def _baselines(target: str | None) -> list[str]:
+    with contextlib.suppress(PuffervecError, ImportError):
+        own = puffervec.envs.get(target or "").own_evaluation()
+        return ["random", *(own.baselines if own is not None else ())]
+    return ["random"]
 
 
 def _config(target: str | None) -> TrainConfig:
@@ -119,11 +131,26 @@ def _config(target: str | None) -> TrainConfig:
     return TrainConfig(target or "", {})
 
 
-def _runs(verb: str) -> list[str]:
-    """Run folders of this folder's `runs`, newest first, behind `latest` where the verb takes that."""
+def _runs() -> list[str]:
+    """Run folders of this folder's `runs`, newest first."""
     folder: Path = LogSection().folder
-    if verb not in TAKES_RUN:
-        return []
     there = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    found = sorted(there, key=lambda path: path.stat().st_mtime, reverse=True)
-    return [*([] if verb == "plot" else ["latest"]), *map(str, found)]
+    return [str(path) for path in sorted(there, key=lambda path: path.stat().st_mtime, reverse=True)]
+
+
+def verb(others: Sequence[Verb]) -> Verb:
+    """Return the verb. others: that it completes beside itself."""
+
+    def run(args: list[str], signals: StopSignals) -> None:
+        if args[:1] == ["--"]:
+            print(*candidates(args[1:], {known.name: known for known in (*others, completion)}), sep="\n")
+            return
+        shell = flags.take_target(args)
+        flags.refuse_left(args, "completion")
+        if shell not in SCRIPTS:
+            raise ConfigError(f"completion: {shell!r} is not known: use {', '.join(SCRIPTS)}")
+        print(SCRIPTS[shell], end="")
+
+    syntax, summary = "|".join(SCRIPTS), "what completes these commands in a shell"
+    completion = Verb("completion", syntax, summary, ABOUT, run, trainer=False, values={"": tuple(SCRIPTS)})
+    return completion

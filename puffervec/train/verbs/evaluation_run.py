@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import puffervec.envs
 from puffervec import extras
@@ -22,15 +22,17 @@ from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.tables import note, print_report
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
-from puffervec.train.verbs.evaluate import EvalRequest
+
+if TYPE_CHECKING:
+    from puffervec.train.verbs.eval import EvalRequest
 
 RANDOM = "random"
 EPISODES = 100  # of an env without an evaluation of its own
 DRAWN = "worst:10"
 
 
-def run_evaluation(request: EvalRequest, parts: bool = True) -> int:
-    """Evaluate a run, a checkpoint or a baseline, print the table and return the exit code.
+def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
+    """Evaluate a run, a checkpoint or a baseline, print the table and write what was asked for.
 
     Args: parts: False for the total alone.
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
@@ -61,7 +63,6 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> int:
     _write(request, report, config, label)
     if request.png is not None:
         _draw(request, own, report, config, actor)
-    return 0
 
 
 def _is_env(target: str) -> bool:
@@ -120,11 +121,11 @@ def _check_outputs(request: EvalRequest) -> None:
         return
     extras.require("--png", "matplotlib")
     which = request.draw or DRAWN
-    if not re.fullmatch(r"all|worst:[1-9][0-9]*|scene:.+", which):
-        raise ConfigError(f"--draw {which}: give scene:NAME, worst:N or all")
+    if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
+        raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
     if request.png.exists() and not request.png.is_dir() and request.png.suffix.lower() != ".png":
         raise ConfigError(f"--png {request.png}: is a file: give a name that ends in .png, or a folder")
-    if _is_file(request.png) and request.draw is not None and not which.startswith("scene:") and which != "worst:1":
+    if _is_file(request.png) and request.draw is not None and not which.startswith("part:") and which != "worst:1":
         raise ConfigError(f"--png {request.png} is one picture and --draw {which} are several: give a folder")
 
 
@@ -165,7 +166,7 @@ def _draw(request: EvalRequest, own: Evaluation | None, report: Report, config: 
         raise ConfigError("there is nothing to draw: the report has no part with a score")
     if not _is_file(request.png):
         request.png.mkdir(exist_ok=True)
-    ranked = not (request.draw or DRAWN).startswith(("all", "scene:"))
+    ranked = not (request.draw or DRAWN).startswith(("all", "part:"))
     for number, (name, picture) in enumerate(own.draw(actor, config.env, chosen, seed=request.seed), 1):
         stem = re.sub(r"[^\w.-]+", "-", name.removesuffix(".json")).lstrip(".-") or "unnamed"
         path = request.png
@@ -192,5 +193,5 @@ def chosen_parts(report: Report, which: str | None, one: bool) -> list[str]:
         return [name for name in names if name in scored]
     found = [name for name in names if value in (name, name.removesuffix(".json"))]
     if not found:
-        raise ConfigError(f"--draw {which}: there is no such scene; there are {len(names)}: {', '.join(names[:3])}, ...")
+        raise ConfigError(f"--draw {which}: there is no such part; there are {len(names)}: {', '.join(names[:3])}, ...")
     return found[:1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from puffervec.errors import ConfigError
 from puffervec.train.act import evaluate as ev
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics import keys
@@ -14,15 +15,14 @@ from puffervec.train.metrics.dashboard import clock, time_split
 from puffervec.train.metrics.tables import note as note
 from puffervec.train.metrics.tables import print_table as print_table
 from puffervec.train.verbs.commands import print_command
-from puffervec.train.verbs.evaluate import EvalRequest
+from puffervec.train.verbs.eval import EvalRequest
 from puffervec.train.verbs.evaluation_run import run_evaluation
 
 
-def print_scenes(config: TrainConfig) -> None:
-    """Say what the env trains on, where it can tell: number of scenes, what was left out, how far agents see."""
+def what_there_is(config: TrainConfig) -> list[str]:
+    """Return what the env says about what there is to train on, where it says anything."""
     own = ev.own_evaluation(config.target)
-    if own is not None and own.describe is not None:
-        print(own.describe(config.env))
+    return [] if own is None or own.describe is None else [own.describe(config.env)]
 
 
 def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float], final_eval: bool) -> None:
@@ -38,12 +38,17 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
         print(f"  time split of the last update: {time_split(metrics)}")
     if metrics and final_eval:
         _evaluate_at_the_end(config, folder)
-    scenes = ["--png", "scene.png"] if hasattr(config.env, "scenes") else []
     print("\nTry next:")
-    print_command("puffer-train", "eval", folder, *own_code(config), *scenes)
+    print_command("puffer-train", "eval", folder, *own_code(config), *(["--png", "picture.png"] if _draws(config) else []))
     print_command("puffer-train", config.target, "--resume", folder, *_longer(config, metrics))
-    if hasattr(config.env, "scenes"):
-        print_command("puffer-train", config.target, "--scenes", "FOLDER")
+
+
+def _draws(config: TrainConfig) -> bool:
+    try:
+        own = ev.own_evaluation(config.target)
+    except ConfigError:  # It cannot be loaded, which was said.
+        return False
+    return own is not None and own.draw is not None
 
 
 def _evaluate_at_the_end(config: TrainConfig, folder: Path) -> None:

@@ -28,8 +28,10 @@ INDENT = 26
 def short_help(config: TrainConfig) -> str:
     """Return the settings of COMMON with their first sentences and what they are for this env, and the names of the env's."""
     lines = [f"usage: puffer-train {config.target} [flags]", ""]
-    if hasattr(config.env, "scenes"):
-        lines += _entry("--scenes", "What to drive on: a folder of scenes, or generated:N.", config.env.scenes)
+    for alias, long in ALIASES.items():
+        section, _, name = long.removeprefix("--").partition(".")
+        if section == "env" and hasattr(config.env, name):
+            lines += _entry(alias, field_sentences(type(config.env)).get(name, ""), getattr(config.env, name))
     for path in COMMON:
         section, name = path.split(".")
         instance = getattr(config, section)

@@ -21,7 +21,7 @@ from puffervec.train.metrics.dashboard import Silent
 from puffervec.train.run.trainer import Trainer
 
 if TYPE_CHECKING:
-    from puffervec.train.cli import StopSignals
+    from puffervec.train.verbs.signals import StopSignals
 
 WARM_UP = 1 / 3  # Of the measured seconds.
 FOR_EVER = 10**15  # Agent-steps.

@@ -14,7 +14,7 @@ from puffervec.train.config.ranges import Choices, Searched, Space, place
 from puffervec.train.metrics.plot import COLOURS, new_figure
 
 if TYPE_CHECKING:
-    from puffervec.train.verbs.sweep import Outcome
+    from puffervec.train.verbs.sweeping import Outcome
 
 
 def draw_pareto(found: Sequence[Outcome], front: Sequence[Outcome], metric: str, title: str) -> Any:

@@ -9,27 +9,27 @@ from pathlib import Path
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import flags
+from puffervec.train.verbs.signals import StopSignals
+from puffervec.train.verbs.verb import Verb
 
-USAGE = """\
-usage: puffer-train eval RUN|CHECKPOINT|latest [flags]
-       puffer-train eval ENV --baseline NAME [flags]
+ABOUT = """\
+  Evaluates a run, or with --baseline what needs no training.
 
-  --episodes N          episodes (drive: of each scene) [default: 1 for drive, 100 else]
+  --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, log)
+  --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
   --env.NAME VALUE      settings of the env, over those of the run
-  --scenes WHAT         short for --env.scenes: generated, held-out or a folder of scenes [default for runs on generated ones:
-                        held-out]
+  --scenes WHAT         short for --env.scenes
   --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
   --policy MODULE:CLASS the run's policy, likewise
-  --baseline NAME       instead of a policy: random; drive also stop, lane-follow, log
   --json FILE           also write the results as JSON
-  --csv FILE            ... as CSV, one line per scene or agent type
-  --png FILE|FOLDER     draw episodes, where the env can (drive: a scene with the driven paths)
-  --draw WHICH          which ones: scene:NAME, worst:N (by score) or all [default: worst:10 into a folder]
+  --csv FILE            ... as CSV, one line per part (agent type; drive: scene)
+  --png FILE|FOLDER     draw episodes, where the env can
+  --draw WHICH          which parts: part:NAME, worst:N (by score) or all [default: worst:10 into a folder]
   --seed N              of envs and of drawn actions [default: 0]
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
 
-  Pictures show a drive of their own, with the same seeds: the same one, unless actions are drawn.
+  Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
 """
 _VALUES = ("episodes", "baseline", "png", "draw", "json", "csv", "seed", "device", "env", "policy")
 
@@ -97,3 +97,17 @@ def _take_env_flags(args: list[str]) -> list[str]:
 
 def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """Evaluate."""
+    request = parse(args)
+    from puffervec.train.verbs.evaluation_run import run_evaluation
+
+    run_evaluation(request)
+
+
+VERB = Verb(
+    "eval", "RUN|CHECKPOINT|latest|ENV [flags]", "rates of a trained policy, or of a baseline", ABOUT, run,
+    values={"--device": ("auto", "cpu", "cuda")},
+)  # fmt: skip

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 import re
+import shutil
+import textwrap
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,9 +20,17 @@ from typing import Any
 import puffervec.envs
 from puffervec.errors import PuffervecError
 from puffervec.native import NativeEnv
+from puffervec.train.config import flags
 from puffervec.train.config.presets import GENERIC
 from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.verbs.signals import StopSignals
+from puffervec.train.verbs.verb import Verb
 
+ABOUT = """\
+  Prints the envs, policies, memories, optimizers and presets there are, with what they are.
+
+  --json                one JSON object instead of tables
+"""
 Rows = list[dict[str, str]]
 NO_DOCSTRING = "No description: its module has no docstring."
 NO_MEMORY = "Acts on what it sees now."
@@ -118,9 +129,6 @@ def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
 
 def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
     """Return the tables as text, the last column wrapped."""
-    import shutil
-    import textwrap
-
     width = min(160, max(80, shutil.get_terminal_size((120, 24)).columns))
     lines = []
     for title, rows in found.items():
@@ -132,3 +140,16 @@ def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
             head = "".join(f"{row[name]:<{w}}  " for name, w in zip(names[:-1], widths, strict=True))
             lines.append(textwrap.fill(row[names[-1]], width, initial_indent="  " + head, subsequent_indent=" " * indent))
     return "\n".join(lines)
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train list`."""
+    as_json = flags.take_switch(args, "--json")
+    flags.refuse_left(args, "list")
+    if as_json:
+        print(json.dumps(everything(), indent=2))
+    else:
+        print(as_tables(everything()))
+
+
+VERB = Verb("list", "[--json]", "the envs, policies, memories, optimizers and presets there are", ABOUT, run)

@@ -1,0 +1,341 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train export`: the policies of a run as ONNX files or torch.export archives, for programs without this package.
+
+    tensors by name (export_rows.py)  --  the policy, float32  --  logits or mean and log_std, value, action, next_state.<i>
+
+The number of rows is free. A policy with memory takes `state.<i>` and `reset` too, one with masked actions `action_mask`. A
+file gets its name only after it was read again and gave what the policy gives, for random rows. Runs in the learner, on a CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from puffervec import extras
+from puffervec.core.spec import GroupSpec
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.host.folder import folder_of, refuse_odd_file
+from puffervec.train.act.evaluate import load_policies
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
+from puffervec.train.policies.leaves import TORCH_DTYPES
+from puffervec.train.policies.memory import State
+from puffervec.train.policies.protocol import Policy
+from puffervec.train.run.find import read_newest
+from puffervec.train.run.rundir import CHECKPOINTS
+from puffervec.train.verbs.export_rows import Arrays, Observations, input_dtype
+
+FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
+TOLERANCE = 1e-4  # Largest difference, relative to numbers above 1.
+CHECKED_ROWS = (1, 64)
+METADATA = "puffervec"  # Key of the JSON text in the file that says what it is.
+
+Evaluate = Callable[[Arrays], Arrays]
+
+
+class ExportError(PuffervecError):
+    """The policy cannot be made a graph, or the file gives other numbers than the policy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """One file that was written. difference: the largest that the check found; engine: what ran the file."""
+
+    policy: str
+    path: Path
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    difference: float
+    engine: str
+
+    def text(self) -> str:
+        """What was written, in lines."""
+        parts = [f"{self.path}: policy {self.policy}"]
+        parts += [f"  in   {name}: {what}" for name, what in self.inputs.items()]
+        parts += [f"  out  {name}: {what}" for name, what in self.outputs.items()]
+        rows = " and ".join(map(str, CHECKED_ROWS))
+        return "\n".join(
+            [*parts, f"  largest difference from the policy {self.difference:.1e} ({self.engine}, {rows} random rows)"]
+        )
+
+
+def check_request(kind: str | None, out: Path | None) -> str:
+    """Return the format. Args: kind: onnx, pt2 or None, which follows the name of `out` and else is onnx.
+
+    Raises: ConfigError, MissingExtraError: bad input; nothing was loaded.
+    """
+    by_name = next((name for name, suffix in FORMATS.items() if out is not None and out.suffix == suffix), None)
+    kind = kind or by_name or "onnx"
+    if kind not in FORMATS:
+        raise ConfigError(f"--format is {kind!r}: use {' or '.join(FORMATS)}")
+    if out is not None and out.suffix != FORMATS[kind]:
+        raise ConfigError(f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
+    if kind == "onnx":
+        extras.require("--format onnx (unlike --format pt2)", "onnx", "onnxscript")
+    return kind
+
+
+def export_run(
+    run: str,
+    kind: str | None = None,
+    out: Path | None = None,
+    note: Callable[[str], None] | None = None,
+    trusted: Collection[str | None] = (),
+) -> list[Exported]:
+    """Write the policies of a run, each into its own file.
+
+    Args: run: run folder, checkpoint or latest; kind: onnx or pt2; out: the file (with several policies: their names are put
+        before its ending); None is policy.<kind> in the run folder; trusted: see load_policies.
+    Raises: ConfigError, CheckpointError, MissingExtraError: bad input. ExportError: no file was left or replaced.
+    """
+    kind = check_request(kind, out)
+    path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note)
+    folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
+    first = out or folder / f"policy{FORMATS[kind]}"
+    groups = env_spec(config).groups
+    done = []
+    for name, policy in policies.items():
+        group = groups[0] if name == "default" else next(g for g in groups if g.name == name)
+        file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
+        done.append(_export(config, path, name, policy, group, kind, file))
+    return done
+
+
+def _export(
+    config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, group: GroupSpec, kind: str, file: Path
+) -> Exported:
+    try:
+        refuse_odd_file(file)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from error
+    acting = ActingPolicy(policy, group, config.policy.joint)
+    graph = exported_program(acting)
+    about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
+    write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
+    try:
+        with folder_of(file) as (folder, name), tempfile.TemporaryDirectory(prefix="puffer-train-") as own:
+            fresh = Path(own) / name  # Other people's code writes it, in a folder that nobody else has looked into.
+            write(acting, graph, fresh, json.dumps(about))
+            difference = check(acting, policy, load(fresh))
+            folder.replace(name, [fresh.read_bytes()])
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror or error}") from error
+    drawn = acting.random(1, np.random.default_rng(0))
+    return Exported(name, file, _shapes(drawn), _shapes(_reference(acting, policy, drawn)), difference, engine)
+
+
+def _shapes(arrays: Arrays) -> dict[str, str]:
+    return {name: f"({', '.join(['rows', *map(str, array.shape[1:])])}) {array.dtype}" for name, array in arrays.items()}
+
+
+# ---------------------------------------------------------------------------------------------------- the graph
+
+
+class ActingPolicy(nn.Module):
+    """A policy as a graph: dict of tensors in, dict of tensors out; see the head of this file."""
+
+    def __init__(self, policy: nn.Module, group: GroupSpec, joint: bool = False) -> None:
+        """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of its run."""
+        super().__init__()
+        self.group, self.observations, self.spec = group, Observations(group), ActionSpec.of(group, joint)
+        self.policy = self.observations.adapted(policy).eval().requires_grad_(False)
+        self.states = len(self.initial_state(1))
+        self.action_map = ActionMap(self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
+
+    def initial_state(self, rows: int) -> State:
+        """The policy's."""
+        found: State = cast(Policy, self.policy).initial_state(rows)
+        return found
+
+    def forward(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Act. given: by name, see `random`."""
+        state = tuple(given[f"state.{i}"] for i in range(self.states))
+        obs = self.observations.assemble(given)
+        heads, value, state = self.policy(obs, state, given.get("reset"), given.get("action_mask"))
+        return self.named(heads, value, state)
+
+    def named(self, heads: tuple[Tensor, ...], value: Tensor, state: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """What a policy returns, by name, with the likeliest action as the env takes it."""
+        if self.spec.discrete:
+            out = {"logits" if len(heads) == 1 else f"logits.{i}": head for i, head in enumerate(heads)}
+        else:
+            out = dict(zip(("mean", "log_std"), heads[0].chunk(2, dim=-1), strict=True))
+        action = self.action_map(greedy(self.spec, heads)).to(TORCH_DTYPES[self.group.action_dtype])
+        out |= {"value": value, "action": action.reshape(-1, *self.group.action_shape)}
+        return out | {f"next_state.{i}": part for i, part in enumerate(state)}
+
+    def random(self, rows: int, generator: np.random.Generator) -> Arrays:
+        """Return random inputs by name: observations; with memory, state.<i> (float32) and reset (bool); action_mask (bool),
+        which allows at least one choice of each kind."""
+        drawn = self.observations.random(rows, generator)
+        for i, part in enumerate(self.initial_state(rows)):
+            drawn[f"state.{i}"] = generator.standard_normal(part.shape).astype(np.float32)
+        if self.states:
+            drawn["reset"] = generator.random(rows) < 0.3
+        if self.group.action_mask_size:
+            parts = []
+            for size in self.spec.parts or self.spec.sizes:
+                allowed = generator.random((rows, size)) < 0.6
+                allowed[np.arange(rows), generator.integers(0, size, rows)] = True
+                parts.append(allowed)
+            drawn["action_mask"] = np.concatenate(parts, axis=1)
+        return drawn
+
+
+def _tensors(arrays: Arrays) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(array).to(input_dtype(array.dtype)) for name, array in arrays.items()}
+
+
+def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
+    """Return the graph, made of torch's own operations only, with a free number of rows.
+
+    Raises: ExportError where the policy does what no graph can hold.
+    """
+    example = _tensors(acting.random(3, np.random.default_rng(0)))
+    rows = torch.export.Dim("rows", min=1)
+    try:
+        with torch.no_grad(), _quiet():
+            free = ({name: {0: rows} for name in example},)
+            graph: torch.export.ExportedProgram = torch.export.export(
+                acting, (example,), dynamic_shapes=free
+            ).run_decompositions({})
+    except Exception as error:  # Whatever the tracer says of a user's policy.
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise ExportError(f"{type(acting.policy).__name__} cannot be made a graph: {words[0]}") from error
+    own = sorted({str(node.target) for node in graph.graph.nodes if node.op == "call_function"} - _torch_targets(graph))
+    if own:
+        raise ExportError(f"{type(acting.policy).__name__} uses operations that other programs lack: {', '.join(own)}")
+    return graph
+
+
+def _torch_targets(graph: torch.export.ExportedProgram) -> set[str]:
+    """Operations of torch, and of Python (sizes)."""
+    targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
+    return {str(t) for t in targets if not isinstance(t, torch._ops.OpOverload) or t.namespace in ("aten", "prims")}
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporters warn of their own inner workings."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+def _write_pt2(acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str) -> None:
+    with _quiet():
+        torch.export.save(graph, path, extra_files={f"{METADATA}.json": about})
+
+
+def _load_pt2(path: Path) -> Evaluate:
+    with _quiet():
+        module = torch.export.load(path).module()
+
+    def evaluate(given: Arrays) -> Arrays:
+        with torch.no_grad():
+            return {name: part.numpy() for name, part in module(_tensors(given)).items()}
+
+    return evaluate
+
+
+def _write_onnx(acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str) -> None:
+    example = _tensors(acting.random(3, np.random.default_rng(0)))
+    with torch.no_grad(), _quiet():
+        outputs = list(acting(example))
+        program = torch.onnx.export(
+            graph, (example,), input_names=list(example), output_names=outputs, dynamo=True, verbose=False
+        )
+        assert program is not None
+        program.model.metadata_props[METADATA] = about
+        program.save(path, external_data=False)
+
+
+def _onnx_engine() -> str:
+    return "onnxruntime" if extras.installed("onnxruntime") else "onnx.reference"
+
+
+def _load_onnx(path: Path) -> Evaluate:
+    """Read by onnxruntime where it is installed, else by onnx's own reference evaluator."""
+    if _onnx_engine() == "onnxruntime":
+        import onnxruntime
+
+        session: Any = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        inputs, outputs = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
+    else:
+        from onnx.reference import ReferenceEvaluator
+
+        session = ReferenceEvaluator(str(path))
+        inputs, outputs = session.input_names, session.output_names
+    # What the policy does not look at (the state, say, in one that forgets at once) is no input of the file.
+    return lambda given: dict(zip(outputs, session.run(None, {name: given[name] for name in inputs}), strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------- the check
+
+
+def _reference(acting: ActingPolicy, policy: Any, given: Arrays) -> Arrays:
+    """What the policy itself gives, called as the trainer calls it."""
+    extra = _tensors({name: given[name] for name in given if not name.startswith("obs")})
+    state = tuple(extra[f"state.{i}"] for i in range(acting.states))
+    observations = acting.observations.original({name: given[name] for name in given if name.startswith("obs")})
+    with torch.no_grad():
+        heads, value, state = policy(observations, state, extra.get("reset"), extra.get("action_mask"))
+        return {name: part.numpy() for name, part in acting.named(heads, value, state).items()}
+
+
+def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
+    """Compare a file with the policy for random rows and return the largest difference.
+
+    Chosen actions are compared with the choice from the file's own logits: where two are alike, the last bit may decide.
+    Raises: ExportError where they differ.
+    """
+    generator, largest = np.random.default_rng(1), 0.0
+    for rows in CHECKED_ROWS:
+        given = acting.random(rows, generator)
+        wanted, found = _reference(acting, policy, given), evaluate(given)
+        if list(found) != list(wanted):
+            raise ExportError(f"the file gives {', '.join(found)}, the policy {', '.join(wanted)}")
+        for name, array in wanted.items():
+            if found[name].shape != array.shape or found[name].dtype != array.dtype:
+                raise ExportError(f"{name} of the file is {_shapes(found)[name]}, of the policy {_shapes(wanted)[name]}")
+            if name != "action" or not acting.spec.discrete:
+                away = np.abs(found[name].astype(np.float64) - array) / np.maximum(1.0, np.abs(array))
+                largest = float(np.maximum(largest, away.max(initial=0.0)))  # NaN stays NaN.
+        if not largest <= TOLERANCE:
+            raise ExportError(f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}")
+        if acting.spec.discrete and not np.array_equal(found["action"], _chosen(acting, found)):
+            raise ExportError("the file's actions are not the likeliest ones of its logits")
+    return largest
+
+
+def _chosen(acting: ActingPolicy, found: Arrays) -> np.ndarray:
+    heads = tuple(torch.from_numpy(found[name]) for name in found if name.startswith("logits"))
+    rows = len(found["value"])
+    nothing = torch.zeros(rows)
+    chosen: np.ndarray = acting.named(heads, nothing, ())["action"].numpy()
+    return chosen
