@@ -104,12 +104,6 @@ def joined(parts: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([part[:, 0] for part in parts]).astype(bool)
 
 
-def live_rows(vec: VectorEnv, env: int) -> np.ndarray:
-    """Which rows of an env have an agent that goes on."""
-    masks, terminals, truncations = (joined(rows_of(vec, name, env, len)) for name in ("masks", "terminals", "truncations"))
-    return masks & ~terminals & ~truncations
-
-
 class Story:
     """The events of each env, as bytes."""
 
@@ -240,15 +234,6 @@ def test_all_modes_tell_the_same_story(name: str, mode: str, request: pytest.Fix
 def test_parallel_envs_tell_the_same_story(name: str, mode: str) -> None:
     pytest.importorskip("pettingzoo")
     compare(PARALLEL[name], mode)
-
-
-def test_a_story_would_show_a_wrong_observation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the last observation were that of the next episode."""
-    real = array_of
-    stale = lambda vec, array, group: real(vec, array.replace("final_", ""), group)  # noqa: E731
-    monkeypatch.setitem(globals(), "array_of", stale)
-    with pytest.raises(AssertionError, match="env 0"):
-        compare(CASES["cartpole"], "same_step")
 
 
 # ---- final observations ------------------------------------------------------------------------------------
@@ -485,43 +470,3 @@ def test_unusable_masks_are_refused(mask: Any, words: str) -> None:
 def test_modes_that_are_unknown_are_refused() -> None:
     with pytest.raises(ConfigError, match="autoreset_mode is 'NextStep': use one of next_step, same_step, disabled"):
         serial("probe", {}, autoreset_mode="NextStep")
-
-
-# ---- against Gymnasium -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", AUTORESET_MODES)
-@pytest.mark.parametrize("env", ["CartPole-v1", "counting"])
-@pytest.mark.parametrize(
-    "way", [{"backend": "serial"}, {"num_workers": 2, "start_method": "fork"}], ids=["serial", "processes"]
-)
-def test_python_envs_equal_gymnasiums_vector_env(env: str, mode: str, way: dict[str, Any]) -> None:
-    import gymnasium
-    from gymnasium.vector import AutoresetMode, SyncVectorEnv
-
-    factory = Counting if env == "counting" else lambda: gymnasium.make("CartPole-v1", max_episode_steps=20)
-    theirs = SyncVectorEnv([factory] * 3, autoreset_mode=AutoresetMode[mode.upper()])
-    rng = np.random.default_rng(0)
-    with puffervec.make(factory, num_envs=3, autoreset_mode=mode, **way) as ours:
-        expected, _ = theirs.reset(seed=4)
-        np.testing.assert_array_equal(ours.reset(seed=4)[0], expected)
-        ends = 0
-        for _ in range(60):
-            actions = rng.integers(0, 2, 3)
-            expected = theirs.step(actions)
-            found = ours.step(actions)
-            for mine, its in zip(found[:4], expected[:4], strict=True):
-                np.testing.assert_array_equal(mine, its)
-            done = expected[2] | expected[3]
-            ends += done.sum()
-            for env_id in np.flatnonzero(done):
-                info = found[4].per_env(3)[env_id] if env == "counting" else {}
-                if mode == "same_step":
-                    assert (ours.final_observations[env_id] == expected[4]["final_obs"][env_id]).all()
-                    info = info.get("final_info", {})
-                assert env != "counting" or info["steps"] == 3
-            if mode == "disabled" and done.any():
-                expected_rows = theirs.reset(options={"reset_mask": done})[0]
-                np.testing.assert_array_equal(ours.reset(mask=done)[0], expected_rows)
-        assert ends > 6
-    theirs.close()

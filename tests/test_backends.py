@@ -16,8 +16,7 @@ import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.vec import backends, workers
-from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import ManyInOne, action_table, run
+from tests.helpers import ManyInOne
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -112,20 +111,6 @@ def test_a_subclass_may_be_a_backend() -> None:
         assert isinstance(vec, Counting) and vec.sends == 1
     with pytest.raises(ConfigError, match="backend"):
         puffervec.make("probe", backend=dict)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-def test_more_workers_than_cores(backend: str) -> None:
-    with puffervec.make("probe", backend="serial", num_envs=16) as vec:
-        table = action_table(vec, 40)
-        expected = run(vec, 40, table)
-    with puffervec.make("probe", backend=backend, num_envs=16, num_workers=8, start_method="forkserver") as vec:
-        assert run(vec, 40, table) == expected
-
-
-def test_the_base_class_alone_is_no_backend() -> None:
-    with pytest.raises(NotImplementedError):
-        puffervec.make("probe", backend=VectorEnv)
 
 
 def test_halves_of_unequal_shares() -> None:

@@ -142,16 +142,6 @@ def test_every_env_is_exact_whatever_the_order(name: str, layout: dict[str, Any]
             assert min(turns) == max(turns) == 10
 
 
-@pytest.mark.parametrize("name", ["probe", "two groups", "Python"])
-@pytest.mark.parametrize("layout", [{"batch_size": 3}, {"batch_size": 3, **FREE[0]}, {"batch_size": 4, **FREE[1]}], ids=str)
-def test_the_serial_backend_takes_batches_too(name: str, layout: dict[str, Any]) -> None:
-    """And there everybody's turn comes round, since all are always ready."""
-    env, kwargs = CASES[name]
-    with puffervec.make(env, env_kwargs=kwargs, num_envs=ENVS, backend="serial", **layout) as vec:
-        turns = play(vec, name, 40)
-        assert min(turns) >= max(turns) - 1 and min(turns) >= 9
-
-
 def test_strict_batches_go_round() -> None:
     with puffervec.make("probe", num_envs=6, batch_size=2, num_workers=6, backend="threading") as vec:
         vec.async_reset(0)
@@ -207,26 +197,6 @@ def test_calls_out_of_order(backend: str, order: dict[str, Any]) -> None:
             vec.recv()
         vec.async_reset(5)  # drops both
         assert sorted([*vec.recv()[0][:, 0], *vec.recv()[0][:, 0]]) == [5, 6, 7, 8]
-
-
-def test_views_and_copies() -> None:
-    """zero_copy: views on the slab. Otherwise copies; and batches put together are always copies."""
-    for layout, shared in (
-        ({"batch_size": 2}, True),
-        ({"batch_size": 2, "sync_traj": False}, True),
-        ({"batch_size": 2, "zero_copy": False}, False),
-        ({"batch_size": 2, "zero_copy": False, "sync_traj": False}, False),
-        ({"batch_size": 2, "copy": True}, False),
-        ({"zero_copy": False}, False),
-        ({}, True),
-    ):
-        with puffervec.make("probe", num_envs=4, num_workers=4, backend="threading", **layout) as vec:
-            vec.async_reset(0)
-            result = vec.recv()
-            for i in (0, 1, 2, 3, 6):
-                assert np.may_share_memory(result[i], np.asarray(vec.rows.buffer)) == shared, (layout, i)
-            assert result[0].shape == (vec.agents_per_batch, 8) == vec.observation_space.shape
-            assert vec.action_space.shape == (vec.agents_per_batch,)
 
 
 # ---- settings ----------------------------------------------------------------------------------------------
@@ -335,17 +305,6 @@ def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
         vec.serving = "all"
         episodes = [vec.peek(env)["episode"].item() for env in range(4)] if vec.recv() and vec.recv() else []
         assert episodes == [1, 1, 1, 1]
-
-
-def test_spaces_are_made_once_so_that_samples_differ() -> None:
-    for env in ("probe", "CartPole-v1"):
-        with puffervec.make(env, num_envs=16, backend="serial") as vec:
-            vec.action_space.seed(3)
-            first = [vec.action_space.sample().tolist() for _ in range(5)]
-            assert len({tuple(sample) for sample in first}) > 1
-            vec.action_space.seed(3)
-            assert [vec.action_space.sample().tolist() for _ in range(5)] == first
-            assert vec.single_observation_space is vec.single_observation_space
 
 
 def test_notify_waits_for_turns_that_are_under_way() -> None:

@@ -38,24 +38,6 @@ def labelled(count: int, **kwargs: Any) -> list[Any]:
     return [functools.partial(Counting, label=f"env {i}", **kwargs) for i in range(count)]
 
 
-def test_the_table_answers_calls_and_resets_by_itself() -> None:
-    table = python_block.TYPE
-    assert (ffi.string(table.name), table.abi, table.struct_bytes) == (b"python", lib.PV_ABI, ffi.sizeof("pv_env_type"))
-    assert table.flags & lib.PV_OWN_AUTORESET and table.call != ffi.NULL
-
-
-def test_nothing_is_kept_after_close() -> None:
-    gc.collect()  # what other tests have left
-    blocks, sources = len(python_block._blocks), len(python_block._sources)
-    vec = make(*labelled(4), workers=2)
-    assert len(python_block._blocks) == blocks + 2
-    assert len(python_block._sources) == sources + 1
-    vec.close()
-    assert len(python_block._blocks) == blocks
-    del vec
-    assert len(python_block._sources) == sources
-
-
 # ---- seeds and options -------------------------------------------------------------------------------------
 
 
@@ -97,13 +79,6 @@ def test_a_refused_reset_leaves_no_options_behind() -> None:
         assert not vec.reset(seed=0)[1]
 
 
-def test_options_of_a_second_reset_count() -> None:
-    with make(*labelled(2)) as vec:
-        vec.async_reset(0, options={"level": 1})
-        vec.async_reset(0, options={"level": 2})
-        assert vec.recv()[4] == [{"options": {"level": 2}}] * 2
-
-
 # ---- calls -------------------------------------------------------------------------------------------------
 
 
@@ -143,20 +118,6 @@ def test_calls_go_through_gymnasium_wrappers() -> None:
         assert vec.get_attr("label") == ("inner",) and vec.get_attr("_max_episode_steps") == (2,)
         vec.set_attr("length", [4])
         assert vec.get_attr("length") == (4,)
-
-
-def test_a_list_of_another_length_is_refused() -> None:
-    with make(*labelled(2)) as vec:
-        with pytest.raises(ConfigError, match=r"set_attr\('length'\): 3 values for 2 envs: give one per env, or one for all"):
-            vec.set_attr("length", [1, 2, 3])
-        assert vec.get_attr("length") == (3, 3)
-
-
-def test_an_attribute_that_is_not_there_is_an_error_of_that_env() -> None:
-    with make(*labelled(3), workers=3) as vec:
-        with pytest.raises(WorkerError, match="worker 0, env 0(, step [0-9]+)?: AttributeError: .*nothing") as caught:
-            vec.get_attr("nothing")
-        assert isinstance(caught.value.__cause__, AttributeError)
 
 
 def test_notify_calls_envs_that_have_it() -> None:
@@ -233,17 +194,6 @@ def test_errors_of_a_call_in_several_halves_of_a_worker() -> None:
         assert [vec.recv()[0][0, 3] for _ in range(4)] == [3] * 4
 
 
-def test_the_error_of_a_call_is_not_told_again() -> None:
-    creators = [functools.partial(Faulty, "call"), *labelled(2), functools.partial(Faulty, "step")]
-    with make(*creators, workers=4) as vec:
-        vec.reset(seed=0)
-        with pytest.raises(WorkerError, match="worker 0, env 0(, step [0-9]+)?: ValueError"):
-            vec.call("told")
-        with pytest.raises(WorkerError, match="worker 3, env 3(, step [0-9]+)?: ValueError"):
-            for _ in range(2):
-                vec.step([0] * 4)
-
-
 @pytest.mark.parametrize("what", ["call", "set", "options"])
 def test_what_cannot_be_sent_to_workers_is_sent_to_none(what: str) -> None:
     settings: dict[str, Any] = {"num_workers": 2, "start_method": "fork"}
@@ -271,18 +221,6 @@ def test_options_of_a_reset_that_is_still_under_way_are_not_touched() -> None:
                     assert vec.recv()[4].per_env(2) == [{"options": {"n": n, "long": "x" * 1000}}] * 2
 
 
-def test_an_error_in_a_constructor_names_the_env_and_closes_the_others(tmp_path: Path) -> None:
-    log = str(tmp_path / "log")
-    creators = labelled(3, log=log)
-    creators[2] = functools.partial(Faulty, "init")
-    blocks = len(python_block._blocks)
-    with pytest.raises(WorkerError, match="worker 0, env 2(, step [0-9]+)?: ValueError: told to fail") as caught:
-        make(*creators)
-    assert isinstance(caught.value.__cause__, ValueError)
-    assert len(python_block._blocks) == blocks
-    assert Path(log).read_text() == "env 0 closed\nenv 1 closed\nenv 0 closed\n"  # the last one is the driver
-
-
 def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path) -> None:
     """The part that was opened is closed, and its place in memory may be taken by another vec env."""
     log, blocks = str(tmp_path / "log"), len(python_block._blocks)
@@ -297,20 +235,6 @@ def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path)
         Path(log).unlink()
         with puffervec.make(labelled(4), num_envs=4, backend="serial", num_buffers=2, split="envs") as vec:
             assert vec.get_attr("log") == (None,) * 4
-
-
-def test_a_long_message_keeps_its_begin_and_the_end_of_the_traceback() -> None:
-    with make(functools.partial(Faulty, "reset", "long")) as vec:
-        with pytest.raises(WorkerError) as caught:
-            vec.reset(seed=0)
-        text = str(caught.value)
-        assert text.startswith("worker 0, env 0: RuntimeError: xxx") and len(text) < lib.PV_ERROR_TEXT + 50
-        assert text.rstrip().endswith("x")
-
-
-def test_a_message_that_is_no_ascii_arrives() -> None:
-    with make(functools.partial(Faulty, "reset", "not ascii")) as vec, pytest.raises(WorkerError, match="RuntimeError: é . 漢"):
-        vec.reset(seed=0)
 
 
 # ---- rows --------------------------------------------------------------------------------------------------
@@ -393,24 +317,3 @@ def test_a_value_of_a_class_of_the_main_module_reaches_workers(tmp_path: Path) -
     root = str(Path(__file__).resolve().parents[1])
     done = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[5, 5]\n", "")
-
-
-def test_the_first_env_is_the_driver_in_this_process() -> None:
-    with puffervec.make(Counting, num_envs=3, backend="serial", num_buffers=3) as vec:
-        assert len(vec.envs) == 3 and vec.driver_env is vec.envs[0]  # type: ignore[attr-defined]
-
-
-class Holding(Counting):
-    """Reports what cannot be pickled, if it is told to."""
-
-    def step(self, action: Any) -> Any:
-        *result, info = super().step(action)
-        return *result, {**info, "lock": threading.Lock()} if self.label == "holds" else {"word": "plain"}
-
-
-def test_an_info_that_cannot_be_sent_names_its_env() -> None:
-    creators = [functools.partial(Holding, label=label) for label in ("", "holds", "")]
-    with puffervec.make(creators, num_envs=3, num_workers=1) as vec:
-        vec.reset(seed=0)
-        with pytest.raises(WorkerError, match="worker 0, env 1, step 1: TypeError: cannot pickle"):
-            vec.step([0] * 3)

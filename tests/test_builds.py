@@ -91,49 +91,8 @@ def build_ffi() -> ModuleType:
     return build_script()
 
 
-@pytest.mark.parametrize(
-    ("switches", "wanted", "unwanted"),
-    [
-        (
-            {},
-            ["-O3", "-std=c11", "-ffp-contract=off", "-fvisibility=hidden"],
-            ["-march=native", "-DPV_NO_FUTEX", "-DPV_DEBUG", "-ffast-math", "-g"],
-        ),
-        ({"PUFFERVEC_OPT": "-O0"}, ["-O0"], ["-O3"]),
-        ({"PUFFERVEC_NO_FUTEX": "1"}, ["-DPV_NO_FUTEX", "-O3"], []),
-        ({"PUFFERVEC_DEBUG": "1"}, ["-DPV_DEBUG", "-g", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong"], ["-O3"]),
-        ({"PUFFERVEC_NATIVE": "1"}, ["-march=native"], []),
-        (
-            {"PUFFERVEC_SANITIZE": "address,undefined"},
-            ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-DPV_DEBUG"],
-            ["-O3"],
-        ),
-    ],
-)
-def test_switches(
-    build_ffi: ModuleType, switches: dict[str, str], wanted: list[str], unwanted: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("OPT", "NO_FUTEX", "DEBUG", "NATIVE", "SANITIZE"):
-        monkeypatch.delenv(f"PUFFERVEC_{name}", raising=False)
-    for name, value in switches.items():
-        monkeypatch.setenv(name, value)
-    flags = build_ffi.compile_arguments()
-    assert set(wanted) <= set(flags)
-    assert set(unwanted).isdisjoint(flags)
-    debugging = {"PUFFERVEC_DEBUG": "_debug", "PUFFERVEC_SANITIZE": "_sanitize"}  # never over the normal module
-    assert build_ffi.variant() == "".join(debugging.get(name, "") for name in switches)
-
-
 def test_every_c_file_is_compiled_and_every_marked_header_is_read(build_ffi: ModuleType) -> None:
     root = source_folder()
     assert sorted(build_ffi.sources()) == sorted(str(path.relative_to(root)) for path in (root / "csrc").rglob("*.c"))
     marked = {str(path.relative_to(root / "csrc")) for path in (root / "csrc").rglob("*.h") if "[cffi]" in path.read_text()}
     assert marked == {name for name in build_ffi.HEADERS if (root / "csrc" / name).exists()}
-
-
-def test_defines_become_plain_numbers(build_ffi: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "x.h").write_text(
-        "int hidden(void);\n/* [cffi] */\n#define PV_A 0xFFu // note\n#define PV_B (12ull)\nint shown(void);\n/* [/cffi] */\n"
-    )
-    monkeypatch.setattr(build_ffi, "CSRC", tmp_path)
-    assert build_ffi.declarations("x.h").split() == "#define PV_A 0xFF #define PV_B 12 int shown(void);".split()

@@ -8,12 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-import puffervec
-from puffervec.envs.probe import FAULTS
-from tests import contract
 from tests.cases import CASES, DRIVE, require
-from tests.contract import EnvContract, RowRules
-from tests.helpers import ManyInOne, serial
+from tests.contract import EnvContract
 
 
 class TestProbe(EnvContract):
@@ -67,81 +63,3 @@ class TestDrive(EnvContract):
     @pytest.fixture(autouse=True)
     def _available(self) -> None:
         require(next(case for case in CASES if case.env == "drive"))
-
-
-# ---- the contract itself -----------------------------------------------------------------------------------
-
-
-def faulty(fault: str, step: int = 3) -> type[EnvContract]:
-    class Faulty(EnvContract):
-        env = "probe"
-        settings: ClassVar[dict[str, Any]] = {
-            "fault": FAULTS.index(fault),
-            "fault_step": step,
-            "fault_env": 1,
-            "episode_length": 9,
-        }
-
-    return Faulty
-
-
-def test_a_nan_is_caught() -> None:
-    broken = faulty("nan")()
-    with broken.make() as vec, pytest.raises(AssertionError, match="not finite"):
-        broken.test_random_steps_stay_in_bounds(vec)
-
-
-@pytest.mark.normal_build("others catch it themselves")
-@pytest.mark.parametrize("buffers", [1, 2])
-def test_a_write_outside_the_rows_is_caught(buffers: int) -> None:
-    """The probe's oob fault writes one float behind its worker's rewards. Env 1 is worker 0's, env 3 worker 1's."""
-
-    class Faulty(EnvContract):
-        env = "probe"
-        settings: ClassVar[dict[str, Any]] = {"fault": FAULTS.index("oob"), "fault_step": 3, "fault_env": 2 * buffers - 1}
-
-    with pytest.raises(AssertionError, match="outside were written"):
-        Faulty().test_a_worker_writes_only_what_is_its_own(buffers)
-
-
-def test_a_bound_is_caught() -> None:
-    with serial("probe", {}, num_envs=2) as vec:
-        vec.reset(seed=0)
-        vec.halves[0].groups["agents"].observations[1, 3] = -2.0
-        with pytest.raises(AssertionError, match="-2.0 to"):
-            contract.check_bounds(vec, vec.spec.groups[0])
-
-
-@pytest.mark.parametrize(
-    ("array", "value", "message"),
-    [
-        ("masks", 0, "successor of a valid transition"),
-        ("terminals", 2, "terminals are 0 or 1"),
-        ("rewards", 1, "reset row has no reward"),
-        ("truncations", 1, "reset row ends nothing"),
-    ],
-)
-def test_broken_rows_are_caught(array: str, value: int, message: str) -> None:
-    """One byte is changed behind the rules' back: in a row that goes on (0), or in a reset row (3)."""
-    with serial("probe", {}) as vec:
-        vec.reset(seed=0)
-        rules = RowRules(vec, vec.spec.groups[0])
-        steps = 4 if "reset" in message else 1
-        for step in range(steps):
-            vec.step([0])
-            if step == steps - 1:
-                contract.raw_rows(vec, 0, array, "agents")[0, -1] = value if array != "rewards" else 63
-                if array == "masks":
-                    vec.halves[0].groups["agents"].rewards[:] = 0
-                with pytest.raises(AssertionError, match=message):
-                    rules.check()
-            else:
-                rules.check()
-
-
-def test_one_worker_at_a_time_leaves_the_other_pending() -> None:
-    with puffervec.make("probe", env_kwargs={}, backend=ManyInOne, num_envs=2, num_workers=2) as vec:
-        vec.reset(seed=0)
-        vec.serving = 1
-        vec.send([3, 3])
-        assert vec.halves[0].groups["agents"].rewards.tolist() == [0, 1 + 3 / 16]

@@ -12,25 +12,13 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec.errors import CallOrderError, ClosedError, ConfigError
+from puffervec.errors import CallOrderError, ConfigError
 from tests.helpers import ManyInOne, serial
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
 ANY_ORDER = {"batch_size": 2, "sync_traj": False, "zero_copy": False}
-
-
-def test_timing_is_that_of_turns_and_not_of_calls() -> None:
-    with puffervec.make(Counting, num_envs=4, num_workers=2, backend=ManyInOne) as vec:
-        vec.reset(seed=0)
-        vec.step([0] * 4)
-        before = vec.timing(0)
-        assert before.shape == (2, 2) and before.dtype == np.int64 and (before[:, 1] >= before[:, 0]).all()
-        vec.get_attr("label")
-        assert (vec.timing(0) == before).all()
-        vec.step([0] * 4)
-        assert (vec.timing(0) > before).all()
 
 
 @pytest.mark.parametrize("layout", [{}, {"num_buffers": 4, "num_workers": 4}, {"num_workers": 4, **ANY_ORDER}], ids=str)
@@ -92,14 +80,6 @@ def test_calls_of_each_half_between_batches() -> None:
         vec.send([1, 1])
         vec.send([1, 1])
         assert sorted([*vec.recv()[0][:, 0], *vec.recv()[0][:, 0]]) == [0, 1, 2, 3]
-
-
-def test_calls_after_close() -> None:
-    vec = puffervec.make(Counting, backend="serial")
-    vec.close()
-    for call in (lambda: vec.call("told"), lambda: vec.get_attr("label"), lambda: vec.set_attr("label", "x"), vec.notify):
-        with pytest.raises(ClosedError):
-            call()
 
 
 def test_tasks_and_counters_of_all_halves() -> None:

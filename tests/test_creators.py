@@ -89,13 +89,6 @@ def test_pufferlibs_creators_always_get_both() -> None:
     assert kwargs.got == (None, None)
 
 
-def test_a_creator_is_taken_as_it_is() -> None:
-    (made,) = creators(Creator(open_ended, always=True), None, {"x": 1}, 1)
-    assert (made.kwargs, made.always) == ({"x": 1}, True)
-    first, second = creators([Creator(open_ended, always=True), open_ended], None, None, 2)
-    assert (first.always, second.always) == (True, False)
-
-
 def test_a_class_that_passes_keywords_on_is_looked_through() -> None:
     made = Creator(Passing, (), {"size": 3}).make(seed=5, buf="rows")
     assert (made.size, made.got) == (3, ("rows", 5))
@@ -107,19 +100,7 @@ def test_what_the_user_gives_counts_more() -> None:
     assert Creator(functools.partial(named, 9)).make(seed=5) == (9, None, 5)
 
 
-def test_keywords_are_not_shared_between_envs() -> None:
-    kwargs = {"x": 1}
-    creator = Creator(open_ended, (), kwargs)
-    creator.make()["x"] = 2
-    assert creator.make() == {"x": 1} and kwargs == {"x": 1}
-
-
 # ---- one per env -------------------------------------------------------------------------------------------
-
-
-def test_one_creator_is_for_all_envs() -> None:
-    made = creators(named, [4], {"seed": 1}, 3)
-    assert [creator.make() for creator in made] == [(4, None, 1)] * 3
 
 
 def test_lists_give_each_env_its_own() -> None:
@@ -208,15 +189,6 @@ def test_a_module_of_the_current_folder_that_registers_an_id_is_found(tmp_path: 
 def test_a_name_that_nobody_knows(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         puffervec.make(name, backend="serial")
-
-
-def test_c_envs_go_first_and_their_names_are_listed() -> None:
-    with puffervec.make("cartpole", backend="serial") as vec:
-        assert vec.emulated is False
-    with pytest.raises(ConfigError, match="'cart'.*probe.*tag_grid"):
-        puffervec.make("cart", backend="serial")
-    with pytest.raises(ConfigError, match=r"env_args is \[1\]: settings of the C env 'probe' go into env_kwargs, by name"):
-        puffervec.make("probe", [1], backend="serial")
 
 
 def test_a_seed_that_is_given_by_position_is_not_given_again() -> None:

@@ -11,9 +11,7 @@ import pytest
 
 import puffervec
 from puffervec._ffi import lib
-from puffervec.envs.probe import FAULTS
-from puffervec.errors import ActionError, CallOrderError, WorkerError, WorkerTimeout
-from puffervec.vec.delivery import joined
+from puffervec.errors import ActionError, CallOrderError, WorkerTimeout
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting
@@ -87,32 +85,6 @@ def test_nobody_waits_for_ever_behind_faster_ones() -> None:
                 counts[vec.env_ids] += 1
                 vec.send([0] * vec.agents_per_batch)
             assert counts.max() - counts.min() <= 1
-
-
-def test_an_error_of_one_half_is_raised_with_its_worker() -> None:
-    fault = {"fault": FAULTS.index("error"), "fault_env": 3, "fault_step": 1}
-    with make(fault, backend=ManyInOne) as vec:
-        vec.async_reset(0)
-        with pytest.raises(WorkerError, match="worker 3, env 3, step 1: the probe was told to fail at step 1"):
-            for _ in range(9):
-                vec.recv()
-                vec.send([0, 0])
-        with pytest.raises(WorkerError, match="cannot go on"):
-            vec.recv()
-
-
-def test_infos_have_positions_in_the_batch() -> None:
-    with make({"length": 1}, Counting) as vec:
-        vec.async_reset(0)
-        for _ in range(3):
-            vec.recv()
-        vec.serving = "none"
-        for _ in range(3):
-            vec.send([1, 1])
-        serve(vec, 2, 5)
-        infos = vec.recv()[4]
-        assert infos.per_env(2) == [{"steps": 1, "why": " 0"}, {"steps": 1, "why": " 0"}]
-        assert infos.numeric["steps",][0].tolist() == [1, 1] and [position for position, _ in infos.others] == [0, 1]
 
 
 # ---- actions -----------------------------------------------------------------------------------------------
@@ -256,29 +228,7 @@ def test_loaded_halves_are_handed_out_first_and_survive_a_timeout() -> None:
         assert vec.recv()[0][:, 2].tolist() == [1, 1]
 
 
-# ---- parts -------------------------------------------------------------------------------------------------
-
-
-def test_parts_are_joined_by_copies_and_a_single_one_is_itself() -> None:
-    one, two = np.arange(3), np.arange(3, 5)
-    assert joined([one]) is one and joined([one], copy=True) is not one
-    assert joined([one, two]).tolist() == [0, 1, 2, 3, 4]
-    groups = joined([{"a": one, "b": two}, {"a": two, "b": one}])
-    assert {name: part.tolist() for name, part in groups.items()} == {"a": [0, 1, 2, 3, 4], "b": [3, 4, 0, 1, 2]}
-    assert joined([None]) is None
-
-
 # ---- what must not get lost --------------------------------------------------------------------------------
-
-
-def test_refused_actions_leave_the_batch_to_be_sent_again() -> None:
-    with make(**READY) as vec:
-        vec.async_reset(0)
-        vec.recv()
-        with pytest.raises(ActionError, match="shape"):
-            vec.send([1, 2, 3])
-        vec.send([1, 2])
-        assert vec.recv()[0].shape == (2, 8)
 
 
 def test_a_load_forgets_the_batches_that_were_held() -> None:
@@ -292,14 +242,6 @@ def test_a_load_forgets_the_batches_that_were_held() -> None:
             vec.send([0, 0])
         with pytest.raises(CallOrderError, match="send: no batch is received"):
             vec.send([0, 0])
-
-
-def test_the_batch_last_received_is_the_same_after_send() -> None:
-    with make() as vec:
-        vec.async_reset(0)
-        ids = vec.recv()[5].tolist()
-        vec.send([0, 0])
-        assert vec.agent_ids.tolist() == ids and vec.env_ids.tolist() == ids
 
 
 def test_rewards_that_were_seen_are_not_handed_out_again() -> None:

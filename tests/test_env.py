@@ -283,14 +283,6 @@ def test_a_subclass_of_an_emulation_wrapper_knows_one_autoreset_mode() -> None:
         serial_of(make_tenfold, 3, autoreset_mode="same_step")
 
 
-def test_an_env_that_only_looks_like_one_works_in_the_emulation_wrapper() -> None:
-    with serial_of(lambda: GymnasiumPufferEnv(env=Duck())) as vec:
-        vec.reset(seed=3)
-        assert vec.step([1, 2])[1].tolist() == [1.0, 2.0]
-    with pytest.raises(ConfigError, match="the env creator made .*Duck: give a gymnasium.Env"):
-        serial_of(Duck)
-
-
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])
 def test_a_puffer_env_resets_itself(mode: str) -> None:
     with pytest.raises(
@@ -359,12 +351,6 @@ def test_one_env_for_two_rows_is_refused_in_every_layout(how: str, layout: dict[
     """Else its episodes mix, and differently so for each number of workers."""
     with pytest.raises((ConfigError, WorkerError), match=r"envs 0 and 1 are one object \(Counting\).*make a new env"):
         puffervec.make(one_env(how), num_envs=2, **layout)
-
-
-def test_rows_that_share_an_env_in_one_worker_are_refused_wherever_they_are() -> None:
-    shared = Counting()
-    with pytest.raises(WorkerError, match="worker 0, env 2: ConfigError: envs 1 and 2 are one object"):
-        puffervec.make([Counting, lambda: shared, lambda: shared], num_envs=3, num_workers=1)
 
 
 @pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 2}], ids=str)

@@ -77,13 +77,6 @@ def test_an_error_of_an_env_names_worker_env_and_its_words(backend: str, step: i
                 call()
 
 
-@pytest.mark.parametrize("split", ["workers", "envs"])
-def test_a_death_in_one_of_two_halves(split: str) -> None:
-    with faulty("exit", env=2, num_envs=4, num_workers=2, num_buffers=2, split=split) as vec:
-        with pytest.raises(WorkerDied, match=r"worker \d ended with exit status 3"):
-            run_until_it_fails(vec)
-
-
 @pytest.mark.parametrize("kind", ["hang", "spin"])
 def test_a_hang_is_a_timeout_and_close_ends_it(kind: str) -> None:
     with faulty(kind, env=1, num_envs=2, num_workers=2, timeout_s=0.3) as vec:
@@ -145,15 +138,6 @@ def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch:
     monkeypatch.setattr(workers, "WorkerTask", lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other))
     with pytest.raises(WorkerError, match="worker 0"):
         puffervec.make("probe", num_envs=2, num_workers=2)
-
-
-def test_workers_leave_ctrl_c_to_the_learner() -> None:
-    with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
-        vec.reset(0)
-        for process in vec.workers.group.processes:
-            os.kill(process.pid, signal.SIGINT)
-        for _ in range(3):
-            vec.step([1, 1])
 
 
 def test_an_interrupted_wait_can_be_gone_on_with() -> None:

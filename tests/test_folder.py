@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.host import folder
-from puffervec.host.folder import REMOVED, Folder, NotPlainError, folder_of, open_file, replace_file, said
+from puffervec.host.folder import REMOVED, Folder, NotPlainError, open_file, replace_file
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -43,14 +43,6 @@ def test_a_replaced_file_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypat
             with pytest.raises(OSError, match="full"):
                 replace_file(path, b"third")
         assert path.read_bytes() == b"second" and os.listdir(tmp_path) == ["a"]
-
-
-def test_a_file_named_without_a_folder_is_in_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    replace_file(Path("a"), b"here")
-    assert (tmp_path / "a").read_bytes() == b"here"
-    with folder_of(Path()) as (above, name):
-        assert (above.path, name) == (tmp_path.parent, tmp_path.name)
 
 
 def make_link(path: Path) -> None:
@@ -183,14 +175,3 @@ def test_ways_out_below_a_folder(tmp_path: Path) -> None:
         os.mkfifo(run / "wandb" / "pipe")
         with pytest.raises(NotPlainError, match="no plain file"):
             opened.refuse_ways_out("wandb")
-
-
-def test_what_an_error_says(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to("b")
-    with Folder(tmp_path) as opened:
-        with pytest.raises(OSError) as caught:
-            opened.open("a")
-        assert said(caught.value) == "a: it is a link, and links are not followed"
-        with pytest.raises(OSError) as caught:
-            opened.below("no")
-        assert said(caught.value) == "No such file or directory" and caught.value.filename == str(tmp_path / "no")

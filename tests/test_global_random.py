@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import random
 import subprocess
@@ -177,11 +176,3 @@ def test_an_env_that_draws_nothing_swaps_nothing(monkeypatch: pytest.MonkeyPatch
         for _ in range(50):
             vec.step([0, 1, 0, 1])
         assert swaps == []
-
-
-def test_states_that_are_swapped_are_laid_out_as_numpy_has_them() -> None:
-    bits = global_random.MT19937(5)
-    bits.random_raw(7)
-    words = np.frombuffer(ctypes.string_at(bits.ctypes.state_address, global_random._STATE_BYTES), np.uint32)
-    state = bits.state["state"]
-    assert (words[:-1] == state["key"]).all() and words[-1] == state["pos"]

@@ -58,15 +58,6 @@ def test_numbers_of_all_kinds_become_columns(ends: Ends) -> None:
     assert others == []
 
 
-def test_columns_have_three_dtypes(ends: Ends) -> None:
-    ends.turn({1: {"i": 1, "f": 1.0, "b": True}})
-    found = gather([(0, ends.reader)], ENVS)
-    assert {path[0]: values.dtype for path, (values, _) in found.items()} == {
-        "i": np.dtype(np.int64), "f": np.dtype(np.float64), "b": np.dtype(np.bool_),
-    }  # fmt: skip
-    assert all(present.dtype == np.bool_ for _, present in found.values())
-
-
 def test_special_floats_keep_their_bits(ends: Ends) -> None:
     columns, _ = ends.turn({0: {"x": float("nan")}, 1: {"x": -0.0}, 2: {"x": float("-inf")}})
     values = columns["x",][0]
@@ -115,11 +106,6 @@ def test_odd_names_that_fit_are_columns(ends: Ends, key: str) -> None:
     assert list(columns) == [(key,)] and others == []
 
 
-def test_paths_that_look_alike_are_told_apart(ends: Ends) -> None:
-    columns, _ = ends.turn({0: {"a": {"b": 1}, "a.b": 2, "a/b": 3}})
-    assert {path: values[0] for path, (values, _) in columns.items()} == {("a", "b"): 1, ("a.b",): 2, ("a/b",): 3}
-
-
 def test_names_beyond_the_table_go_the_slow_way_and_the_others_stay(ends: Ends) -> None:
     for _ in range(2):
         columns, others = ends.turn({1: {f"k{i}": i for i in range(COLUMNS + 5)}})
@@ -151,14 +137,6 @@ def test_a_turn_without_infos_touches_nothing(ends: Ends) -> None:
     assert (ends.memory == before).all()
 
 
-def test_the_first_word_says_whether_anything_stands_there(ends: Ends) -> None:
-    """C looks at it (pv_turn_flags): numbers, and infos that wait in the mailbox."""
-    word = ends.memory[OFFSET : OFFSET + 4].view(np.uint32)
-    for infos, expected in (({}, 0), ({0: {"a": 1}}, 1), ({}, 0), ({1: {"s": "x"}}, 1), ({1: [{"s": "x"}]}, 1), ({}, 0)):
-        ends.turn(infos)
-        assert word[0] == expected
-
-
 def test_a_kind_that_changes_becomes_the_wider_one() -> None:
     """An int here and a float there, in one turn and from turn to turn."""
     ends = Ends()
@@ -167,44 +145,6 @@ def test_a_kind_that_changes_becomes_the_wider_one() -> None:
     columns, _ = ends.turn({0: {"x": 7}})
     assert columns == {("x",): ([7, 0, 0], [True, False, False])} and type(columns["x",][0][0]) is int
     assert ends.turn({0: {"x": True}, 1: {"x": 2}})[0] == {("x",): ([1, 2, 0], [True, True, False])}
-
-
-def test_a_number_that_becomes_text_and_back(ends: Ends) -> None:
-    assert ends.turn({0: {"x": 1}}) == ({("x",): ([1, 0, 0], [True, False, False])}, [])
-    assert ends.turn({0: {"x": "one"}}) == ({}, [(0, {"x": "one"})])
-    assert ends.turn({0: {"x": 2}}) == ({("x",): ([2, 0, 0], [True, False, False])}, [])
-
-
-def test_a_dict_that_becomes_a_number(ends: Ends) -> None:
-    ends.turn({0: {"x": {"y": 1}}})
-    assert ends.turn({0: {"x": 2}, 1: {"x": {"y": 3}}})[0] == {
-        ("x", "y"): ([0, 3, 0], [False, True, False]),
-        ("x",): ([2, 0, 0], [True, False, False]),
-    }
-
-
-def test_a_list_goes_the_slow_way_as_it_is(ends: Ends) -> None:
-    infos = [{"score": 1.0}, {"score": 2.0}]
-    columns, others = ends.turn({1: infos})
-    assert columns == {} and others == [(1, infos)]
-
-
-@pytest.mark.parametrize("info", [[1, 2], "text", 3, [("score", 1)]])
-def test_what_is_no_dict_is_refused(ends: Ends, info: Any) -> None:
-    with pytest.raises(TypeError, match="info is .*: reset and step of an env return a dict"):
-        ends.writer.put(0, info)
-    with pytest.raises(TypeError, match="infos have .*: a PufferEnv returns a list of dicts"):
-        ends.writer.put_list(0, [{}, info])
-
-
-def test_two_infos_of_an_env_in_one_turn_are_both_there(ends: Ends) -> None:
-    """Same-step autoreset: the last step's infos and the reset's."""
-    ends.writer.begin()
-    ends.writer.put(1, {"final_info": {"score": 2.0, "why": "fell"}})
-    ends.writer.put(1, {"start": 4})
-    found = gather([(0, ends.reader)], ENVS)
-    assert {path: values[1] for path, (values, _) in found.items()} == {("final_info", "score"): 2.0, ("start",): 4}
-    assert ends.writer.others == [(1, {"final_info": {"why": "fell"}})]
 
 
 def test_areas_of_several_workers_are_joined_by_position() -> None:
@@ -218,20 +158,3 @@ def test_areas_of_several_workers_are_joined_by_position() -> None:
         "b": ([0.0, 2.0, 3.5, 0.0, 0.0], [False, True, True, False, False]),
         "c": ([False, False, False, False, True], [False, False, False, False, True]),
     }
-
-
-def test_gathered_columns_are_copies(ends: Ends) -> None:
-    ends.turn({0: {"a": 1}})
-    values, present = gather([(0, ends.reader)], ENVS)["a",]
-    ends.turn({0: {"a": 2}, 1: {"a": 3}})
-    assert values.tolist() == [1, 0, 0] and present.tolist() == [True, False, False]
-    assert not np.shares_memory(values, ends.memory)
-
-
-def test_areas_are_aligned_and_hold_every_column() -> None:
-    for envs in (1, 7, 64, 1000):
-        assert info_bytes(envs) >= COLUMNS * envs * 9
-        ends = Ends(envs)
-        ends.turn({envs - 1: {f"k{i}": float(i) for i in range(COLUMNS)}})
-        assert ends.writer.area.floats[:, -1].tolist() == list(range(COLUMNS))
-        assert ends.writer.area.floats.ctypes.data % 8 == ends.memory.ctypes.data % 8

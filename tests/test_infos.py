@@ -16,7 +16,6 @@ from gymnasium import spaces
 import puffervec
 from puffervec.core import info_area
 from puffervec.core.infos import NO_INFOS, Infos
-from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import WorkerError
 from puffervec.python import mailbox
 from puffervec.vec.vector_env import VectorEnv
@@ -120,11 +119,6 @@ def test_envs_come_in_order_with_numbers_and_others_merged() -> None:
     assert [type(infos[0]["a"]), type(infos[0]["b"]), type(infos[1]["n"]["x"])] == [int, bool, float]
 
 
-def test_an_env_that_reported_nothing_is_left_out_of_the_sequence() -> None:
-    infos = Infos(numeric=columns(a=([0, 5], [0, 1])))
-    assert list(infos) == [{"a": 5}] and repr(infos) == "[{'a': 5}]" and infos.per_env(2) == [{}, {"a": 5}]
-
-
 def test_merging_changes_nothing_that_an_env_holds() -> None:
     """In one process the dict is the env's own."""
     inner = {"s": "x"}
@@ -142,21 +136,6 @@ def test_two_dicts_of_an_env_are_one() -> None:
 def test_lists_of_dicts_follow_each_other() -> None:
     infos = Infos(others=[(1, [{"score": 1.0}, {"score": 2.0}]), (0, [{"lap": 3}])], numeric=columns(k=([0, 0, 7], [0, 0, 1])))
     assert list(infos) == [{"lap": 3}, {"score": 1.0}, {"score": 2.0}, {"k": 7}]
-
-
-def test_c_episodes_are_dicts_with_the_names_of_their_values() -> None:
-    episodes = np.zeros(2, RECORD_DTYPE)
-    episodes["env"], episodes["return"], episodes["length"], episodes["values"][:, :2] = (
-        [4, 5],
-        [1.5, 2],
-        [7, 8],
-        [[3, 4], [5, 6]],
-    )
-    infos = Infos(episodes, ("goals", "crashes"))
-    assert infos and infos[1] == {
-        "env": 5, "episode": 0, "task": 0, "slot": 0, "agent_type": 0, "episode_return": 2.0, "episode_length": 8,
-        "goals": 5.0, "crashes": 6.0,
-    }  # fmt: skip
 
 
 def test_episodes_of_a_c_env() -> None:
@@ -312,9 +291,3 @@ def test_a_masked_reset_reports_no_old_infos() -> None:
             assert infos.per_env(4) == [{}, {"step": 0, "text": "1 0"}, {}, {}]
             infos = vec.step([0] * 4)[4]
             assert [info["step"] for info in infos.per_env(4)] == [2, 1, 2, 2]
-
-
-def test_a_reset_with_some_seeds_reports_all_infos() -> None:
-    with telling(*[lambda step, env=env: {"env": env, "text": str(env)} for env in range(3)]) as vec:
-        vec.reset(seed=0)
-        assert vec.reset(seed=[5, None, 6])[1] == [{"env": env, "text": str(env)} for env in range(3)]

@@ -129,26 +129,3 @@ def test_the_edge_of_a_rollout_bootstraps_and_nothing_is_counted_twice() -> None
     assert (advantages[:, 0].tolist(), valid[:, 0].tolist()) == ([1 + 2 + 4 - 4, 2], [1, 1])
     advantages, valid = c_advantage(second, values, 1.0, 1.0)
     assert (advantages[:, 0].tolist(), valid[:, 0].tolist()) == ([3 - 4, 0], [1, 0])
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 3, 4, 5, 8, 11])
-def test_step_counts(horizon: int) -> None:
-    """120 turns hold 30 episodes of 3 steps and a filler each: 90 agent-steps, however the turns are cut into roll-outs."""
-    turns = 8 * 11 * 5 * 3
-    with serial("probe", {"end_kind": 2}) as vec:
-        valid = [
-            c_advantage(r, np.zeros((horizon + 1, 1)), 0.9, 0.9)[1].sum() for r in rollouts(vec, horizon, turns // horizon, 1)
-        ]
-    assert sum(valid) == turns // 4 * 3
-
-
-def test_step_counts_of_agents_that_leave() -> None:
-    """Agent 0 takes three steps per episode, agent a leaves after step a: 3 + 1 + 2 + 3 in each 4 turns."""
-    with serial("probe", {"num_agents": 4, "leave": 1}) as vec:
-        (rollout,) = rollouts(vec, 40, 1, action=0)
-    advantages, valid = c_advantage(rollout, np.zeros((41, 4)), 1.0, 1.0)
-    assert valid.sum(0).tolist() == [30, 10, 20, 30]
-    # What is left of 1 + 2 + 3 (+ 0.25 a per step) at the reset row of each agent.
-    assert advantages[0].tolist() == [6, 1.25, 1.5 + 2.5, 1.75 + 2.75 + 3.75]
-    assert rollout["masks"][:4].tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 1, 1], [1, 0, 0, 1]]
-    assert not advantages[valid == 0].any()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel (puffervec/python/mailbox.py): one message at a time, of any size, by reference or by pickle."""
+"""The side channel (puffervec/python/mailbox.py, puffervec/host/memory_file.py): messages of any size, pickled or not."""
 
 from __future__ import annotations
 

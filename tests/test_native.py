@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec import envs, native
-from puffervec._ffi import ffi, lib
+from puffervec import native
+from puffervec._ffi import ffi
 from puffervec.core.spec import DTYPE_CODE
 from puffervec.envs.probe import ENV as PROBE
 from puffervec.envs.probe import ProbeConfig
@@ -116,18 +116,6 @@ def test_an_unknown_c_type_is_refused() -> None:
 # ---- the registry ------------------------------------------------------------------------------------------
 
 
-def test_the_registry() -> None:
-    assert envs.get("probe") is PROBE
-    assert envs.get("tag_grid") is TAG
-    with pytest.raises(ConfigError) as caught:
-        envs.get("tag_gird")
-    assert "did you mean 'tag_grid'" in str(caught.value)
-    with pytest.raises(ConfigError, match="probe, tag_grid, drive"):
-        envs.get("zzz")
-    with pytest.raises(ConfigError, match="3"):
-        puffervec.make(3, backend="serial")  # type: ignore[arg-type]
-
-
 def test_an_env_type_may_be_given_instead_of_a_name() -> None:
     with puffervec.make(PROBE, env_kwargs=ProbeConfig(num_agents=2), backend="serial") as vec:
         assert (vec.env, vec.config, vec.num_agents) == (PROBE, ProbeConfig(num_agents=2), 2)
@@ -190,14 +178,3 @@ def test_missing_params_are_the_envs_own_error() -> None:
     wrong_kind = {"start_x": np.zeros(11, np.float32), "start_y": np.zeros(11, np.float32)}
     with pytest.raises(ConfigError, match="starting_location_x has 0"):
         native.describe("tag_grid", native.pack_config(TagGridConfig()), native.pack_params(wrong_kind), None)
-
-
-def test_every_c_type_is_found_by_name_and_has_a_whole_table() -> None:
-    for name in envs.BUILT_IN:
-        entry = lib.pv_env_find(name.encode())
-        if entry == ffi.NULL:
-            continue  # not compiled in yet
-        assert (entry.abi, entry.struct_bytes) == (lib.PV_ABI, ffi.sizeof("pv_env_type"))
-        for function in ("describe", "bytes", "init", "reset", "step", "save", "load", "peek", "close"):
-            assert getattr(entry, function) != ffi.NULL, f"{name}.{function}"
-    assert lib.pv_env_find(b"") == ffi.NULL

@@ -5,17 +5,12 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 
 import pytest
 
-from puffervec.host.output import Steady, printable, steady, steady_output
-from puffervec.train.config.sections import TrainConfig
-from puffervec.train.metrics.dashboard import LiveTable, PlainLines, make_dashboard
-from tests.train.conftest import SMALL
-from tests.train.test_dashboard import METRICS
+from puffervec.host.output import Steady, printable, steady
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -54,30 +49,6 @@ def test_letters_that_the_terminal_lacks() -> None:
     out = Steady(io.TextIOWrapper(data, "ascii"))
     print("caf\xe9", file=out, flush=True)
     assert data.getvalue() == b"caf\\xe9\n" and out.lost is None
-
-
-def test_closed_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    for kind in ("auto", "rich", "plain"):
-        config = TrainConfig.of("probe", **SMALL).merged({"log": {"dashboard": kind, "print_interval_s": 0}})
-        board = make_dashboard(config, "probe: x")
-        assert isinstance(board, LiveTable if kind == "rich" else PlainLines)
-        board.note("x")
-        board.show(METRICS, 1.0)
-        board.close()
-    with steady_output() as out:
-        print("x", flush=True)
-        assert out.lost is not None
-    assert sys.stdout is None
-
-
-def test_nothing_is_left_in_a_buffer_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    with os.fdopen(os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC), "w") as full:
-        monkeypatch.setattr(sys, "stdout", full)
-        with steady_output() as out:
-            print("x" * 100_000)
-        assert "No space left" in str(out.lost) and sys.stdout is full
-        full.flush()  # As Python does at its end: what failed is gone.
 
 
 def test_characters_that_a_terminal_would_act_on() -> None:

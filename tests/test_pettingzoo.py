@@ -105,17 +105,6 @@ def test_every_agent_has_spaces_of_its_own() -> None:
         env.observation_space("scout_9")
 
 
-def test_observations_lie_in_their_spaces(case: tuple[str, dict[str, Any]]) -> None:
-    env = parallel_env(case[0], **case[1])
-    observations, _ = env.reset(seed=1)
-    assert env.state_space.contains(env.state())
-    while env.agents:
-        for agent, observation in observations.items():
-            assert env.observation_space(agent).contains(observation)
-        observations = env.step(draw_actions(env))[0]
-    assert env.state_space.contains(env.state())
-
-
 def test_rows_of_padding_are_no_agents(scenes: str) -> None:
     env = parallel_env("drive", scenes=scenes, num_agents=8)
     assert env.possible_agents == [f"agent_{i}" for i in range(8)]
@@ -346,9 +335,3 @@ def test_drive_is_drawn(scenes: str) -> None:
     env.reset(seed=3)
     again = env.render()
     assert again is not None and again.shape == first.shape
-
-
-def test_others_have_no_picture() -> None:
-    env = parallel_env("tag_grid")
-    env.reset(seed=0)
-    assert env.metadata["render_modes"] == [] and env.render() is None

@@ -19,7 +19,7 @@ import puffervec
 from puffervec.errors import ConfigError
 from puffervec.process import processes
 from puffervec.process.processes import WorkerProcesses
-from tests.helpers import action_table, eventually, run
+from tests.helpers import eventually
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -121,15 +121,6 @@ def test_fork_with_other_threads_is_refused() -> None:
         thread.join()
     for word in ("fork", "my-thread", "'spawn' or 'forkserver'"):
         assert word in str(caught.value)
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_all_start_methods_show_the_same(method: str) -> None:
-    with puffervec.make("probe", env_kwargs={"num_agents": 2}, backend="serial", num_envs=4) as vec:
-        table = action_table(vec, 50)
-        expected = run(vec, 50, table)
-    with puffervec.make("probe", env_kwargs={"num_agents": 2}, num_envs=4, num_workers=2, start_method=method) as vec:
-        assert run(vec, 50, table) == expected
 
 
 def test_a_daemonic_process_may_have_workers_and_stays_daemonic() -> None:

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from puffervec.python import puffer_env
 from puffervec.python.emulation import APIUsageError
 from puffervec.python.emulation.buffers import NAMES
-from puffervec.python.puffer_env import PufferEnv, joint_space
+from puffervec.python.puffer_env import PufferEnv
 
 
 class Counter(PufferEnv):
@@ -46,14 +46,6 @@ class Counter(PufferEnv):
 
 def test_documented_examples() -> None:
     assert doctest.testmod(puffer_env).failed == 0
-
-
-def test_attributes() -> None:
-    env = Counter()
-    assert (env.emulated, env.done, env.driver_env, env.agents_per_batch) == (False, False, env, 3)
-    assert env.agent_ids.tolist() == [0, 1, 2]
-    assert env.observation_space == spaces.Box(0, 9, (3, 2)) and env.action_space == spaces.MultiDiscrete([2, 2, 2])
-    assert env.observations.shape == (3, 2) and env.actions.dtype == np.int32 and env.masks.all()
 
 
 def test_steps_in_both_styles_write_the_same_buffers() -> None:
@@ -115,10 +107,3 @@ def test_the_subclass_writes_the_calls() -> None:
         with pytest.raises(NotImplementedError, match="Bare has no"):
             call()
     env.close()  # nothing to free
-
-
-def test_joint_spaces() -> None:
-    assert joint_space(spaces.MultiDiscrete([2, 3]), 2) == spaces.Box(
-        np.zeros((2, 2), int), np.array([[1, 2]] * 2), dtype=np.int64
-    )
-    assert joint_space(spaces.Box(-1, 1, (3,)), 4).shape == (4, 3)

@@ -8,9 +8,7 @@ import functools
 import importlib
 import os
 import signal
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,10 @@ from gymnasium import spaces
 
 import puffervec
 from puffervec.errors import CallOrderError, WorkerDied, WorkerError, WorkerTimeout
-from puffervec.process import processes
 from puffervec.vec.vector_env import VectorEnv
 from tests.python_envs import Counting, Faulty
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
-
-METHODS = ["fork", "forkserver"]
 
 
 def make(*places: tuple[str, str], good: int = 3, **settings: Any) -> VectorEnv:
@@ -47,24 +42,6 @@ def play(vec: VectorEnv) -> None:
 
 
 # ---- exceptions --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("place", ["init", "reset", "step"])
-def test_an_exception_in_a_worker_is_the_cause(place: str, method: str) -> None:
-    with pytest.raises(WorkerError, match="worker 1, env 2(, step [0-9]+)?: ValueError: told to fail") as caught:
-        with make((place, "value"), start_method=method) as vec:
-            play(vec)
-    assert type(caught.value) is WorkerError and isinstance(caught.value.__cause__, ValueError)
-    assert "python_envs.py" in str(caught.value)  # the traceback of the worker
-
-
-def test_an_exception_in_a_call() -> None:
-    with make(("call", "value")) as vec:
-        vec.reset(seed=0)
-        with pytest.raises(WorkerError, match="worker 1, env 2(, step [0-9]+)?: ValueError: told to fail"):
-            vec.call("told")
-        assert vec.step([1, 2, 3, 4])[0][:, 3].tolist() == [1, 2, 3, 4]
 
 
 def test_an_exception_of_the_driver_is_the_users_own() -> None:
@@ -116,22 +93,6 @@ def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> N
         vec.step([0, 0])
 
 
-def test_ctrl_c_in_serial_interrupts_the_env() -> None:
-    class Slow(Counting):
-        def step(self, action: Any) -> Any:
-            os.kill(os.getpid(), signal.SIGUSR2)
-            return super().step(action)
-
-    before = signal.signal(signal.SIGUSR2, signal.default_int_handler)
-    try:
-        with puffervec.make(Slow, backend="serial") as vec:
-            vec.reset(seed=0)
-            with pytest.raises(KeyboardInterrupt):
-                vec.step([0])
-    finally:
-        signal.signal(signal.SIGUSR2, before)
-
-
 def test_two_workers_that_fail_at_once_are_one_error() -> None:
     with make(("reset", "value"), ("reset", "value"), good=2) as vec, pytest.raises(WorkerError, match="env 1: ValueError"):
         vec.reset(seed=0)
@@ -178,21 +139,6 @@ def test_a_worker_that_is_killed_is_named(place: str) -> None:
             vec.reset(seed=0)
             vec.call("told")
             play(vec)
-
-
-@pytest.mark.parametrize("when", ["idle", "pending"])
-def test_a_kill_from_outside(when: str) -> None:
-    with make() as vec:
-        vec.reset(seed=0)
-        pid = vec.processes[1].pid
-        if when == "pending":
-            os.kill(pid, signal.SIGSTOP)
-            vec.send([0] * 3)
-        os.kill(pid, signal.SIGKILL)
-        with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
-            vec.recv() if when == "pending" else vec.step([0] * 3)
-        with pytest.raises(WorkerDied, match="worker 1"):
-            vec.get_attr("label")
 
 
 @pytest.mark.parametrize("place", ["reset", "step", "call"])
@@ -253,62 +199,6 @@ def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # ---- how envs travel ---------------------------------------------------------------------------------------
 
-SCRIPT = """
-    import gymnasium, numpy as np, puffervec, sys
-    from gymnasium import spaces
-
-    print("main runs", flush=True)
-    OFFSET = 5
-
-    class Mine(gymnasium.Env):
-        observation_space, action_space = spaces.Box(-99, 99, (1,)), spaces.Discrete(3)
-
-        def __init__(self, scale):
-            self.scale = scale
-
-        def reset(self, *, seed=None, options=None):
-            return np.full(1, OFFSET, np.float32), {}
-
-        def step(self, action):
-            if action == 2:
-                raise MyError("two")
-            return np.full(1, OFFSET + self.scale * action, np.float32), 0.0, False, False, {"action": int(action)}
-
-    class MyError(Exception):
-        pass
-
-    def factory(scale=1):
-        return Mine(scale)
-
-    vec = puffervec.make(%(creator)s, num_envs=2, num_workers=2, start_method=%(method)r)
-    print(vec.reset(seed=0)[0].tolist(), vec.step([0, 1])[0].tolist(), vec.step([1, 1])[4])
-    try:
-        vec.step([0, 2])
-    except puffervec.errors.WorkerError as error:
-        print(str(error).splitlines()[0], type(error.__cause__).__name__)
-    vec.close()
-"""
-
-
-@pytest.mark.parametrize("creator", ["factory", "lambda: Mine(7)"])
-@pytest.mark.parametrize(("way", "method"), [("file", "spawn"), ("-c", "forkserver"), ("stdin", "forkserver")])
-def test_a_script_without_a_main_guard(way: str, creator: str, method: str, tmp_path: Path) -> None:
-    """Classes and functions of __main__ travel by value; no worker runs the script again."""
-    script = "import puffervec.errors\n" + textwrap.dedent(SCRIPT) % {"creator": creator, "method": method}
-    path = tmp_path / "script.py"
-    path.write_text(script)
-    command = {"file": [str(path)], "-c": ["-c", script], "stdin": ["-"]}[way]
-    done = subprocess.run(
-        [sys.executable, *command], input=script if way == "stdin" else "", capture_output=True, text=True, timeout=100
-    )
-    scale = 1 if creator == "factory" else 7
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "main runs",
-        f"[[5.0], [5.0]] [[5.0], [{5.0 + scale}]] [{{'action': 1}}, {{'action': 1}}]",
-        "worker 1, env 1, step 3: MyError: two MyError",
-    ]
-
 
 def test_a_factory_of_a_module_that_workers_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is pickled by name, and the name leads nowhere there."""
@@ -334,24 +224,6 @@ def test_python_workers_have_one_math_thread_and_no_torch() -> None:
         facts = vec.get_attr("facts")
         assert [fact[:2] for fact in facts] == [("1", False)] * 2
         assert [fact[2] for fact in facts] == [process.pid for process in vec.processes]
-
-
-def test_workers_of_a_start_that_failed_are_gone() -> None:
-    started: list[Any] = []
-    real = processes.WorkerProcesses.__init__
-
-    def spy(self: Any, *given: Any) -> None:
-        real(self, *given)
-        started.extend(process.pid for process in self.processes)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes.WorkerProcesses, "__init__", spy)
-        with pytest.raises(WorkerError):
-            make(("init", "value"))
-    assert len(started) == 2
-    for pid in started:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
 
 
 def test_many_python_vec_envs_leave_the_process_as_it_was() -> None:

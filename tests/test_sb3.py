@@ -17,7 +17,7 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, MissingExtraError, WorkerError
+from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, MissingExtraError
 from puffervec.sb3.seat import Monitor as SeatMonitor
 from tests.drive_env.conftest import make_tree
 from tests.sb3_envs import Choosing, Counter, Deep, Rich
@@ -104,11 +104,6 @@ def test_dicts_and_infos_are_those_of_dummy_vec_env(make: Callable[..., Any], se
     assert ours.metadata["render_fps"] == 7
 
 
-def test_continuous_actions_are_those_of_dummy_vec_env(make: Callable[..., Any]) -> None:
-    ours, theirs = make("Pendulum-v1", n_envs=2, seed=0), env_util.make_vec_env("Pendulum-v1", n_envs=2, seed=0)
-    assert assert_same_runs(ours, theirs, 210) == 2
-
-
 @pytest.mark.parametrize(
     "wrap",
     [
@@ -164,11 +159,6 @@ def test_seeds_are_used_once(make: Callable[..., Any]) -> None:
     assert all(isinstance(seed, int) for seed in chosen) and chosen != venv.seed()
 
 
-def test_without_seeds_every_vec_env_is_another(make: Callable[..., Any]) -> None:
-    first, second = make("CartPole-v1", n_envs=2), make("CartPole-v1", n_envs=2)
-    assert (first.reset() != second.reset()).any()
-
-
 def test_options_go_to_their_env_at_the_next_reset(make: Callable[..., Any]) -> None:
     venv = make(Rich, n_envs=3)
     venv.set_options({"level": 1})
@@ -181,13 +171,6 @@ def test_options_go_to_their_env_at_the_next_reset(make: Callable[..., Any]) -> 
     assert venv.get_attr("options") == [{"level": 1}, None, {"level": 2}]
     assert venv.get_attr("episode") == [3, 3, 3] and observations["pixels"][:, 0].tolist() == [3, 3, 3]
     assert [info["start"] for info in venv.reset_infos] == [3.0, 3.0, 3.0]
-
-
-def test_options_may_differ_at_the_first_reset(make: Callable[..., Any]) -> None:
-    venv = make(Rich, n_envs=3, seed=4)
-    venv.set_options([{}, {"level": 5}, {}])
-    np.testing.assert_array_equal(venv.reset()["box"], make(Rich, n_envs=3, seed=4).reset()["box"])
-    assert venv.get_attr("options") == [None, {"level": 5}, None] and venv.get_attr("episode") == [1, 1, 1]
 
 
 # ---- attributes and methods of the envs --------------------------------------------------------------------
@@ -398,15 +381,6 @@ def test_calls_out_of_order_and_after_the_end(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
-def test_an_env_that_fails_is_named(make: Callable[..., Any], settings: dict[str, Any]) -> None:
-    venv = make(Counter, n_envs=2, env_kwargs={"length": -1}, settings=settings)
-    venv.reset()
-    with pytest.raises(WorkerError, match="env 0.*ZeroDivisionError: the counter counts nothing"):
-        venv.step(np.zeros(2, np.int64))
-    venv.close()
-
-
-@pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
 @pytest.mark.parametrize("space", [NESTED, spaces.Tuple(tuple(NESTED.spaces.values()))], ids=["dict", "tuple"])
 def test_lists_of_nested_actions(settings: dict[str, Any], space: Any) -> None:
     env_fns = [lambda: Choosing(space)] * 3
@@ -451,13 +425,6 @@ def test_a_step_before_the_first_reset(make: Callable[..., Any], settings: dict[
     venv.close()
     with pytest.raises(CallOrderError, match="reset"):
         make("CartPole-v1", n_envs=2, settings=settings).step(np.zeros(2, np.int64))
-
-
-def test_one_env_for_several_rows_is_refused(make: Callable[..., Any]) -> None:
-    env = Counter()
-    for settings in (SERIAL, TWO_WORKERS):
-        with pytest.raises(ValueError, match="envs 0 and 1 are one object"):
-            adapter.VecEnv([lambda: env] * 3, **settings)
 
 
 def test_bad_settings(make: Callable[..., Any]) -> None:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.sb3.seat import EnvMaker, Monitor, Seat, SeatMaker, class_name
+from puffervec.sb3.seat import EnvMaker, Monitor, Seat, SeatMaker
 from tests.sb3_envs import Counter
 
 
@@ -96,47 +94,7 @@ def test_the_monitor_insists_on_resets() -> None:
         env.reset(level=1)
 
 
-def test_early_resets_count_as_steps_but_not_as_episodes() -> None:
-    env = Monitor(Counter())
-    run(env, 4)
-    env.reset()
-    env.step(0)
-    assert (env.get_total_steps(), env.get_episode_lengths()) == (5, [3])
-
-
 # ---- the seat ----------------------------------------------------------------------------------------------
-
-
-def test_a_seat_answers_for_its_own_env_only() -> None:
-    seat = Seat(Monitor(Counter()), 2)
-    assert seat.sb3_get([1, 2], "colour") == (True, "red") and seat.sb3_get([1], "colour") == (True, None)
-    assert seat.sb3_get([2], "nothing") == (False, None)
-    assert seat.sb3_call([2], "paint", ("blue",), {"coats": 2}) == "blue x 2"
-    assert seat.sb3_call([0], "paint", ("blue",), {}) is None
-    seat.sb3_set([0], "colour", "green")
-    assert seat.sb3_get([2], "colour") == (True, "red")
-    seat.sb3_set([2], "colour", "green")
-    assert seat.sb3_get([2], "colour") == (True, "green")
-
-
-def test_a_seat_takes_options_for_one_reset() -> None:
-    seat = Seat(Counter(), 1)
-    seat.sb3_options([{"a": 1}, {}])
-    seat.reset(seed=1, options=None)
-    assert seat.env.get_wrapper_attr("options") is None
-    seat.sb3_options([{}, {"b": 2}])
-    seat.reset(seed=1, options=None)
-    assert seat.env.get_wrapper_attr("options") == {"b": 2}
-    seat.reset(seed=1, options=None)
-    assert seat.env.get_wrapper_attr("options") is None
-
-
-def test_a_seat_knows_the_wrappers_by_name() -> None:
-    seat = Seat(gymnasium.wrappers.ClipReward(Monitor(Counter()), 0, 1), 0)
-    for kind in (Monitor, gymnasium.wrappers.ClipReward, gymnasium.wrappers.TransformReward):
-        assert seat.sb3_is_wrapped([0], [class_name(kind)])
-    assert not seat.sb3_is_wrapped([0], [class_name(gymnasium.wrappers.TimeLimit), class_name(Seat)])
-    assert not seat.sb3_is_wrapped([1], [class_name(Monitor)])
 
 
 def test_a_seat_adds_no_call_to_a_step() -> None:
@@ -173,9 +131,3 @@ def test_envs_are_monitored_then_wrapped_and_their_actions_seeded(tmp_path: Path
 def test_registered_envs_draw_pictures_unless_told_otherwise() -> None:
     assert EnvMaker("CartPole-v1", 0)().render_mode == "rgb_array"
     assert EnvMaker("CartPole-v1", 0, env_kwargs={"render_mode": None})().render_mode is None
-
-
-def test_it_loads_neither_sb3_nor_torch() -> None:
-    script = "import sys, puffervec.sb3.seat; print(sorted({'torch', 'stable_baselines3'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
-    assert (done.stdout, done.stderr) == ("[]\n", "")

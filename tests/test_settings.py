@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 import puffervec
-from puffervec import cores
 from puffervec.errors import ConfigError
 from puffervec.process import processes
 from puffervec.vec import settings
@@ -148,12 +147,6 @@ def test_auto_starts_a_worker_per_core_that_this_process_may_use(no_leaks: None)
                 assert vec.reset(seed=3)[0][:, 0].tolist() == [3, 4, 5, 6, 7]
     finally:
         os.sched_setaffinity(0, before)
-
-
-def test_auto_knows_the_cpu_quota(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "affinity", lambda: list(range(8)))
-    monkeypatch.setattr(cores, "cpu_quota", lambda: 2.5)
-    assert check(num_envs=100).num_workers == 3
 
 
 def check(**given: Any) -> settings.VectorSettings:

@@ -60,23 +60,11 @@ def test_a_script_without_main_guard(place: Path) -> None:
     assert marks(place) == "x"
 
 
-@pytest.mark.parametrize("method", ["forkserver", "fork"])
-def test_a_script_with_another_start_method(place: Path, method: str) -> None:
-    (place / "script.py").write_text(LINES.replace("num_workers=2", f"num_workers=2, start_method={method!r}"))
-    assert python("script.py") == SHOWN.replace("spawn", method)
-    assert marks(place) == "x"
-
-
 def test_a_module(place: Path) -> None:
     (place / "package").mkdir()
     (place / "package/__init__.py").write_text("")
     (place / "package/run.py").write_text(LINES)
     assert python("-m", "package.run") == SHOWN
-    assert marks(place) == "x"
-
-
-def test_python_c(place: Path) -> None:
-    assert python("-c", LINES) == SHOWN
     assert marks(place) == "x"
 
 
@@ -141,24 +129,6 @@ def wait_for(terminal: int, text: str, process: subprocess.Popen[bytes] | None =
             if process is None and text in screen:
                 return screen
     raise AssertionError(f"the prompt did not come so far:\n{screen}")
-
-
-CELLS = """\
-import os, sys, types
-# What a notebook's kernel does: its main module is one without a file, and cells are compiled under names that are no files.
-main = types.ModuleType("__main__")
-sys.modules["__main__"] = main
-for number, cell in enumerate(os.environ["CELLS"].split("# ---\\n")):
-    exec(compile(cell, f"<ipython-input-{number}>", "exec"), main.__dict__)
-assert sys.modules["__main__"] is main
-"""
-
-
-def test_a_notebook_cell(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CELLS", LINES.replace("result =", "# ---\nresult ="))
-    (place / "kernel.py").write_text(CELLS)
-    assert python("kernel.py") == SHOWN
-    assert marks(place) == "x"
 
 
 def test_a_real_notebook(place: Path) -> None:

@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import puffervec
 from puffervec.errors import ConfigError
-from puffervec.torch_view import TorchView, map_leaves
+from puffervec.torch_view import TorchView
 
 ARRAYS = ("rewards", "terminals", "truncations", "masks", "agent_types", "actions", "agent_ids")
 TWO_GROUPS: dict[str, Any] = {"mode": 1, "num_agents": 3, "episode_length": 4}
@@ -109,15 +109,6 @@ def test_actions_written_into_the_view_are_taken(backend: str) -> None:
             assert (view.observations[:, 2] == step).all() and (before[:, 2] == 0).all()
 
 
-def test_what_is_written_shows_on_both_sides() -> None:
-    with puffervec.make("tag_grid", backend="serial", num_envs=2, copy=True) as vec:
-        observations, _ = vec.reset(seed=0)
-        view = TorchView(vec)
-        view.observations[3, 0] = 77.0
-        assert vec.halves[0].groups["agents"].observations[3, 0] == 77.0
-        assert observations[3, 0] != 77.0, "copy=True copies for recv only"
-
-
 def test_tensors_outlive_the_vector_env() -> None:
     vec = puffervec.make("tag_grid", backend="serial", num_envs=2)
     vec.reset(seed=0)
@@ -162,20 +153,9 @@ def test_final_observations_exist_in_same_step_mode() -> None:
         assert view.terminals.all() and (view.final_observations[:, 2] == 2).all() and (view.observations[:, 2] == 0).all()
 
 
-@pytest.mark.parametrize("half", [-1, 1])
-def test_there_is_no_such_half(half: int) -> None:
-    with puffervec.make("tag_grid", backend="serial", num_envs=2) as vec, pytest.raises(ConfigError, match="half is"):
-        TorchView(vec, half)
-
-
 def test_rows_that_torch_cannot_address_are_refused() -> None:
     from puffervec.torch_view import _tensor
 
     crooked = np.zeros(4, np.dtype({"names": ["x"], "formats": ["f4"], "itemsize": 5}))["x"]
     with pytest.raises(ConfigError, match="float32.*pad the observation row"):
         _tensor(crooked)
-
-
-def test_map_leaves_keeps_the_nesting() -> None:
-    tree = {"a": (1, [2, 3]), "b": {"c": 4}}
-    assert map_leaves(tree, str) == {"a": ("1", ["2", "3"]), "b": {"c": "4"}}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 import pickle
 import subprocess
 import sys
@@ -70,14 +69,6 @@ def test_a_function_inside_of_a_function_brings_no_names(monkeypatch: pytest.Mon
     worker = as_main(monkeypatch)
     assert type(travel.loads(data)()) is worker.Made and names(worker) == {"Made"}
     monkeypatch.delitem(sys.modules, "__mp_main__", raising=False)
-
-
-def test_envs_on_board_are_seen() -> None:
-    from tests.python_envs import Counting
-
-    env = Counting()
-    assert travel.pack(functools.partial(lambda env: env, env))[1] == [env]
-    assert travel.pack(Counting)[1] == []
 
 
 SCRIPT = """

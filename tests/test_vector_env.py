@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vec env (puffervec/vec/vector_env.py): order of calls, closing, seeds, tasks, what is returned and whose memory it is."""
+"""The vec env (puffervec/vec/vector_env.py, puffervec/states.py): order of calls, closing, seeds, tasks, whose memory."""
 
 from __future__ import annotations
 
@@ -34,16 +34,6 @@ def make(backend: str = "serial", kwargs: dict[str, Any] | None = None, **settin
 
 
 # ---- attributes and what is returned -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("buffers", [1, 2])
-def test_attributes(buffers: int) -> None:
-    with make(kwargs={"num_agents": 3}, num_envs=4, num_buffers=buffers) as vec:
-        assert (vec.num_envs, vec.num_agents, vec.num_buffers, vec.num_workers) == (4, 12, buffers, buffers)
-        assert vec.agents_per_batch == 12 // buffers
-        assert (vec.env.name, vec.config.num_agents, vec.emulated) == ("probe", 3, False)
-        assert repr(vec) == f"Serial('probe', num_envs=4, num_workers={buffers}, num_buffers={buffers})"
-        vec.notify()
 
 
 def test_a_batch_has_the_documented_shapes_and_dtypes() -> None:
@@ -242,14 +232,6 @@ def _every_call(vec: VectorEnv) -> list[Any]:
     ]
 
 
-def test_reset_and_step_after_close() -> None:
-    vec = make()
-    vec.close()
-    for call in (lambda: vec.reset(0), lambda: vec.step([0])):
-        with pytest.raises(ClosedError):
-            call()
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_forgotten_vec_env_is_ended_by_the_collector(backend: str) -> None:
     vec = make(backend, num_envs=2)
@@ -263,14 +245,6 @@ def test_a_forgotten_vec_env_is_ended_by_the_collector(backend: str) -> None:
         [(UnclosedWarning, __file__)] if backend == "multiprocessing" else []
     )
     assert observations.shape == (2, 8)  # readable still; the fixture looks for what was left
-
-
-def test_an_exception_in_a_with_block_closes() -> None:
-    with pytest.raises(KeyError), make("multiprocessing", num_workers=1) as vec:
-        vec.async_reset(0)
-        raise KeyError
-    with pytest.raises(ClosedError):
-        vec.recv()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -434,18 +408,6 @@ def test_peek_refuses_other_envs(env: Any) -> None:
             vec.peek(env)
 
 
-def test_peek_returns_copies() -> None:
-    with serial("tag_grid", {"num_taggers": 1}) as vec:
-        vec.reset(0)
-        state = vec.peek(0)
-        kept = state["x"].copy()
-        vec.step([1, 1])
-        vec.peek(0)
-        assert (state["x"] == kept).all()
-        state["x"][:] = 99
-        assert 99 not in vec.peek(0)["x"]
-
-
 # ---- counters and timing -----------------------------------------------------------------------------------
 
 
@@ -467,24 +429,6 @@ def test_timing_brackets_the_last_turn(backend: str) -> None:
             assert (times.shape, times.dtype) == ((1, 2), np.int64)
             begin, end = times[0].tolist()
             assert sent <= begin <= end <= received
-
-
-def test_timing_is_of_the_last_turn_of_that_half_also_after_a_peek() -> None:
-    with make(num_envs=2, num_buffers=2) as vec:
-        vec.async_reset(0)
-        vec.recv()
-        before = vec.timing(0)
-        vec.peek(0)
-        assert (vec.timing(0) == before).all()
-
-
-def test_counters_sum_over_workers_and_halves() -> None:
-    with puffervec.make("probe", backend=ManyInOne, num_envs=6, num_workers=3) as vec:
-        vec.reset(0)
-        for turn in range(5):
-            vec.step([turn] * 6)
-        vec.step([5] * 6)
-        assert vec.counters() == {"steps": 36, "invalid_actions": 6}
 
 
 # ---- turns may wrap ----------------------------------------------------------------------------------------

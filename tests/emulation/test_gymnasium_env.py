@@ -16,7 +16,7 @@ from gymnasium import spaces
 from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
 from puffervec.compat.pufferlib.nativize import nativize
 from puffervec.errors import ConfigError
-from puffervec.python.emulation import APIUsageError, SpaceMismatchError
+from puffervec.python.emulation import APIUsageError
 from puffervec.python.emulation.buffers import NAMES
 from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample
 
@@ -128,46 +128,6 @@ def test_a_wrong_first_action_is_named(space: str, action: Any, message: str) ->
         wrapped.step(action)
 
 
-def test_a_wrong_first_observation_is_named() -> None:
-    class Wrong(MockEnv):
-        def reset(self, **kwargs: Any) -> Any:
-            return np.zeros(3, np.float32), {}
-
-    with pytest.raises(SpaceMismatchError, match=r"observation has shape \(3,\)"):
-        GymnasiumPufferEnv(env=Wrong("box", "choice")).reset()
-
-
-def test_options_reach_the_env() -> None:
-    class Listens(MockEnv):
-        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-            return super().reset(seed=seed)[0], {"options": options}
-
-    wrapped = GymnasiumPufferEnv(env=Listens("box", "choice"))
-    assert wrapped.reset(options={"level": 3})[1] == {"options": {"level": 3}}
-
-
-def test_close_reaches_the_env() -> None:
-    closed = []
-
-    class Closes(MockEnv):
-        def close(self) -> None:
-            closed.append(True)
-
-    GymnasiumPufferEnv(env=Closes("box", "choice")).close()
-    assert closed == [True]
-
-
-def test_exactly_one_source_of_an_env() -> None:
-    with pytest.raises(ValueError, match="exactly one of env and env_creator"):
-        GymnasiumPufferEnv()
-    with pytest.raises(ValueError, match="exactly one"):
-        GymnasiumPufferEnv(env=make_single("box", "one"), env_creator=make_single)
-    with pytest.raises(TypeError, match="give an instance there"):
-        GymnasiumPufferEnv(env=MockEnv)
-    with pytest.raises(TypeError, match="env_creator is 3"):
-        GymnasiumPufferEnv(env_creator=3)  # type: ignore[arg-type]
-
-
 class Bare(gymnasium.Env[Any, Any]):
     """A user's first env: its reset takes nothing."""
 
@@ -228,10 +188,3 @@ def test_seed_is_for_the_next_reset() -> None:
     old.reset()
     old.reset(seed=9)
     assert old.env.seeds == [7, 7, 9]
-
-
-def test_another_env_may_be_put_in() -> None:
-    env = mock()
-    env.env = make_single("mixed", "dict")
-    twin = mock()
-    assert same_bits(env.reset(seed=3)[0], twin.reset(seed=3)[0]) and env.env.np_random_seed == 3

@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from puffervec.errors import ConfigError
 from puffervec.python.emulation import layout
-from puffervec.python.emulation.layout import Leaf, dtype_from_space, field_names, flatten_space, get_dtype_bounds, leaves, plan
+from puffervec.python.emulation.layout import Leaf, dtype_from_space, field_names, flatten_space, leaves, plan
 from tests.mock_envs import OBSERVATIONS
 
 
@@ -76,12 +76,3 @@ def test_a_space_without_a_fixed_size_is_refused_with_its_path(space: gymnasium.
     assert str(space) in str(caught.value)
     with pytest.raises(ConfigError, match="the space at the top is"):
         dtype_from_space(space)
-
-
-def test_bounds_of_number_types() -> None:
-    assert get_dtype_bounds(np.int8) == (-128, 127)
-    assert get_dtype_bounds(np.bool_) == (0, 1)
-    low, high = get_dtype_bounds(np.float32)
-    assert high == np.finfo(np.float32).max and low == -high
-    with pytest.raises(ConfigError, match="complex64 has no bounds"):
-        get_dtype_bounds(np.complex64)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import doctest
-import pickle
 
 import numpy as np
 import pytest
@@ -54,37 +53,3 @@ def test_spaces_without_content_have_rows_of_no_bytes() -> None:
         value = sample(space, np.random.default_rng(0))
         plan.writers(rows)[1](value)
         assert plan.row_bytes == 0 and same_bits(plan.nativize(rows[1]), value) and same_bits(plan.views(rows), value)
-
-
-@pytest.mark.parametrize("name", OBSERVATIONS)
-def test_nativize_gives_the_observation_back_bit_by_bit(name: str) -> None:
-    plan = ObservationPlan.of(OBSERVATIONS[name]())
-    rng = np.random.default_rng(1)
-    rows = np.zeros((3, *plan.row_shape), plan.row_dtype)
-    for write, row in zip(plan.writers(rows), range(3), strict=True):
-        for _ in range(3):
-            value = sample(plan.space, rng)
-            write(value)
-            native = plan.nativize(rows[row])
-            assert same_bits(native, value) and plan.space.contains(native)
-            assert plan.emulated_space.contains(rows[row, ...])
-
-
-def test_native_arrays_are_views_on_the_row() -> None:
-    plan = ObservationPlan.of(spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(4)))
-    row = np.zeros(plan.row_shape, plan.row_dtype)
-    native = plan.nativize(row)
-    plan.writers(row[None])[0]({"a": np.ones(2, np.float32), "b": 3})
-    assert native["a"].tolist() == [1, 1] and native["b"] == 0
-
-
-@pytest.mark.parametrize("name", OBSERVATIONS)
-def test_a_plan_can_be_pickled(name: str) -> None:
-    plan = ObservationPlan.of(OBSERVATIONS[name]())
-    again = pickle.loads(pickle.dumps(plan))
-    assert (again.dtype, again.row_shape, again.row_dtype, again.space) == (
-        plan.dtype,
-        plan.row_shape,
-        plan.row_dtype,
-        plan.space,
-    )

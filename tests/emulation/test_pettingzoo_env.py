@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -69,26 +68,6 @@ def test_the_trajectory_is_the_one_stepped_by_hand(name: str) -> None:
             for found, real, pad in padding:
                 assert found == {agent: real.get(agent, pad) for agent in wrapped.possible_agents}
         assert wrapped.done
-
-
-def test_the_mock_crowds_do_what_their_names_say() -> None:
-    """Else the comparison above would show less than it says: absent agents, early leavers, late comers, comers-back."""
-    kinds = set()
-    for crowd in ("leaving", "absent", "late"):
-        env = make_multi("box", "one", crowd)
-        gone: set[str] = set()
-        for episode in range(30):
-            env.reset(seed=0 if episode == 0 else None)
-            first = set(env.agents)
-            kinds |= {"absent"} if len(first) < len(env.possible_agents) else set()
-            kinds |= {"back"} if gone & first else set()
-            gone = set(env.possible_agents) - first
-            while env.agents:
-                before = set(env.agents)
-                seen = set(env.step({agent: np.int64(0) for agent in env.agents})[0])
-                kinds |= {"late"} if seen - before else set()
-                kinds |= {"early"} if set(env.agents) and before - set(env.agents) else set()
-    assert kinds == {"absent", "back", "late", "early"}
 
 
 def test_attributes() -> None:
@@ -204,12 +183,3 @@ def test_a_wrong_or_unknown_observation_is_named() -> None:
         env.reset = lambda seen=seen, **_: (seen, {})  # type: ignore[method-assign]
         with pytest.raises(error, match=message):
             PettingZooPufferEnv(env=env).reset()
-
-
-@pytest.mark.parametrize("name", list(MULTI)[::9])
-def test_mock_envs_pass_the_api_test_of_pettingzoo(name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pettingzoo.test import parallel_api_test
-
-        parallel_api_test(MULTI[name](), num_cycles=30)

@@ -141,12 +141,6 @@ def test_a_copy_resets_its_own_env(kind: type) -> None:
         assert env.calls == [] and 3 in copied["env"].calls[0]
 
 
-def test_the_signature_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    reset = reset_of(SeedOnly())
-    monkeypatch.setattr("inspect.signature", None)
-    assert reset(1, None) == "what reset returned"
-
-
 def test_a_reset_without_a_signature_gets_both() -> None:
     class Opaque(Logging):
         @property

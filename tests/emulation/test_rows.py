@@ -51,23 +51,6 @@ def test_padding_is_zero_whatever_stood_there(plan: ObservationPlan) -> None:
     assert clean.tobytes() == dirty.tobytes()
 
 
-def test_a_writer_touches_its_row_only(plan: ObservationPlan) -> None:
-    rows = np.zeros((3, *plan.row_shape), plan.row_dtype)
-    writers = plan.writers(rows)
-    writers[1](sample(plan.space, np.random.default_rng(5)))
-    assert not rows[0].any() and not rows[2].any()
-
-
-def test_views_are_views(plan: ObservationPlan) -> None:
-    rows = np.zeros((3, *plan.row_shape), plan.row_dtype)
-    for leaf, view in zip(plan.leaves, leaves_of(plan.views(rows)), strict=True):
-        assert (view.shape, view.dtype) == ((3, *leaf.shape), leaf.dtype)
-        view[...] = 1
-        assert leaf.size == 0 or rows.any()
-        rows[...] = 0
-        assert not view.any()
-
-
 def leaves_of(views: Any) -> list[np.ndarray]:
     if isinstance(views, (dict, tuple)):
         return [leaf for part in (views.values() if isinstance(views, dict) else views) for leaf in leaves_of(part)]
@@ -88,17 +71,6 @@ def test_a_batch_of_another_size_is_refused_before_it_is_written() -> None:
     with pytest.raises(SpaceMismatchError, match=r"\['wind'\] has shape \(2, 2\): the space wants shape \(3, 2\)"):
         plan.write_batch(batch, rows)
     assert not rows.any()
-
-
-def test_rows_may_stand_apart(plan: ObservationPlan) -> None:
-    """A slab may leave room between rows: every third of a longer array."""
-    rows = np.zeros((9, *plan.row_shape), plan.row_dtype)[::3]
-    values = filled(plan, rows)
-    assert all(same_bits(at(plan.views(rows), i), value) for i, value in enumerate(values))
-
-
-def test_no_rows_give_no_writers(plan: ObservationPlan) -> None:
-    assert plan.writers(np.zeros((0, *plan.row_shape), plan.row_dtype)) == []
 
 
 def test_rows_of_another_kind_are_refused() -> None:

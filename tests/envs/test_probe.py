@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import puffervec
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ConfigError
-from tests.helpers import ManyInOne, action_table, actions_of, serial
+from tests.helpers import action_table, serial
 from tests.twins import philox
 from tests.twins.probe import ProbeRows, ProbeTwin
 
@@ -119,60 +118,6 @@ def test_a_scout_that_left_is_masked_and_the_tower_stays() -> None:
         assert (scouts.terminals.tolist(), towers.terminals.tolist()) == ([True, False], [True])
 
 
-# ---- records and counters ----------------------------------------------------------------------------------
-
-
-def test_records_and_counters() -> None:
-    with serial("probe", {"num_agents": 2, "end_kind": 2}, num_envs=3) as vec:
-        assert (vec.spec.record_names, vec.spec.counter_names) == (("truncated",), ("steps",))
-        vec.set_tasks([1], [8])
-        vec.reset(seed=0)
-        found = []
-        for _ in range(7):
-            infos = vec.step([4] * 6)[4]
-            found += list(infos.episodes)
-        assert [(int(r["env"]), int(r["episode"]), int(r["task"]), int(r["length"])) for r in found] == [
-            (0, 0, -1, 3), (1, 0, 8, 3), (2, 0, -1, 3), (0, 1, -1, 3), (1, 1, 8, 3), (2, 1, -1, 3),
-        ]  # fmt: skip
-        # Two agents, steps 1 to 3: 2 (1 + 2 + 3) + 3 * 0.25 + 6 * 4 / 16.
-        assert {float(r["return"]) for r in found} == {12 + 0.75 + 1.5}
-        assert [float(r["values"][0]) for r in found] == [0, 0, 0, 1, 1, 1]
-        assert vec.counters() == {"steps": 21, "invalid_actions": 0}
-
-
-# ---- faults that show in the rows; those that end a worker are in tests/test_faults.py ---------------------
-
-
-def test_the_nan_fault_shows_in_the_observation() -> None:
-    fault = {"fault": FAULTS.index("nan"), "fault_step": 2}
-    with serial("probe", fault, num_envs=2) as vec:
-        vec.reset(seed=0)
-        assert np.isfinite(vec.step([0, 0])[0]).all()
-        assert np.isnan(vec.step([0, 0])[0][0, 0])
-
-
-@pytest.mark.normal_build("others catch it: tests/c/test_guard.py")
-def test_the_oob_fault_writes_into_the_next_workers_rows() -> None:
-    """What the guard zones of tests/contract.py have to catch."""
-    fault = {"fault": FAULTS.index("oob"), "fault_step": 1}
-    with puffervec.make("probe", env_kwargs=fault, backend=ManyInOne, num_envs=2, num_workers=2) as vec:
-        vec.reset(seed=0)
-        rewards = vec.halves[0].groups["agents"].rewards
-        assert rewards.tolist() == [0, 0]
-        vec.serving = 0
-        vec.send([0, 0])
-        assert rewards.tolist() == [1, 1]
-
-
-def test_the_slow_fault_changes_nothing() -> None:
-    shown = []
-    for fault in ("slow", "none"):
-        with serial("probe", {"fault": FAULTS.index(fault), "fault_step": 1}) as vec:
-            vec.reset(seed=0)
-            shown.append([vec.step([2])[0].tolist() for _ in range(3)])
-    assert shown[0] == shown[1]
-
-
 # ---- settings ----------------------------------------------------------------------------------------------
 
 
@@ -193,13 +138,3 @@ def test_unusable_settings_are_refused(settings: dict[str, Any], words: list[str
         serial("probe", settings)
     for word in words:
         assert word in str(caught.value)
-
-
-def test_work_changes_nothing_but_time() -> None:
-    shown = []
-    for work in (0, 1000):
-        with serial("probe", {"work": work, "num_agents": 2}, num_envs=2) as vec:
-            vec.reset(seed=0)
-            table = action_table(vec, 8)
-            shown.append([vec.step(actions_of(vec, table, step, 0))[0].tolist() for step in range(8)])
-    assert shown[0] == shown[1]

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import puffervec
-from puffervec.errors import APIUsageError, ForkedError
 from puffervec.vec.vector_env import VectorEnv
 from tests.faults.scenarios import LAYOUTS, MAKERS, Layout, python, reset, run_script, step
 from tests.python_envs import Counting
@@ -71,10 +70,6 @@ def test_calls_in_a_forked_child_are_refused_and_the_parent_goes_on(make: Make, 
         step(vec)
 
 
-def test_the_error_is_one_of_wrong_use() -> None:
-    assert issubclass(ForkedError, APIUsageError)
-
-
 @pytest.mark.slow
 @MAKERS
 def test_a_forked_child_that_ends_takes_no_worker_along(make: Make) -> None:
@@ -92,6 +87,25 @@ def test_a_forked_child_that_ends_takes_no_worker_along(make: Make) -> None:
             assert process.exitcode == 0
             process.close()
             step(vec)
+
+
+@pytest.mark.parametrize(("env", "method"), [("probe", "spawn"), ("CartPole-v1", "forkserver")])
+def test_a_child_that_exits_leaves_the_workers_to_the_parent(env: str, method: str) -> None:
+    text = """
+        import os, sys
+        import puffervec
+
+        vec = puffervec.make(sys.argv[1], num_envs=2, num_workers=2, start_method=sys.argv[2])
+        vec.reset(0)
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)  # runs what is registered for the end of the interpreter
+        os.waitpid(child, 0)
+        vec.step([0, 0])
+        vec.close()
+        print("fine")
+    """
+    assert run_script(text, env, method) == (0, "fine\n", "")
 
 
 @pytest.mark.slow

@@ -107,11 +107,6 @@ def test_other_seeds_are_refused(seed: Any, error: type[Exception], text: str) -
         arguments.env_seeds(seed, 2)
 
 
-def test_the_largest_seeds() -> None:
-    assert arguments.env_seeds(2**63 - 2, 2) == [2**63 - 2, 2**63 - 1]
-    assert arguments.env_seeds([2**63 - 1, 0], 2) == [2**63 - 1, 0]
-
-
 @pytest.mark.parametrize("seed", [[1.5, 2.7, 3], 2**70])
 def test_seeds_are_refused_before_anything_is_reset(ours: Kind, seed: Any) -> None:
     envs = ours(counts())
@@ -120,10 +115,6 @@ def test_seeds_are_refused_before_anything_is_reset(ours: Kind, seed: Any) -> No
         envs.reset(seed=seed)
     assert envs.get_attr("resets") == (1, 1, 1)
     assert drawn(envs, seed=2**63 - 3) == [draw(2**63 - 3), draw(2**63 - 2), draw(2**63 - 1)]
-
-
-def test_numpy_integers_seed_our_envs(ours: Kind) -> None:
-    assert drawn(ours(counts()), seed=np.int64(7)) == [draw(7), draw(8), draw(9)]
 
 
 def test_options_reach_every_env(kind: Kind) -> None:
@@ -184,15 +175,6 @@ def test_options_are_a_dict(ours: Kind, options: Any) -> None:
     envs.reset()
 
 
-def test_options_of_c_envs_are_checked_by_name() -> None:
-    arguments.check_options(None, ("task",), "probe")
-    arguments.check_options({"task": 1}, ("task",), "probe")
-    with pytest.raises(ConfigError, match="options have 'typo', which 'probe' does not know: use 'reset_mask' and 'task'"):
-        arguments.check_options({"task": 1, "typo": 2}, ("reset_mask", "task"), "probe")
-    with pytest.raises(ConfigError, match="options is 5: give a dict, or None"):
-        arguments.check_options(5, ("task",), "probe")
-
-
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -212,15 +194,6 @@ def test_env_fns_are_functions(made: Any, given: Any, text: str) -> None:
 
 def test_env_fns_may_come_from_a_generator() -> None:
     assert arguments.env_fns(Count for _ in range(2)) == [Count, Count]
-
-
-def test_the_callers_options_stay_as_they_are() -> None:
-    options = {"reset_mask": np.array([True, False]), "a": 1}
-    mask, rest = arguments.split_options(options, 2)
-    assert list(options) == ["reset_mask", "a"]
-    assert mask is options["reset_mask"] and rest == {"a": 1}
-    assert arguments.split_options(None, 2) == (None, None)
-    assert arguments.split_options({}, 2) == (None, {})
 
 
 def test_spaces_of_a_users_own_kind_are_compared_by_equality() -> None:
@@ -244,17 +217,6 @@ def test_options_and_infos_of_envs_with_and_without_a_seed(kind: Kind, masked: b
     assert envs.get_attr("options") == ({"o": 1}, {"o": 1}, None if masked else {"o": 1})
     assert infos["who"].tolist() == ["a", "b", None if masked else "c"]
     assert infos["_step"].tolist() == infos["_who"].tolist() == mask.tolist()
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_envs_that_are_not_reset_report_nothing(kind: Kind, which: int) -> None:
-    envs = kind(telling(*[functools.partial(told, name) for name in "ab"]), autoreset_mode=DISABLED)
-    envs.reset(seed=0)
-    envs.step([0, 0])
-    mask = np.arange(2) == which
-    _, infos = envs.reset(options={"reset_mask": mask})
-    assert infos["_step"].tolist() == infos["_who"].tolist() == mask.tolist()
-    assert infos["step"].tolist() == [0, 0]
 
 
 def told(name: str, when: str, step: int) -> dict[str, Any]:

@@ -139,28 +139,6 @@ def test_workers_end_when_nobody_closes() -> None:
 # ---- timeouts ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_reset_that_takes_too_long(kind: Kind) -> None:
-    envs = kind([functools.partial(Slow, reset_s=0.4)] * 2)
-    envs.reset_async()
-    with pytest.raises(multiprocessing.TimeoutError, match=r"The call to `reset_wait` has timed out after 0.05 second\(s\)."):
-        envs.reset_wait(timeout=0.05)
-
-
-def test_a_step_that_takes_too_long(kind: Kind) -> None:
-    envs = kind([functools.partial(Slow, step_s=0.4)] * 2)
-    envs.reset()
-    envs.step_async([0, 0])
-    with pytest.raises(multiprocessing.TimeoutError, match=r"The call to `step_wait` has timed out after 0.05 second\(s\)."):
-        envs.step_wait(timeout=0.05)
-
-
-def test_a_call_that_takes_too_long(kind: Kind) -> None:
-    envs = kind(counts())
-    envs.call_async("slowly", 0.4)
-    with pytest.raises(multiprocessing.TimeoutError, match=r"The call to `call_wait` has timed out after 0.05 second\(s\)."):
-        envs.call_wait(timeout=0.05)
-
-
 @pytest.mark.parametrize("late", ["step", "call", "reset"])
 def test_after_a_timeout_only_reset_and_close_are_allowed(ours: Kind, late: str) -> None:
     """Gymnasium goes on, and hands out the late results as those of the next call."""
@@ -293,21 +271,6 @@ def test_other_ways_to_start_processes(context: str | None) -> None:
     assert envs.step([1, 2])[1].tolist() == [1, 2]
     assert np.array_equal(envs.get_attr("resets"), (1, 1))
     envs.close()
-
-
-def test_there_are_no_pipes(ours: Kind) -> None:
-    envs = ours(counts())
-    for name in ("parent_pipes", "error_queue"):
-        assert not hasattr(envs, name)
-        with pytest.raises(AttributeError, match=f"no {name}: workers share memory"):
-            getattr(envs, name)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        envs.nothing  # noqa: B018
-
-
-def test_there_are_no_envs_without_functions() -> None:
-    with pytest.raises(ValueError, match="env_fns is empty"):
-        puffervec.gym.AsyncVectorEnv([])
 
 
 class Helped(gymnasium.Env[Any, Any]):

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules of Gymnasium's vector API: attributes, metadata, the three autoreset modes (puffervec/gym/base.py, sync.py,
-asynchronous.py). Each runs on Gymnasium's own two classes as well, which shows that it asks for the right thing."""
+"""Rules of Gymnasium's vector API: attributes, metadata, observations, the three autoreset modes (puffervec/gym/base.py,
+puffervec/gym/observations.py). Each runs on Gymnasium's own two classes as well, which shows that it asks for the right thing.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +71,6 @@ def test_results_are_arrays_of_the_right_kind(kind: Kind) -> None:
     for flags in (terminations, truncations):
         assert isinstance(flags, np.ndarray) and flags.dtype == np.bool_ and flags.shape == (3,)
     assert infos == {}
-
-
-def test_one_env_still_gives_arrays(kind: Kind) -> None:
-    envs = kind([count(2)])
-    envs.reset()
-    observations, rewards, terminations, _, infos = envs.step([4])
-    assert (observations.shape, rewards.tolist(), terminations.tolist(), infos) == ((1, 2), [4.0], [False], {})
 
 
 def test_results_of_one_step_survive_the_next(kind: Kind) -> None:

@@ -13,8 +13,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
-from puffervec.core.infos import Infos
-from puffervec.gym.beside import KEY, Beside, BesideReader, Needs
+from puffervec.gym.beside import KEY, Beside, Needs
 from tests.gym.envs import Spaced
 from tests.gym.kinds import DISABLED, MODES, SAME, Kind, kind_fixture
 
@@ -172,13 +171,6 @@ def test_too_few_actions_are_refused() -> None:
     made.close()
 
 
-def test_what_needs_it() -> None:
-    plain = Spaced(spaces.Discrete(2), spaces.Box(0, 1, (2,)))
-    assert not Needs.of(plain)
-    assert Needs.of(Echo()) == Needs(observations=True, actions=True)
-    assert Needs.of(Spaced(spaces.Text(3), spaces.Discrete(2))) == Needs(observations=True, actions=False)
-
-
 def test_what_the_env_reuses_is_copied() -> None:
     class Reusing(Echo):
         kept = np.zeros(2, np.float32)
@@ -191,11 +183,3 @@ def test_what_the_env_reuses_is_copied() -> None:
     _, first = env.reset()
     env.step("a")
     assert first[KEY][0]["n"].tolist() == [0, 0]
-
-
-def test_the_rest_of_the_infos_stays() -> None:
-    reader = BesideReader(spaces.Text(9), 2)
-    others = [(0, {KEY: ["a"], "k": "v"}), (1, {"final_info": {KEY: ["last"]}}), (1, {KEY: ["b"]})]
-    assert list(reader.take(Infos(others=others)).others) == [(0, {"k": "v"})]
-    rows = np.zeros((2, 1), np.uint8)
-    assert reader.read(rows) == ("a", "b") and reader.final(rows, 1) == "last"

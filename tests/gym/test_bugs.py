@@ -8,7 +8,6 @@ bug, its mark goes. The others would hang, or leave errors behind for the tests 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ import pytest
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import puffervec.gym
-from tests.gym.envs import Failing, Rewarding, Slow, count, counts
+from tests.gym.envs import Rewarding, Slow, counts
 from tests.gym.kinds import CLASSES, DISABLED, NEXT, SAME, Kind, quick_start
 
 
@@ -101,23 +100,6 @@ def test_rewards_may_be_arrays_of_one_number(kind: Kind) -> None:
     envs.reset()
     rewards = [envs.step([1, 2])[1].tolist() for _ in range(4)]
     assert rewards == [[1, 2], [1, 2], [0, 2], [1, 0]]
-
-
-@pytest.mark.parametrize("kind", ["async"], indirect=True)
-def test_results_that_come_too_late_are_not_taken_for_others(kind: Kind) -> None:
-    envs = kind([lambda: Slow(step_s=0.3)] * 2)
-    envs.reset()
-    envs.step_async([4, 4])
-    with pytest.raises(multiprocessing.TimeoutError):
-        envs.step_wait(timeout=0.01)
-    envs.reset()
-    assert envs.step([1, 2])[1].tolist() == [1, 2]
-
-
-@pytest.mark.parametrize("kind", ["async"], indirect=True)
-def test_a_constructor_that_fails_says_so(kind: Kind) -> None:
-    with pytest.raises(ZeroDivisionError, match="told to fail"):
-        kind([count(), lambda: Failing("constructor", ZeroDivisionError)])
 
 
 def deaf() -> gymnasium.Env[Any, Any]:

@@ -92,11 +92,6 @@ def test_empty_infos_are_an_empty_dict(kind: Kind) -> None:
     assert envs.step([0, 0])[4] == {}
 
 
-def test_one_env_gives_arrays_of_length_one(kind: Kind) -> None:
-    infos = first_step(kind, on_step({"k": 4}))
-    assert infos["k"].shape == infos["_k"].shape == (1,)
-
-
 def test_infos_of_resets(kind: Kind) -> None:
     envs = kind(telling(*[lambda when, step: {"new": step} if when == "reset" else {"at": step}] * 2, length=2))
     assert data_equivalence(envs.reset()[1], {"new": np.zeros(2, int), "_new": np.ones(2, bool)})
@@ -168,14 +163,6 @@ def test_ints_and_floats_become_floats(ours: Kind) -> None:
     assert infos["k"].tolist() == [1.0, 0.5]
 
 
-def test_columns_are_new_arrays_at_each_level() -> None:
-    present = np.array([True, False])
-    infos = Infos(numeric={("a", "x"): (np.array([1, 0]), present), ("a", "y"): (np.array([2, 0]), present.copy())})
-    batch = batch_infos(infos, 2)
-    batch["_a"][:] = False
-    assert batch["a"]["_x"].tolist() == batch["a"]["_y"].tolist() == [True, False]
-
-
 MIXED = {"x": 1, "y": {"n": 2.5, "z": "t"}}
 
 
@@ -224,10 +211,3 @@ def test_numbers_too_large_for_an_array_are_objects(ours: Kind) -> None:
 def test_final_observations_of_an_env_are_objects(kind: Kind) -> None:
     infos = first_step(kind, on_step({"final_obs": {"n": 1}}), nothing)
     assert infos["final_obs"].tolist() == [{"n": 1}, None] and infos["_final_obs"].tolist() == [True, False]
-
-
-def test_what_the_env_holds_is_not_changed() -> None:
-    held = {"k": {"s": "t"}}
-    numeric = {("k", "n"): (np.array([1, 0]), np.array([True, False])), ("k",): (np.array([0, 2]), np.array([False, True]))}
-    batch = batch_infos(Infos(numeric=numeric, others=[(0, held)]), 2)
-    assert batch["k"].tolist() == [{"n": 1, "s": "t"}, 2] and held == {"k": {"s": "t"}}

@@ -105,14 +105,6 @@ def test_c_envs_go_to_the_c_backend(made: Any, id: str) -> None:
     assert envs.spec.id == "puffervec/CartPole-v1"
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_c_envs_one_by_one(made: Any, mode: str) -> None:
-    kwargs = QUICK if mode == "async" else {}
-    envs = made("puffervec/CartPole-v1", 2, vectorization_mode=mode, vector_kwargs=kwargs)
-    direct = made("puffervec/CartPole-v1", 2, backend="serial")
-    assert np.array_equal(envs.reset(seed=3)[0], direct.reset(seed=3)[0])
-
-
 def test_wrappers_and_arguments_reach_every_env(made: Any, counting: str) -> None:
     wrappers = [lambda env: gymnasium.wrappers.TimeLimit(env, 2), gymnasium.wrappers.RecordEpisodeStatistics]
     envs = made(counting, 2, wrappers=wrappers, vectorization_mode="sync", length=50)

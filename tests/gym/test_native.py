@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 import puffervec
-from puffervec.errors import ActionError, ConfigError, WorkerError
+from puffervec.errors import ActionError, ConfigError
 from puffervec.gym import NativeVectorEnv
 from tests.gym.kinds import DISABLED, MODES, NEXT, SAME
 
@@ -123,14 +123,6 @@ def test_seeds(made: list[NativeVectorEnv]) -> None:
         envs.reset(seed=[1, 2])
 
 
-def test_unseeded_envs_are_random(made: list[NativeVectorEnv]) -> None:
-    first = []
-    for _ in range(2):
-        made.append(NativeVectorEnv("cartpole", 2, backend="serial"))
-        first.append(made[-1].reset()[0])
-    assert not np.array_equal(*first)
-
-
 def test_tasks(made: list[NativeVectorEnv]) -> None:
     """Start layouts of tag_grid; they hold for this reset only."""
     layouts = {"starting_location_x": [[0, 0, 0], [3, 4, 5]], "starting_location_y": [[0, 0, 0], [6, 7, 8]]}
@@ -160,23 +152,6 @@ def test_other_options_are_refused(made: list[NativeVectorEnv]) -> None:
         envs.reset(options=5)  # type: ignore[arg-type]
     after, _ = envs.reset(options={"reset_mask": np.array([True, False])})
     assert np.array_equal(after[1], before[1]) and not np.array_equal(after[0], before[0])
-
-
-def test_a_mask_of_all_envs_can_come_first(made: list[NativeVectorEnv]) -> None:
-    envs = NativeVectorEnv(**PROBE)
-    made.append(envs)
-    first, _ = envs.reset(seed=3, options={"reset_mask": np.array([True, True])})
-    assert np.array_equal(envs.reset(seed=3)[0], first)
-
-
-@pytest.mark.parametrize("seed", [[1.5, 2.7], 2**70, -1])
-def test_unusable_seeds_change_nothing(made: list[NativeVectorEnv], seed: Any) -> None:
-    envs = NativeVectorEnv(**PROBE)
-    made.append(envs)
-    envs.reset(seed=4)
-    with pytest.raises((TypeError, ConfigError), match="seed"):
-        envs.reset(seed=seed)
-    assert envs.np_random_seed == 4
 
 
 def test_settings_of_make(made: list[NativeVectorEnv]) -> None:
@@ -270,12 +245,3 @@ def test_wrong_actions_and_the_end() -> None:
     for use in (envs.reset, lambda: envs.step([0, 0])):
         with pytest.raises(ClosedEnvironmentError, match="after a call to `close"):
             use()
-
-
-def test_an_env_that_fails_is_reported() -> None:
-    fault = puffervec.envs.probe.FAULTS.index("error")
-    envs = NativeVectorEnv(**PROBE, fault=fault, fault_env=1, fault_step=2)
-    envs.reset()
-    with pytest.raises(WorkerError, match="env 1"):
-        run(envs, 3)
-    envs.close()

@@ -87,13 +87,6 @@ def test_a_task_holds_for_one_episode() -> None:
     assert np.array_equal(found[0], found[2]) and not np.array_equal(found[0], found[1])
 
 
-def test_other_options_are_refused() -> None:
-    env = NativeEnvView("probe")
-    with pytest.raises(ConfigError, match="options have 'typo', which 'probe' does not know: use 'task'"):
-        env.reset(options={"task": 0, "typo": 1})
-    env.reset(options={})
-
-
 def test_steps_out_of_order_are_refused() -> None:
     env = NativeEnvView("probe", episode_length=1)
     with pytest.raises(CallOrderError):

@@ -52,13 +52,6 @@ def test_envs_of_others_outlive_the_vector_env() -> None:
     assert env.closed == 0
 
 
-def test_reset_works_after_close(closing: SyncVectorEnv) -> None:
-    """As in Gymnasium, where it depends on the envs alone."""
-    closing.close()
-    assert closing.reset(seed=0)[0].shape == (2, 2)
-    assert closing.step([1, 2])[1].tolist() == [1, 2]
-
-
 def test_one_env_for_several_rows_is_refused(ours: Kind) -> None:
     env = Count()
     with pytest.raises(ValueError, match="envs 0 and 1 are one object"):
@@ -90,15 +83,6 @@ def test_an_interrupt_in_an_env_is_an_interrupt() -> None:
         envs.step([0])
 
 
-def test_attributes_are_those_of_the_envs_themselves() -> None:
-    envs = SyncVectorEnv(counts())
-    envs.envs[1].length = 50
-    assert envs.get_attr("length") == (2, 50, 3)
-    envs.set_attr("length", [7, 8, 9])
-    assert [env.length for env in envs.envs] == [7, 8, 9]
-    assert envs.call("add", 1)[0] == 8
-
-
 @pytest.mark.parametrize("copied", [lambda envs: pickle.loads(pickle.dumps(envs)), copy.deepcopy])
 def test_it_can_be_pickled_and_copied(copied: Any) -> None:
     envs = SyncVectorEnv(counts())
@@ -127,14 +111,6 @@ def test_envs_may_allow_a_step_before_the_first_reset(kind: Kind, mode: str) -> 
     assert observations[:, 0].tolist() == [0 if mode == "SameStep" else 2, 2, 2]
     assert (rewards.tolist(), terminations.tolist()) == ([1, 2, 3], [True, False, False])
     assert envs.reset(seed=0)[0][:, 0].tolist() == [0, 0, 0]
-
-
-def test_a_done_env_is_named(ours: Kind) -> None:
-    envs = ours(counts((3, 1)), autoreset_mode=DISABLED)
-    envs.reset()
-    envs.step([0, 0])
-    with pytest.raises(AssertionError, match="env 1 is done"):
-        envs.step([0, 0])
 
 
 def test_arguments_by_position_in_gymnasiums_order() -> None:

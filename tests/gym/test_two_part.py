@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Calls in two parts, their order, timeouts and the end, for C envs (puffervec/gym/two_part.py).
+"""Calls in two parts for C envs, and timeouts (puffervec/gym/two_part.py, puffervec/gym/background.py).
 
-test_asynchronous.py asks the same of Python envs, and of Gymnasium's own class.
+The order of calls and the end are those of Python envs: see test_asynchronous.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError, ResetNeeded
+from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 
 import puffervec
 from puffervec.errors import ConfigError, WorkerTimeout
@@ -51,13 +51,6 @@ def failing(fault: str, step: int, **settings: Any) -> dict[str, Any]:
     return {"backend": "multiprocessing", "fault": number, "fault_env": 1, "fault_step": step, "episode_length": 9, **settings}
 
 
-BEGIN: dict[str, Callable[[NativeVectorEnv], None]] = {
-    "reset": lambda envs: envs.reset_async(),
-    "step": lambda envs: envs.step_async([0, 0]),
-    "call": lambda envs: envs.call_async("length"),
-}
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("mode", [NEXT, DISABLED])
 def test_two_parts_are_the_same_as_one(make: Make, backend: str, mode: Any) -> None:
@@ -72,39 +65,6 @@ def test_two_parts_are_the_same_as_one(make: Make, backend: str, mode: Any) -> N
             assert np.array_equal(ours, theirs)
     parted.reset_async(options={"reset_mask": np.array([True, False])})
     assert np.array_equal(parted.reset_wait()[0], whole.reset(options={"reset_mask": np.array([True, False])})[0])
-
-
-@pytest.mark.parametrize("pending", BEGIN)
-@pytest.mark.parametrize("begun", BEGIN)
-def test_one_call_at_a_time(make: Make, pending: str, begun: str) -> None:
-    envs = make()
-    envs.reset()
-    BEGIN[pending](envs)
-    text = f"Calling `{begun}_async` while waiting for a pending call to `{pending}` to complete"
-    with pytest.raises(AlreadyPendingCallError, match=text) as caught:
-        BEGIN[begun](envs)
-    assert caught.value.name == pending
-    for use in (lambda: envs.get_attr("length"), lambda: envs.set_attr("length", 4), lambda: envs.step([0, 0]), envs.reset):
-        with pytest.raises(AlreadyPendingCallError, match=f"pending call to `{pending}`"):
-            use()
-    for other in set(BEGIN) - {pending}:
-        with pytest.raises(NoAsyncCallError, match=f"Calling `{other}_wait` without any prior call to `{other}_async`."):
-            getattr(envs, f"{other}_wait")()
-    if pending == "call":
-        with pytest.raises(ConfigError, match="C env"):
-            envs.call_wait()
-    else:
-        getattr(envs, f"{pending}_wait")()
-    envs.step([0, 0])
-
-
-@pytest.mark.parametrize("verb", BEGIN)
-def test_nothing_to_wait_for(make: Make, verb: str) -> None:
-    envs = make()
-    envs.reset()
-    with pytest.raises(NoAsyncCallError, match=f"Calling `{verb}_wait` without") as caught:
-        getattr(envs, f"{verb}_wait")()
-    assert caught.value.name == verb
 
 
 def test_what_is_refused_is_not_pending(make: Make) -> None:
@@ -193,66 +153,9 @@ def test_a_hung_env_ends_at_the_vector_envs_own_limit(make: Make) -> None:
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_a_longer_timeout_than_the_own_limit(make: Make) -> None:
-    envs = make(**failing("hang", 1, timeout_s=0.1))
-    envs.reset()
-    envs.step_async([0, 0])
-    with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
-        envs.step_wait(timeout=50)
-
-
 def test_python_envs_can_have_a_limit_too() -> None:
     envs = AsyncVectorEnv([lambda: Slow(step_s=100.0)], timeout_s=0.1, context=quick_start(), num_workers=1)
     envs.reset()
     with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
         envs.step([0])
     envs.close()
-
-
-# ---- the end -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_everything_fails_after_close(make: Make, backend: str) -> None:
-    envs = make(backend=backend)
-    envs.reset()
-    envs.close()
-    for use in (
-        *BEGIN.values(), lambda e: e.reset(), lambda e: e.step([0, 0]), lambda e: e.get_attr("a"), lambda e: e.call("a"),
-        lambda e: e.set_attr("a", 1), lambda e: e.reset_wait(), lambda e: e.step_wait(), lambda e: e.call_wait(),
-    ):  # fmt: skip
-        with pytest.raises(ClosedEnvironmentError, match=r"operate on `NativeVectorEnv`, after a call to `close\(\)`."):
-            use(envs)
-    envs.close()
-    envs.close(terminate=True)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("verb", BEGIN)
-def test_close_warns_of_a_pending_call(make: Make, verb: str, backend: str) -> None:
-    envs = make(backend=backend)
-    envs.reset()
-    pids = [process.pid for process in getattr(envs.core, "processes", [])]
-    BEGIN[verb](envs)
-    with pytest.warns(UserWarning, match=f"Calling `close` while waiting for a pending call to `{verb}` to complete."):
-        envs.close()
-    assert not any(psutil.pid_exists(pid) for pid in pids)
-
-
-@pytest.mark.parametrize("how", [{"timeout": 0.05}, {"terminate": True}])
-def test_close_does_not_wait_for_ever(make: Make, how: dict[str, Any]) -> None:
-    envs = make(**failing("hang", 1))
-    envs.reset()
-    pids = [process.pid for process in envs.core.processes]
-    envs.step_async([0, 0])
-    with pytest.warns(UserWarning, match="pending call to `step`"):
-        envs.close(**how)
-    assert not any(psutil.pid_exists(pid) for pid in pids)
-
-
-def test_workers_end_when_nobody_closes() -> None:
-    envs = NativeVectorEnv("probe", 2, num_workers=1, start_method=quick_start())
-    pids = [process.pid for process in envs.core.processes]
-    assert pids and all(psutil.pid_exists(pid) for pid in pids)
-    del envs
-    assert not any(psutil.pid_exists(pid) for pid in pids)

@@ -71,44 +71,6 @@ def test_rows_stay_finite_and_in_bounds(name: str, steps: int) -> None:
         attack(vec, steps)
 
 
-@pytest.mark.parametrize("worst", ["highest", "lowest"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_whole_batch_of_the_worst_value(name: str, worst: str) -> None:
-    """All NaN, or all infinite; the largest and the smallest integer."""
-    with BY_NAME[name].make(num_envs=2) as vec:
-        vec.reset(seed=1)
-        given, values = {}, 0
-        for group in vec.spec.groups:
-            rows = vec.halves[0].groups[group.name].actions
-            real = np.nan if worst == "highest" else -np.inf
-            whole = 2**63 - 1 if worst == "highest" else -(2**63)
-            is_real = group.action_kind == "continuous"
-            given[group.name] = np.full(rows.shape, real if is_real else whole, np.float64 if is_real else np.int64)
-            values += rows.size
-        for _ in range(100):
-            vec.step(given if len(given) > 1 else next(iter(given.values())))
-            for group in vec.spec.groups:
-                check_bounds(vec, group)
-        assert vec.counters()["invalid_actions"] == 100 * values
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_strict_raises_and_sends_nothing(name: str) -> None:
-    rng = np.random.default_rng(SEED)
-    with BY_NAME[name].make(num_envs=2, strict=True) as vec:
-        vec.reset(seed=1)
-        for _ in range(20):
-            before = vec.halves[0].block.copy()
-            drawn = {g.name: hostile(g, vec.halves[0].groups[g.name].rows, rng) for g in vec.spec.groups}
-            if not sum(bad for _, bad in drawn.values()):
-                continue
-            given = {group: batch for group, (batch, _) in drawn.items()}
-            with pytest.raises(ActionError, match="nothing was sent"):
-                vec.send(given if len(given) > 1 else next(iter(given.values())))
-            assert (vec.halves[0].block == before).all()
-        assert vec.counters()["invalid_actions"] == 0
-
-
 # ---- floats: what is taken, what is refused ------------------------------------------------------------------------------
 
 

@@ -146,21 +146,3 @@ class Native(PufferEnv):
 
     def close(self) -> None:
         pass
-
-
-class Fault(Counter):
-    """Fails at its second step, or notes in `closed_file` that it was closed."""
-
-    def __init__(self, closed_file: str | None = None) -> None:
-        super().__init__(length=100)
-        self.closed_file = closed_file
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        if self.closed_file is None and self.count == 1:
-            raise ValueError("the dice fell off the table")
-        return super().step(action)
-
-    def close(self) -> None:
-        if self.closed_file is not None:
-            with open(self.closed_file, "a", encoding="utf-8") as file:
-                file.write("closed\n")

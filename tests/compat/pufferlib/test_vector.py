@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,8 +18,7 @@ import puffervec.compat.pufferlib as pufferlib
 from puffervec.compat.pufferlib import vector
 from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv, nativize
 from puffervec.compat.pufferlib.exceptions import APIUsageError
-from puffervec.errors import WorkerError
-from tests.compat.pufferlib.envs import IMAGE, Fault, Native, NestedCounter, TwoAgents, make_counter
+from tests.compat.pufferlib.envs import IMAGE, Native, NestedCounter, TwoAgents, make_counter
 
 BACKENDS = ["Serial", "Multiprocessing"]
 
@@ -99,17 +96,6 @@ def test_make_takes_one_creator_per_env() -> None:
         np.testing.assert_array_equal(vec.step(np.zeros(2, np.int32))[2], [True, False])
 
 
-def test_make_names_known_arguments_for_an_unknown_one() -> None:
-    with pytest.raises(APIUsageError, match="no argument 'num_worker': it has .*num_workers.*batch_size"):
-        vector.make(make_counter, backend="Serial", num_worker=2)
-
-
-def test_make_has_the_cores_arguments() -> None:
-    core, ours = (list(inspect.signature(make).parameters) for make in (puffervec.make, vector.make))
-    assert ours[:-1] == core[: len(ours) - 1]
-    assert {"num_workers", "batch_size", "zero_copy", "overwork", "sync_traj"} < set(vector._KNOWN)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -130,18 +116,6 @@ def test_make_has_the_cores_arguments() -> None:
 def test_make_refuses_before_it_starts_anything(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         vector.make(make_counter, **{"backend": "Multiprocessing", **settings})
-
-
-def test_make_batches_are_blocks_in_turn() -> None:
-    settings = {"num_envs": 4, "num_workers": 2, "batch_size": "auto"}
-    with vector.make(make_counter, backend="Multiprocessing", **settings) as vec:
-        assert (vec.num_agents, vec.agents_per_batch) == (4, 2)
-        vec.async_reset(0)
-        ids = []
-        for _ in range(4):
-            ids.append(vec.recv()[5].tolist())
-            vec.send(np.zeros(2, np.int32))
-        assert ids == [[0, 1], [2, 3], [0, 1], [2, 3]]
 
 
 def test_make_serial_has_the_envs_of_one_batch() -> None:
@@ -222,32 +196,8 @@ def test_make_num_workers_none_and_auto_suit_the_machine() -> None:
             assert 1 <= vec.num_workers <= 8
 
 
-def test_same_bytes_in_every_backend() -> None:
-    kwargs = {"env_kwargs": {"length": 2}, "num_envs": 4, "num_workers": 2}
-    found = []
-    for backend in BACKENDS:
-        with vector.make(make_nested, backend=backend, **kwargs) as vec:
-            found.append(play(vec, 5))
-    for serial, parallel in zip(*found, strict=True):
-        for one, other in zip(serial, parallel, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 def make_nested(length: int, buf: Any = None, seed: int | None = None) -> Any:
     return GymnasiumPufferEnv(env=NestedCounter(length, spaces.Discrete(2)), buf=buf, seed=seed)
-
-
-def cart_pole(buf: Any = None, seed: int | None = None) -> Any:
-    return GymnasiumPufferEnv(env_creator=gymnasium.make, env_args=["CartPole-v1"], buf=buf, seed=seed)
-
-
-def test_env_i_gets_seed_plus_i_for_any_number_of_workers() -> None:
-    alone = [gymnasium.make("CartPole-v1").reset(seed=10 + i)[0] for i in range(4)]
-    for settings in ({"backend": "Serial"}, {"num_workers": 1}, {"num_workers": 2}):
-        with vector.make(cart_pole, num_envs=4, **{"backend": "Multiprocessing", **settings}) as vec:
-            np.testing.assert_array_equal(vec.reset(10)[0], alone)
-    with vector.make(cart_pole, num_envs=4, backend="Serial", seed=10) as vec:
-        np.testing.assert_array_equal(vec.reset()[0], alone)
 
 
 def test_a_done_row_has_the_last_observation_and_the_next_row_the_reset() -> None:
@@ -259,45 +209,6 @@ def test_a_done_row_has_the_last_observation_and_the_next_row_the_reset() -> Non
             native = nativize(observations[0], NestedCounter.observation_space, vec.emulated["emulated_observation_dtype"])
             found.append((int(native["inner"][0]), rewards[0], terminals[0]))
     assert found == [(1, 1.0, False), (2, 1.0, True), (0, 0.0, False)]
-
-
-def test_every_batch_of_actions_is_checked_and_lists_are_taken() -> None:
-    with vector.make(make_counter, backend="Serial", num_envs=2) as vec:
-        vec.reset(0)
-        vec.step([0, 1])
-        with pytest.raises(APIUsageError, match="action"):
-            vec.step([0, 1, 1])
-        with pytest.raises(APIUsageError, match="action"):
-            vec.step(np.array([0.5, 0.5]))
-        vec.step([1, 1])
-
-
-def test_strict_refuses_actions_out_of_range() -> None:
-    with vector.make(make_counter, backend="Serial", num_envs=2, strict=True) as vec:
-        vec.reset(0)
-        with pytest.raises(APIUsageError, match="out of range"):
-            vec.step([0, 99])
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_an_env_that_fails_is_named_with_its_own_words(backend: str) -> None:
-    with vector.make(make_fault, backend=backend, num_envs=2) as vec:
-        vec.reset(0)
-        vec.step([0, 0])
-        with pytest.raises(WorkerError, match="env 0(.|\n)*ValueError: the dice fell off the table"):
-            vec.step([0, 0])
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_close_closes_every_env(backend: str, tmp_path: Path) -> None:
-    path = tmp_path / "closed"
-    with vector.make(make_fault, env_args=[str(path)], backend=backend, num_envs=2) as vec:
-        vec.reset(0)
-    assert path.read_text().count("closed") >= 2
-
-
-def make_fault(closed_file: str | None = None, buf: Any = None, seed: int | None = None) -> Any:
-    return GymnasiumPufferEnv(env=Fault(closed_file), buf=buf, seed=seed)
 
 
 def test_threading_runs_c_envs() -> None:
@@ -343,15 +254,6 @@ def test_prechecks_leave_our_vector_envs_alone() -> None:
         vector.recv_precheck(vec)
         vec.recv()
         vec.send(vector.send_precheck(vec, [0] * vec.num_agents))
-
-
-def test_calls_out_of_order_say_what_was_expected() -> None:
-    with vector.make(make_counter, backend="Serial") as vec:
-        with pytest.raises(APIUsageError, match="reset"):
-            vec.recv()
-        vec.async_reset(0)
-        with pytest.raises(APIUsageError, match="recv"):
-            vec.send(np.zeros(1, np.int32))
 
 
 def test_reset_step_send_recv_close_main_info_are_seven_flags() -> None:
