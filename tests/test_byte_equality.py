@@ -17,18 +17,19 @@ from tests.helpers import ManyInOne, action_table, run
 ENVS, STEPS = 8, 1000
 
 # In one process; with workers; the number of workers must be even where halves are split by workers.
-LAYOUTS: list[dict[str, Any]] = [
-    *({"num_workers": workers} for workers in (1, 2, 3, 4)),
+THREADS: list[dict[str, Any]] = [
+    *({"num_workers": workers} for workers in (1, 3)),
     *({"num_workers": workers, "num_buffers": 2, "split": "workers"} for workers in (2, 4)),
-    *({"num_workers": workers, "num_buffers": 2, "split": "envs"} for workers in (1, 2, 3, 4)),
+    *({"num_workers": workers, "num_buffers": 2, "split": "envs"} for workers in (1, 3, 4)),
 ]
+PROCESSES = [{"num_workers": 3}, *({"num_workers": 2, "num_buffers": 2, "split": split} for split in ("workers", "envs"))]
 WAYS: list[dict[str, Any]] = [
     {"backend": "serial", "num_buffers": 2, "split": "workers"},
     {"backend": "serial", "num_buffers": 2, "split": "envs"},
     {"backend": ManyInOne, "num_workers": 5},
-    *({"backend": "threading", **layout} for layout in LAYOUTS),
+    *({"backend": "threading", **layout} for layout in THREADS),
     {"backend": "multiprocessing", "num_workers": 2},  # spawn, the default; forkserver starts faster
-    *({"backend": "multiprocessing", "start_method": "forkserver", **layout} for layout in LAYOUTS),
+    *({"backend": "multiprocessing", "start_method": "forkserver", **layout} for layout in PROCESSES),
 ]
 
 

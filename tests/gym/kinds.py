@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vector envs that the rules are tested on: Gymnasium's two, which show that a test asks for the right thing, and ours."""
+"""The vector envs that the rules are tested on: Gymnasium's two, which show that a test asks for the right thing, and ours.
+
+Gymnasium's two are slow tests: what they show changes with Gymnasium's version and with a test, not with a push.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +60,15 @@ class Kind:
         self.made.clear()
 
 
+def param(name: str, *marks: Any) -> Any:
+    """Return a kind as a parameter."""
+    return pytest.param(name, marks=[*marks, pytest.mark.slow] if name in THEIRS else marks)
+
+
 def kind_fixture(names: Sequence[str] = tuple(CLASSES), called: str = "kind") -> Any:
     """Return a fixture over these kinds."""
 
-    @pytest.fixture(params=names, name=called)
+    @pytest.fixture(params=[param(name) for name in names], name=called)
     def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
         made = Kind(request.param)
         yield made

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from puffervec.gym.beside import KEY, Beside, Needs
 from tests.gym.envs import Spaced
-from tests.gym.kinds import DISABLED, MODES, SAME, Kind, kind_fixture
+from tests.gym.kinds import ASYNC, DISABLED, MODES, SAME, Kind, kind_fixture, param
 
 kind = kind_fixture()
 
@@ -114,7 +114,7 @@ def test_any_space_as_observation_and_action(kind: Kind, space: Any) -> None:
     assert envs.get_attr("observation_space") == (space, space)
 
 
-@pytest.mark.parametrize("name", ["gymnasium-async", "async"])
+@pytest.mark.parametrize("name", [param(name) for name in ASYNC])
 def test_shared_memory_holds_none_of_them(name: str) -> None:
     made = Kind(name)
     with pytest.raises(ValueError, match="shared_memory=False"):
@@ -124,7 +124,7 @@ def test_shared_memory_holds_none_of_them(name: str) -> None:
 GRAPH = spaces.Graph(spaces.Box(0, 1, (2,)), None)
 
 
-@pytest.mark.parametrize("name", ["gymnasium-async", "async"])
+@pytest.mark.parametrize("name", [param(name) for name in ASYNC])
 @pytest.mark.parametrize(
     "space", [GRAPH, spaces.Sequence(spaces.Discrete(2)), spaces.Dict(a=spaces.Tuple([GRAPH])), spaces.OneOf([GRAPH])], ids=str
 )
@@ -134,7 +134,7 @@ def test_shared_memory_holds_no_dynamic_shapes(name: str, space: Any) -> None:
         made([functools.partial(Spaced, space, spaces.Discrete(2))])
 
 
-@pytest.mark.parametrize("name", ["gymnasium-async", "async"])
+@pytest.mark.parametrize("name", [param(name) for name in ASYNC])
 @pytest.mark.parametrize(
     "space",
     [

@@ -21,13 +21,13 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import puffervec.gym
 from tests.gym.envs import Rewarding, Slow, counts
-from tests.gym.kinds import CLASSES, DISABLED, NEXT, SAME, Kind, quick_start
+from tests.gym.kinds import CLASSES, DISABLED, NEXT, SAME, Kind, param, quick_start
 
 
 def kinds(broken: Sequence[str], names: Sequence[str] = tuple(CLASSES)) -> Any:
     """Parametrize `kind` over these kinds, of which `broken` fail."""
-    marks = {name: pytest.mark.xfail(strict=True, reason="a bug of Gymnasium 1.4") for name in broken}
-    return pytest.mark.parametrize("kind", [pytest.param(name, marks=marks.get(name, ())) for name in names], indirect=True)
+    fails = [pytest.mark.xfail(strict=True, reason="a bug of Gymnasium 1.4")]
+    return pytest.mark.parametrize("kind", [param(name, *(fails if name in broken else [])) for name in names], indirect=True)
 
 
 @pytest.fixture
