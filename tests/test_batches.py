@@ -142,17 +142,6 @@ def test_every_env_is_exact_whatever_the_order(name: str, layout: dict[str, Any]
             assert min(turns) == max(turns) == 10
 
 
-def test_strict_batches_go_round() -> None:
-    with puffervec.make("probe", num_envs=6, batch_size=2, num_workers=6, backend="threading") as vec:
-        vec.async_reset(0)
-        seen = []
-        for _ in range(7):
-            vec.recv()
-            seen.append(vec.env_ids.tolist())
-            vec.send([0, 0])
-        assert seen == [[0, 1], [2, 3], [4, 5]] * 2 + [[0, 1]]
-
-
 def test_several_batches_may_be_held_and_are_sent_in_the_order_received() -> None:
     for order in ({"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}):
         with puffervec.make("probe", num_envs=6, batch_size=2, num_workers=6, backend="threading", **order) as vec:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -32,29 +31,22 @@ WITHOUT_FUTEX = [
 
 
 @pytest.fixture(scope="module")
-def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Build]]:
-    """Both are compiled at the same time, without much optimization: the build under test is the optimized one."""
-    made = {
-        "-O0": Build(tmp_path_factory.mktemp("O0") / "copy", PUFFERVEC_OPT="-O0"),
-        "no futex": Build(tmp_path_factory.mktemp("no-futex") / "copy", PUFFERVEC_NO_FUTEX="1", PUFFERVEC_OPT="-O1"),
-    }
-    for build in made.values():
-        build.wait()
-    yield made
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Another build: without a futex and without optimization, where the build under test has both."""
+    made = Build(tmp_path_factory.mktemp("other") / "copy", PUFFERVEC_NO_FUTEX="1", PUFFERVEC_OPT="-O0")
+    made.wait()
+    return made
 
 
-@pytest.mark.parametrize("name", ["-O0", "no futex"])
-def test_another_build_shows_the_committed_bytes(builds: dict[str, Build], name: str) -> None:
+def test_another_build_shows_the_committed_bytes(build: Build) -> None:
     """The golden hashes of all C envs (tests/golden), which the build under test (-O3) shows too; see `make golden-check`."""
-    build = builds[name]
-    build.environment["PV_GOLDEN_CFLAGS"] = "-O0" if name == "-O0" else "-O1"
-    done = build.python("-m", "tests.golden.check", "--steps", str(STEPS), "--build", f"the build {name}")
+    build.environment["PV_GOLDEN_CFLAGS"] = "-O0"
+    done = build.python("-m", "tests.golden.check", "--steps", str(STEPS), "--build", "another build")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "combinations" in done.stdout
 
 
-def test_without_a_futex(builds: dict[str, Build]) -> None:
-    build = builds["no futex"]
+def test_without_a_futex(build: Build) -> None:
     # Which build is under test is checked inside: the copy's tests import the copy's package.
     done = build.python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *WITHOUT_FUTEX)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
@@ -68,8 +60,7 @@ def _switches(build: Build) -> bytes:
     return b"FUTEX" if b"\0syscall\0" in library.read_bytes() else b""
 
 
-def test_the_copy_is_what_a_copys_tests_import(builds: dict[str, Build]) -> None:
-    build = builds["-O0"]
+def test_the_copy_is_what_a_copys_tests_import(build: Build) -> None:
     done = build.python("-c", "import puffervec._native, tests; print(puffervec._native.__file__, tests.__file__)")
     assert all(path.startswith(str(build.folder)) for path in done.stdout.split()), done.stdout + done.stderr
 

@@ -12,67 +12,39 @@ import pytest
 from puffervec import cores
 
 
-@pytest.fixture
-def fake(tmp_path: Path) -> Path:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "cgroup").mkdir()
-    return tmp_path
-
-
-def member_of(fake: Path, text: str) -> None:
-    (fake / "proc/self/cgroup").write_text(text)
-
-
-def put(fake: Path, name: str, text: str) -> None:
-    path = fake / "cgroup" / name
+def put(folder: Path, name: str, text: str) -> None:
+    path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
-def quota(fake: Path) -> float | None:
-    return cores.cpu_quota(fake / "cgroup", fake / "proc")
+V1 = {"cpu/slice/job/cpu.cfs_quota_us": "250000\n", "cpu/slice/job/cpu.cfs_period_us": "100000\n"}
+GARBAGE = ("", "garbage", "0 0", "-5 100000", "100000", "a b c", "100000 0")
+UNLIMITED = {"a/cpu.max": "max 100000\n", "cpu/b/cpu.cfs_quota_us": "-1\n", "cpu/b/cpu.cfs_period_us": "100000\n"}
 
 
-def test_version_2(fake: Path) -> None:
-    member_of(fake, "0::/docker/abc\n")
-    put(fake, "docker/abc/cpu.max", "150000 100000\n")
-    assert quota(fake) == 1.5
-
-
-def test_the_tightest_parent_counts(fake: Path) -> None:
-    member_of(fake, "0::/a/b/c\n")
-    put(fake, "a/b/c/cpu.max", "max 100000\n")
-    put(fake, "a/b/cpu.max", "400000 100000\n")
-    put(fake, "a/cpu.max", "50000 100000\n")
-    assert quota(fake) == 0.5
-
-
-def test_inside_a_namespace_the_group_is_the_root(fake: Path) -> None:
-    member_of(fake, "0::/\n")
-    put(fake, "cpu.max", "300000 100000\n")
-    assert quota(fake) == 3.0
-
-
-def test_version_1(fake: Path) -> None:
-    member_of(fake, "12:memory:/x\n4:cpu,cpuacct:/slice/job\n")
-    put(fake, "cpu/slice/job/cpu.cfs_quota_us", "250000\n")
-    put(fake, "cpu/slice/job/cpu.cfs_period_us", "100000\n")
-    assert quota(fake) == 2.5
-
-
-def test_no_limit(fake: Path) -> None:
-    member_of(fake, "0::/a\n4:cpu:/b\n")
-    put(fake, "a/cpu.max", "max 100000\n")
-    put(fake, "cpu/b/cpu.cfs_quota_us", "-1\n")
-    put(fake, "cpu/b/cpu.cfs_period_us", "100000\n")
-    assert quota(fake) is None
-
-
-@pytest.mark.parametrize("text", ["", "garbage", "0 0", "-5 100000", "100000", "a b c", "100000 0"])
-def test_garbage_is_no_limit(fake: Path, text: str) -> None:
-    member_of(fake, "0::/a\n")
-    put(fake, "a/cpu.max", text)
-    assert quota(fake) is None
+@pytest.mark.parametrize(
+    ("member", "files", "expected"),
+    [
+        ("0::/docker/abc\n", {"docker/abc/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000", "a/cpu.max": "50000 100000"}, 0.5),  # the tightest parent counts
+        ("0::/\n", {"cpu.max": "300000 100000\n"}, 3.0),  # inside a namespace the group is the root
+        ("12:memory:/x\n4:cpu,cpuacct:/slice/job\n", V1, 2.5),
+        ("0::/a\n4:cpu:/b\n", UNLIMITED, None),
+        *(
+            ("0::/a\n", {"a/cpu.max": text}, None)
+            for text in ("", "garbage", "0 0", "-5 100000", "100000", "a b c", "100000 0")
+        ),
+        ("", {}, None),
+    ],
+)
+def test_the_quota_of_cgroups_of_both_versions(
+    tmp_path: Path, member: str, files: dict[str, str], expected: float | None
+) -> None:
+    put(tmp_path, "proc/self/cgroup", member)
+    for name, text in files.items():
+        put(tmp_path, f"cgroup/{name}", text)
+    assert cores.cpu_quota(tmp_path / "cgroup", tmp_path / "proc") == expected
 
 
 def test_without_cgroups_there_is_no_limit(tmp_path: Path) -> None:

@@ -90,55 +90,6 @@ def test_nobody_waits_for_ever_behind_faster_ones() -> None:
 # ---- actions -----------------------------------------------------------------------------------------------
 
 
-def test_actions_are_split_among_the_halves_of_a_batch() -> None:
-    for given in ([3, 4], (3, 4), np.array([3, 4], np.uint8), np.array([[3], [4]])):
-        with make(backend=ManyInOne) as vec:
-            vec.async_reset(0)
-            for _ in range(3):
-                vec.recv()
-            vec.send(given)
-            assert vec.recv()[0][:, 4].tolist() == [3, 4]
-
-
-def test_actions_of_groups_are_split_too() -> None:
-    with make({"mode": 1, "num_agents": 2}, backend=ManyInOne) as vec:
-        vec.async_reset(0)
-        for _ in range(3):
-            vec.recv()
-        vec.send({"scouts": [0, 1, 2, 1], "towers": [[1, 2], [0, 3]]})
-        observations = vec.recv()[0]
-        assert observations["scouts"][:, 4].tolist() == [0, 1, 2, 1]
-        assert vec.agent_ids["towers"].tolist() == [2, 5] and vec.agent_ids["scouts"].tolist() == [0, 1, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("actions", "words"),
-    [
-        ([1], r"shape \(1,\): give one per row of the batch, 2 in all"),
-        ([1, 2, 3, 4], r"shape \(4,\)"),
-        (1, r"shape \(\)"),
-        ([1.5, 2.0], "dtype float64"),
-        ([[1], [2, 3]], "no array"),
-        (None, None),
-    ],
-    ids=str,
-)
-def test_unusable_actions_send_nothing(actions: Any, words: str | None) -> None:
-    with make(backend=ManyInOne) as vec:
-        vec.async_reset(0)
-        for _ in range(3):
-            vec.recv()
-        if words is None:  # they stand in the rows
-            vec.halves[0].groups["agents"].actions[:] = 3
-            vec.halves[1].groups["agents"].actions[:] = 4
-            vec.send(None)
-        else:
-            with pytest.raises(ActionError, match=words):
-                vec.send(actions)
-            vec.send([3, 4])
-        assert vec.recv()[0][:, [2, 4]].tolist() == [[1, 3], [1, 4]]
-
-
 def test_strict_actions_are_checked_before_any_half_is_sent() -> None:
     with make(backend=ManyInOne, strict=True) as vec:
         vec.async_reset(0)
@@ -152,18 +103,6 @@ def test_strict_actions_are_checked_before_any_half_is_sent() -> None:
 
 
 # ---- resets ------------------------------------------------------------------------------------------------
-
-
-def test_a_reset_drops_turns_under_way_and_batches_that_are_held() -> None:
-    with make(backend=ManyInOne) as vec:
-        vec.async_reset(0)
-        vec.recv(), vec.recv()
-        vec.send([1, 1])
-        vec.async_reset(50)
-        seeds = [int(seed) for _ in range(3) for seed in vec.recv()[0][:, 0]]
-        assert sorted(seeds) == list(range(50, 56))
-        with pytest.raises(CallOrderError, match="call send first"):
-            vec.recv()
 
 
 @pytest.mark.parametrize("env", ["probe", Counting], ids=["C", "Python"])

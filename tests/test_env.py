@@ -22,7 +22,7 @@ from puffervec.errors import ConfigError, WorkerError
 from puffervec.python.creators import Creator
 from puffervec.python.env import PythonEnv, dump_source
 from tests.helpers import serial
-from tests.mock_envs import make_multi, make_single
+from tests.mock_envs import make_multi
 from tests.python_envs import Counting, Walkers
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -78,23 +78,6 @@ def test_kinds_are_told_by_what_was_made() -> None:
         assert (env.source.kind, env.source.agents) == (kind, agents)
         assert name in (env.name, type(env.driver).__name__, type(getattr(env.driver, "env", None)).__name__)
         env.close()
-
-
-def test_the_spec_has_one_group_with_the_plans() -> None:
-    with serial_of(make_single, "mixed", "dict") as vec:
-        (group,) = vec.spec.groups
-        assert (group.name, group.agents, vec.num_groups) == ("agents", 1, 1)
-        assert group.observation_plan.space == vec.driver_env.observation_space
-        assert group.action_plan.space == vec.driver_env.action_space
-        assert [field.name for field in group.fields] == ["image", "gear", "wind"]
-        assert vec.single_observation_space == group.observation_plan.emulated_space
-        assert vec.single_action_space == group.action_plan.emulated_space == spaces.MultiDiscrete([5, 3, 3, 2, 2])
-        assert vec.action_space == spaces.Box(0, np.array([[4, 2, 2, 1, 1]] * 2), dtype=np.int64)
-        assert vec.observation_space.shape == (2, group.observation_bytes)
-        assert vec.emulated["observation_dtype"] == np.uint8
-        assert vec.emulated["emulated_observation_dtype"] == group.observation_plan.dtype
-        assert vec.driver_env is vec.envs[0]
-        assert (vec.spec.save_bytes, vec.spec.state_fields) == (0, ())
 
 
 def serial_of(function: Any, *args: Any, num_envs: int = 2, **settings: Any) -> Any:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.faults.scenarios import Script, run_script
-from tests.helpers import eventually
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -90,10 +89,3 @@ def test_a_killed_server_blames_no_worker(what: str) -> None:
         assert said == [] and messages == ""
     else:
         assert said[0].startswith("worker 1 has ended, how is not known, since the fork server that started it was ended too")
-
-
-def test_nothing_is_told_to_others(tmp_path: Path) -> None:
-    """A program that only imports the module has no exit handler of it."""
-    text = "import puffervec.process.fork_server, os; assert not any('PUFFERVEC' in name for name in os.environ); print('fine')"
-    assert run_script(text, TMPDIR=str(tmp_path)) == (0, "fine\n", "")
-    eventually(lambda: list(tmp_path.iterdir()) == [], "nothing to be left")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.core.info_area import COLUMNS, InfoArea, InfoReader, InfoWriter, gather, info_bytes
+from puffervec.core.info_area import InfoArea, InfoReader, InfoWriter, gather, info_bytes
 
 ENVS, OFFSET = 3, 128
 
@@ -106,23 +106,6 @@ def test_odd_names_that_fit_are_columns(ends: Ends, key: str) -> None:
     assert list(columns) == [(key,)] and others == []
 
 
-def test_names_beyond_the_table_go_the_slow_way_and_the_others_stay(ends: Ends) -> None:
-    for _ in range(2):
-        columns, others = ends.turn({1: {f"k{i}": i for i in range(COLUMNS + 5)}})
-        assert columns == {(f"k{i}",): ([0, i, 0], [False, True, False]) for i in range(COLUMNS)}
-        assert others == [(1, {f"k{i}": i for i in range(COLUMNS, COLUMNS + 5)})]
-    assert int(ends.writer.area.head["keys"][0]) == COLUMNS
-    columns, others = ends.turn({0: {"k3": 1, "late": 2}})
-    assert list(columns) == [("k3",)] and others == [(0, {"late": 2})]
-
-
-def test_names_keep_their_column_and_stale_values_do_not_show(ends: Ends) -> None:
-    ends.turn({0: {"a": 1}, 1: {"a": 2, "b": 3.0}})
-    assert ends.turn({2: {"b": 4.0}})[0] == {("b",): ([0.0, 0.0, 4.0], [False, False, True])}
-    assert ends.turn({0: {"a": 5}})[0] == {("a",): ([5, 0, 0], [True, False, False])}
-    assert int(ends.writer.area.head["keys"][0]) == 2
-
-
 def test_a_turn_without_infos_touches_nothing(ends: Ends) -> None:
     ends.turn({0: {"a": 1}})
     assert ends.turn({}) == ({}, [])
@@ -145,16 +128,3 @@ def test_a_kind_that_changes_becomes_the_wider_one() -> None:
     columns, _ = ends.turn({0: {"x": 7}})
     assert columns == {("x",): ([7, 0, 0], [True, False, False])} and type(columns["x",][0][0]) is int
     assert ends.turn({0: {"x": True}, 1: {"x": 2}})[0] == {("x",): ([1, 2, 0], [True, True, False])}
-
-
-def test_areas_of_several_workers_are_joined_by_position() -> None:
-    """Each worker has its own names, in its own order."""
-    first, second = Ends(2), Ends(3)
-    first.turn({1: {"a": 1, "b": 2}})
-    second.turn({0: {"b": 3.5}, 2: {"c": True, "a": 9}})
-    found = gather([(0, first.reader), (2, second.reader)], 5)
-    assert {path[0]: (values.tolist(), present.tolist()) for path, (values, present) in found.items()} == {
-        "a": ([0, 1, 0, 0, 9], [False, True, False, False, True]),
-        "b": ([0.0, 2.0, 3.5, 0.0, 0.0], [False, True, True, False, False]),
-        "c": ([False, False, False, False, True], [False, False, False, False, True]),
-    }

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -121,24 +120,6 @@ def test_fork_with_other_threads_is_refused() -> None:
         thread.join()
     for word in ("fork", "my-thread", "'spawn' or 'forkserver'"):
         assert word in str(caught.value)
-
-
-def test_a_daemonic_process_may_have_workers_and_stays_daemonic() -> None:
-    """multiprocessing refuses it children, because they would be left behind; workers are not (tests/test_travel.py)."""
-    script = (
-        "import multiprocessing, puffervec\n"
-        "def child(pipe):\n"
-        "    with puffervec.make('probe', num_workers=1) as vec:\n"
-        "        vec.reset(0)\n"
-        "        pipe.send(multiprocessing.current_process().daemon)\n"
-        "near, far = multiprocessing.Pipe()\n"
-        "process = multiprocessing.get_context('fork').Process(target=child, args=(far,), daemon=True)\n"
-        "process.start()\n"
-        "print(near.recv())\n"
-        "process.join()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
-    assert (done.stderr, done.returncode, done.stdout) == ("", 0, "True\n")
 
 
 def test_workers_can_be_started_from_threads_at_the_same_time() -> None:

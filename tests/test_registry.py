@@ -17,7 +17,6 @@ import puffervec
 import puffervec.compat.pufferlib as pufferlib
 import puffervec.gym
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.python import registry
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -98,14 +97,3 @@ def test_stable_baselines3() -> None:
     envs = puffervec.sb3.make_vec_env("here/Class-v0", 2, vec_env_kwargs={"num_workers": 1})
     assert envs.get_attr("label") == ["class", "class"]
     envs.close()
-
-
-def test_modules_of_other_envs_are_not_imported_by_workers() -> None:
-    """Plain specs and stand-ins alike wait until their id is asked for."""
-    data = registry.packed()
-    assert b"here/Class-v0" in data
-    registry.adopt(data)
-    stand = gymnasium.spec("here/Class-v0").entry_point
-    assert isinstance(stand, registry.Stand) and "_real" not in vars(stand)
-    env = gymnasium.make("here/Class-v0")
-    assert type(env.unwrapped) is Counting and stand.metadata == Counting.metadata

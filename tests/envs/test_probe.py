@@ -63,61 +63,6 @@ def test_a_reset_without_a_seed_begins_the_next_episode() -> None:
         assert observations[0].tolist() == [9, 1, 0, 0, 0, np.float32(philox.uniform(9, 1, 0, 0)), -1, 1]
 
 
-# ---- two groups --------------------------------------------------------------------------------------------
-
-
-def test_two_groups_by_hand() -> None:
-    with serial("probe", {"mode": 1, "num_agents": 2}, num_envs=2) as vec:
-        vec.set_tasks([0, 1], [3, 4])
-        observations, _ = vec.reset(seed=[300, 600])
-        scouts, towers = vec.halves[0].groups["scouts"], vec.halves[0].groups["towers"]
-        assert scouts.action_masks is not None
-        assert (scouts.rows, towers.rows, towers.action_masks) == (4, 2, None)
-        assert observations["scouts"][:, :5].tolist() == [
-            [300, 0, 0, 0, 0],
-            [300, 0, 0, 1, 0],
-            [600, 0, 0, 0, 0],
-            [600, 0, 0, 1, 0],
-        ]
-        assert observations["towers"]["lights"].tolist() == [[300 % 256, 0, 0, 2], [600 % 256, 0, 0, 2]]
-        vec.step({"scouts": [0, 1, 2, 1], "towers": [[1, 3], [0, 2]]})
-        assert observations["scouts"][:, 4].tolist() == [0, 1, 2, 1]
-        # gauges: last action of the tower as one number, a uniform number, the task
-        gauges = [[7, np.float32(philox.uniform(300, 0, 1, 2)), 3], [2, np.float32(philox.uniform(600, 0, 1, 2)), 4]]
-        assert observations["towers"]["gauges"].tolist() == gauges
-        assert scouts.rewards.tolist() == [1, 1.25 + 1 / 16, 1 + 2 / 16, 1.25 + 1 / 16]
-        assert towers.rewards.tolist() == [1.5 + 7 / 16, 1.5 + 2 / 16]
-        assert scouts.action_masks.tolist() == [
-            [True, True, True],  # doing nothing may be repeated
-            [True, False, True],
-            [True, True, False],
-            [True, False, True],
-        ]
-        assert (scouts.agent_types.tolist(), towers.agent_types.tolist()) == ([0] * 4, [1] * 2)
-
-
-def test_a_scout_that_left_is_masked_and_the_tower_stays() -> None:
-    with serial("probe", {"mode": 1, "num_agents": 2, "leave": 1}) as vec:
-        vec.reset(seed=1)
-        scouts, towers = vec.halves[0].groups["scouts"], vec.halves[0].groups["towers"]
-        nothing = {"scouts": [0, 0], "towers": [[0, 0]]}
-        vec.step(nothing)
-        assert (scouts.terminals.tolist(), scouts.masks.tolist(), towers.terminals.tolist()) == (
-            [False, True],
-            [True, True],
-            [False],
-        )
-        vec.step(nothing)
-        assert (scouts.terminals.tolist(), scouts.masks.tolist(), towers.masks.tolist()) == (
-            [False, False],
-            [True, False],
-            [True],
-        )
-        assert (scouts.rewards.tolist(), scouts.observations[1].any()) == ([2.0, 0.0], False)
-        vec.step(nothing)
-        assert (scouts.terminals.tolist(), towers.terminals.tolist()) == ([True, False], [True])
-
-
 # ---- settings ----------------------------------------------------------------------------------------------
 
 
