@@ -123,8 +123,16 @@ def play(vec: VectorEnv, name: str, batches: int) -> list[int]:
     return turns
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: " ".join(f"{key}={value}" for key, value in layout.items()))
-@pytest.mark.parametrize("name", CASES)
+def cases() -> list[Any]:
+    """Every layout with C envs of one and of two groups, and in turn with one of the two kinds of Python envs."""
+    return [
+        pytest.param(name, layout, id=" ".join([name, *(f"{key}={value}" for key, value in layout.items())]))
+        for i, layout in enumerate(LAYOUTS)
+        for name in ("probe", "two groups", ("Python", "parallel")[i % 2])
+    ]
+
+
+@pytest.mark.parametrize(("name", "layout"), cases())
 def test_every_env_is_exact_whatever_the_order(name: str, layout: dict[str, Any]) -> None:
     if name == "parallel":
         pytest.importorskip("pettingzoo")

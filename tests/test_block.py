@@ -277,7 +277,7 @@ def test_rows_of_no_bytes() -> None:
 
 def test_arrays_of_a_puffer_env_stay_readable() -> None:
     """The env has adopted rows of the slab; whoever holds them keeps the slab."""
-    vec = puffervec.make(Walkers, env_args=[200_000], backend="serial")
+    vec = puffervec.make(Walkers, env_args=[20_000], backend="serial")
     vec.reset(seed=3)
     rows = vec.get_attr("observations")[0]
     expected = rows.copy()

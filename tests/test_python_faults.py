@@ -63,18 +63,18 @@ def test_a_close_that_fails_hinders_nobody(backend: str, tmp_path: Path, capfd: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "cause"),
+    ("place", "kind", "words", "cause"),
     [
-        ("two parts", "TwoPartsError: this and that", False),  # pickles, but cannot be made again
-        ("local", "LocalError: holds a frame", False),  # cannot be pickled
-        ("long", "RuntimeError: xxx", True),
-        ("not ascii", "RuntimeError: é", True),
-        ("exit", "SystemExit: 3", True),  # the worker's env wants to end its process; that is no reason to end this one
-        ("interrupt", "KeyboardInterrupt", True),
+        ("init", "two parts", "TwoPartsError: this and that", False),  # pickles, but cannot be made again
+        ("step", "local", "LocalError: holds a frame", False),  # cannot be pickled
+        ("step", "long", "RuntimeError: xxx", True),
+        ("init", "not ascii", "RuntimeError: é", True),
+        ("step", "exit", "SystemExit: 3", True),  # the worker's env wants to end its process; that is no reason to end this one
+        ("init", "exit", "SystemExit: 3", True),
+        ("step", "interrupt", "KeyboardInterrupt", True),
     ],
 )
-@pytest.mark.parametrize("place", ["init", "step"])
-def test_any_exception_is_a_worker_error(kind: str, words: str, cause: bool, place: str) -> None:
+def test_any_exception_is_a_worker_error(place: str, kind: str, words: str, cause: bool) -> None:
     with pytest.raises(WorkerError, match=f"worker 1, env 2(, step [0-9]+)?: {words}") as caught:
         with make((place, kind)) as vec:
             play(vec)

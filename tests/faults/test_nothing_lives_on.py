@@ -6,6 +6,7 @@ as a whole, for longer than any time limit, goes on.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -96,8 +97,13 @@ class Parent(Counting):
         return self.child.pid
 
 
-@pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=pytest.mark.slow), "forkserver"])
-@pytest.mark.parametrize("end", ["close", "kill", "dropped", pytest.param("hang", marks=pytest.mark.slow)])
+ENDS = [("kill", "spawn"), ("close", "forkserver"), ("dropped", "forkserver")]
+MORE_ENDS = [
+    end for end in itertools.product(("close", "kill", "dropped", "hang"), ("spawn", "fork", "forkserver")) if end not in ENDS
+]
+
+
+@pytest.mark.parametrize(("end", "method"), [*ENDS, *(pytest.param(*end, marks=pytest.mark.slow) for end in MORE_ENDS)])
 def test_processes_that_an_env_has_started_end_with_the_worker(end: str, method: str) -> None:
     vec = puffervec.make(Parent, env_kwargs={"fault": end}, num_envs=2, num_workers=2, start_method=method, timeout_s=1)
     vec.reset(seed=0)
