@@ -56,7 +56,9 @@ class Explodes:
 )
 def test_an_info_that_is_no_dict_names_its_env(info: Callable[[], Any], words: str, backend: str) -> None:
     envs = [Odd, Odd, functools.partial(Odd, info), Odd]
-    with puffervec.make(envs, num_envs=4, backend=backend, num_workers="auto" if backend == "serial" else 2) as vec:
+    with puffervec.make(
+        envs, num_envs=4, backend=backend, num_workers="auto" if backend == "serial" else 2, start_method="fork"
+    ) as vec:
         vec.reset(seed=0)
         vec.step([0] * 4)
         with pytest.raises(WorkerError, match=f"env 2, step 2: TypeError: {words}") as caught:
@@ -66,7 +68,7 @@ def test_an_info_that_is_no_dict_names_its_env(info: Callable[[], Any], words: s
 
 def test_an_info_that_the_learner_cannot_read_names_its_env_and_a_reset_helps() -> None:
     envs = [Odd, functools.partial(Odd, lambda: {"fine": "text"}), functools.partial(Odd, lambda: {"odd": Explodes()}), Odd]
-    with puffervec.make(envs, num_envs=4, num_workers=1) as vec:
+    with puffervec.make(envs, num_envs=4, num_workers=1, start_method="fork") as vec:
         vec.reset(seed=0)
         vec.step([0] * 4)
         vec.send([0] * 4)
@@ -81,7 +83,7 @@ def test_an_info_that_the_learner_cannot_read_names_its_env_and_a_reset_helps() 
 
 
 def test_an_answer_that_the_learner_cannot_read_is_a_named_error() -> None:
-    with puffervec.make(functools.partial(Odd, Explodes), num_envs=2, num_workers=1) as vec:
+    with puffervec.make(functools.partial(Odd, Explodes), num_envs=2, num_workers=1, start_method="fork") as vec:
         vec.reset(seed=0)
         with pytest.raises(WorkerError, match="worker 0: what its envs 0 to 1 answered cannot be read"):
             vec.call("info")

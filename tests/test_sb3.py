@@ -29,7 +29,7 @@ vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
 monitor = pytest.importorskip("stable_baselines3.common.monitor")
 
 SERIAL: dict[str, Any] = {"backend": "serial"}
-TWO_WORKERS: dict[str, Any] = {"num_workers": 2}
+TWO_WORKERS: dict[str, Any] = {"num_workers": 2, "start_method": "fork"}
 NESTED = Choosing.action_space
 TAG: dict[str, Any] = {"num_taggers": 3, "grid_length": 4, "episode_length": 10}
 

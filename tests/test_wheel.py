@@ -115,6 +115,9 @@ def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
         assert f"puffervec/include/{header}" in names
     assert "puffervec/include/sources.crc32" in names
     assert "puffervec/_native.abi3.so" in names and "puffervec/py.typed" in names
+    assert {
+        str(path.relative_to(ROOT)) for package in ("puffervec", "drive_env") for path in (ROOT / package).rglob("*.py")
+    } <= {*names}
     assert not [name for name in names if name.startswith(("tests/", "csrc/", "bench/"))]
 
 
@@ -186,6 +189,7 @@ def test_the_index_would_take_them(sdist: Path, wheel: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_trains_for_some_seconds(installed: Path, tmp_path: Path) -> None:
     _run(["puffer-train", "tag_grid", "--train.time-limit-s", "1", "--log.folder", "out"], installed, tmp_path, 120)
     (metrics,) = (tmp_path / "out").rglob("metrics.jsonl")

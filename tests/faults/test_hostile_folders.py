@@ -12,6 +12,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,11 +121,17 @@ CASES += [("eval", name) for name in ("checkpoints", *(f"checkpoints/{STEP}{name
 CASES += [("plot", "metrics.jsonl"), ("plot", "plot.png"), ("export", f"checkpoints/{STEP}/default.safetensors")]
 
 
-@pytest.mark.parametrize(("command", "name"), CASES)
+def some_kinds() -> list[Any]:
+    """Two kinds for each name in turn; all of them are slow."""
+    always = [pytest.param(*case, (KINDS[i % 5], KINDS[(i + 2) % 5])) for i, case in enumerate(CASES)]
+    return [*always, *(pytest.param(*case, KINDS, marks=pytest.mark.slow) for case in CASES)]
+
+
+@pytest.mark.parametrize(("command", "name", "kinds"), some_kinds())
 def test_nothing_is_followed_out_of_a_run_folder(
-    command: str, name: str, run: Path, made: Path, capsys: pytest.CaptureFixture[str]
+    command: str, name: str, kinds: tuple[Any, ...], run: Path, made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for kind in KINDS:
+    for kind in kinds:
         if kind is empty and name == "checkpoints":
             continue  # That is what it should be, with nothing in it.
         shutil.rmtree(run)

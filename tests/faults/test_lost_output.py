@@ -30,8 +30,7 @@ def trained(folder: Path) -> bool:
     return found is not None and ckpt.read_manifest(found)["counters"]["agent_steps"] >= STEPS
 
 
-@pytest.mark.parametrize("dashboard", ["plain", "rich"])
-@pytest.mark.parametrize("where", ["full disk", "closed pipe"])
+@pytest.mark.parametrize(("where", "dashboard"), [("full disk", "plain"), ("closed pipe", "rich")])
 def test_output_that_cannot_be_written(
     where: str, dashboard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
+PROCESSES = {"backend": "Multiprocessing", "start_method": "fork"}
 PLACES = {"observations": 0, "rewards": 1, "terminals": 2, "truncations": 3, "masks": 6}
 
 
@@ -21,8 +22,8 @@ PLACES = {"observations": 0, "rewards": 1, "terminals": 2, "truncations": 3, "ma
     "settings",
     [
         {"backend": "Serial"},
-        {"backend": "Multiprocessing", "num_workers": 2, "batch_size": 2},
-        {"backend": "Multiprocessing", "num_workers": 2, "batch_size": 2, "zero_copy": False, "sync_traj": False},
+        {**PROCESSES, "num_workers": 2, "batch_size": 2},
+        {**PROCESSES, "num_workers": 2, "batch_size": 2, "zero_copy": False, "sync_traj": False},
     ],
     ids=["serial", "halves", "first come"],
 )
@@ -49,9 +50,9 @@ def test_groups_have_dicts() -> None:
     ("settings", "expected"),
     [
         ({"backend": "Serial"}, (4, 4, 1)),
-        ({"backend": "Multiprocessing", "num_workers": 2}, (4, 2, 2)),
-        ({"backend": "Multiprocessing", "num_workers": 2, "batch_size": 2}, (4, 2, 1)),
-        ({"backend": "Multiprocessing", "num_workers": 4, "batch_size": 2, "zero_copy": False, "sync_traj": False}, (4, 1, 2)),
+        ({**PROCESSES, "num_workers": 2}, (4, 2, 2)),
+        ({**PROCESSES, "num_workers": 2, "batch_size": 2}, (4, 2, 1)),
+        ({**PROCESSES, "num_workers": 4, "batch_size": 2, "zero_copy": False, "sync_traj": False}, (4, 1, 2)),
     ],
 )
 def test_the_numbers_are_those_of_make(settings: dict[str, Any], expected: tuple[int, int, int]) -> None:
