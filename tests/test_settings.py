@@ -92,28 +92,15 @@ def test_numpy_numbers_are_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "envs", "buffers", "split", "expected"),
-    [
-        (1, 100, 1, "workers", 1),
-        (4, 100, 1, "workers", 4),
-        (4, 3, 1, "workers", 3),
-        (4, 100, 2, "workers", 8),
-        (4, 6, 2, "workers", 6),
-        (4, 100, 2, "envs", 4),
-        (4, 6, 2, "envs", 3),
-    ],
-)
-def test_auto_takes_the_usable_cores(
-    cores: int, envs: int, buffers: int, split: str, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(settings, "usable_cores", lambda: cores)
-    chosen = check(num_envs=envs, num_buffers=buffers, split=split)
-    assert chosen.num_workers == expected
-
-
-@pytest.mark.parametrize(
     ("cores", "envs", "given", "expected"),
     [
+        (1, 100, {}, 1),
+        (4, 100, {}, 4),
+        (4, 3, {}, 3),
+        (4, 100, {"num_buffers": 2}, 8),
+        (4, 6, {"num_buffers": 2}, 6),
+        (4, 100, {"num_buffers": 2, "split": "envs"}, 4),
+        (4, 6, {"num_buffers": 2, "split": "envs"}, 3),
         (2, 12, {"batch_size": 12}, 2),
         (2, 12, {"batch_size": 6}, 4),  # two batches: one half works while the other waits
         (4, 12, {"batch_size": 6}, 6),  # 3 divides 6, 4 does not
@@ -128,7 +115,7 @@ def test_auto_takes_the_usable_cores(
         (4, 12, {"batch_size": 4, "in_process": True}, 3),
     ],
 )
-def test_auto_beside_batches_and_buffers(
+def test_auto_takes_the_usable_cores(
     cores: int, envs: int, given: dict[str, Any], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "usable_cores", lambda: cores)

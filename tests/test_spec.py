@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec._ffi import ffi, lib
-from puffervec.core.spec import DTYPE_CODE, DTYPES, Field, GroupSpec, read_spec, row_dtype
+from puffervec.core.spec import Field, GroupSpec, row_dtype
 from tests.helpers import serial
 
 
@@ -19,51 +18,6 @@ def field(name: str, dtype: str, shape: tuple[int, ...], offset: int, low: float
 
 def group(fields: tuple[Field, ...], size: int, kind: str = "discrete", sizes: tuple[int, ...] = (5,)) -> GroupSpec:
     return GroupSpec("g", 2, fields, size, kind, sizes, (-1.0,) * len(sizes), (2.0,) * len(sizes), 0)
-
-
-def test_dtypes_have_the_widths_that_c_uses() -> None:
-    assert [np.dtype(name).itemsize for name in DTYPES] == [4, 2, 8, 1, 1, 2, 2, 4, 4, 8, 8]
-    assert len(DTYPE_CODE) == lib.PV_DTYPES
-
-
-def test_a_spec_is_read_field_by_field() -> None:
-    c_spec = ffi.new("pv_spec*")
-    c_spec.group_count = 1
-    c_group = c_spec.groups[0]
-    c_group.name, c_group.agents, c_group.observation_bytes, c_group.field_count = b"cars", 3, 32, 2
-    c_group.fields[0] = {
-        "name": b"speed",
-        "unit": b"m/s",
-        "dtype": lib.PV_F32,
-        "offset": 4,
-        "low": -0.5,
-        "high": 1.5,
-        "scale": 30.0,
-    }
-    c_group.fields[1] = {
-        "name": b"grid",
-        "dtype": lib.PV_U8,
-        "ndim": 2,
-        "shape": [2, 5],
-        "offset": 8,
-        "high": 255.0,
-        "scale": 1.0,
-    }
-    c_group.action_kind, c_group.action_dims, c_group.action_mask_size = lib.PV_MULTI_DISCRETE, 2, 7
-    c_group.action_sizes[0], c_group.action_sizes[1] = 3, 4
-    c_spec.record_count, c_spec.counter_count, c_spec.save_bytes, c_spec.records_per_turn = 1, 1, 99, 5
-    c_spec.record_names[0], c_spec.counter_names[0] = b"score", b"rows"
-    c_spec.state_count, c_spec.state_bytes = 1, 16
-    c_spec.state_fields[0] = {"name": b"x", "dtype": lib.PV_F64, "ndim": 1, "shape": [2], "low": 0.0, "high": 9.0, "scale": 1.0}
-    spec = read_spec(c_spec)
-    (cars,) = spec.groups
-    assert (cars.name, cars.agents, cars.observation_bytes, cars.action_mask_size) == ("cars", 3, 32, 7)
-    assert cars.fields[0] == Field("speed", np.dtype("f4"), (), 4, "m/s", -0.5, 1.5, 30.0)
-    assert cars.fields[1] == Field("grid", np.dtype("u1"), (2, 5), 8, "", 0.0, 255.0, 1.0)
-    assert (cars.fields[0].size, cars.fields[1].size) == (1, 10)
-    assert (cars.action_kind, cars.action_sizes, cars.action_dims) == ("multi_discrete", (3, 4), 2)
-    assert (spec.record_names, spec.counter_names, spec.save_bytes, spec.records_per_turn) == (("score",), ("rows",), 99, 5)
-    assert (spec.state_fields[0].shape, spec.state_bytes, spec.agents) == ((2,), 16, 3)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import torch
 from gymnasium import spaces
 
 import puffervec
-from puffervec.errors import ConfigError
 from puffervec.torch_view import TorchView
 
 ARRAYS = ("rewards", "terminals", "truncations", "masks", "agent_types", "actions", "agent_ids")
@@ -84,14 +83,6 @@ def test_several_groups_are_dicts() -> None:
         assert view.groups["towers"].actions is view.actions["towers"] and view.actions["towers"].shape == (2, 2)
 
 
-def test_dtypes() -> None:
-    with puffervec.make("probe", env_kwargs=TWO_GROUPS, backend="serial", num_envs=2) as vec:
-        tower = TorchView(vec).groups["towers"]
-        assert (tower.observations["lights"].dtype, tower.observations["gauges"].dtype) == (torch.uint8, torch.float32)
-        assert (tower.rewards.dtype, tower.actions.dtype, tower.agent_ids.dtype) == (torch.float32, torch.int32, torch.int64)
-        assert {tower.terminals.dtype, tower.truncations.dtype, tower.masks.dtype} == {torch.bool}
-
-
 @pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
 def test_actions_written_into_the_view_are_taken(backend: str) -> None:
     """The probe's reward is step + 0.25 * agent + action / 16."""
@@ -151,11 +142,3 @@ def test_final_observations_exist_in_same_step_mode() -> None:
         for _ in range(2):
             vec.step(np.zeros(4, np.int32))
         assert view.terminals.all() and (view.final_observations[:, 2] == 2).all() and (view.observations[:, 2] == 0).all()
-
-
-def test_rows_that_torch_cannot_address_are_refused() -> None:
-    from puffervec.torch_view import _tensor
-
-    crooked = np.zeros(4, np.dtype({"names": ["x"], "formats": ["f4"], "itemsize": 5}))["x"]
-    with pytest.raises(ConfigError, match="float32.*pad the observation row"):
-        _tensor(crooked)

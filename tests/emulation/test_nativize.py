@@ -10,37 +10,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.nativize import emulate, emulate_action_space, emulate_observation_space, nativize
+from puffervec.compat.pufferlib.nativize import emulate, emulate_observation_space, nativize
 from puffervec.errors import ConfigError
-from puffervec.python.emulation import ActionPlan, ObservationPlan
-from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample
-
-
-@pytest.mark.parametrize("name", OBSERVATIONS)
-def test_an_observation_survives_the_row(name: str) -> None:
-    space = OBSERVATIONS[name]()
-    flat, dtype = emulate_observation_space(space)
-    assert (flat is space) == isinstance(space, spaces.Box)
-    plan = ObservationPlan.of(space)
-    row = np.zeros(plan.row_shape, plan.row_dtype)
-    value = sample(space, np.random.default_rng(4))
-    plan.writers(row[None])[0](value)
-    assert same_bits(nativize(row, space, dtype), value)
-    assert same_bits(nativize(row.copy().reshape(-1).view(np.uint8), space, dtype), value)
-
-
-@pytest.mark.parametrize("name", ACTIONS)
-def test_an_action_survives_the_row(name: str) -> None:
-    space = ACTIONS[name]()
-    flat, dtype = emulate_action_space(space)
-    plan = ActionPlan.of(space)
-    assert (flat is space) == (plan.emulated_space is space)
-    row = np.zeros(plan.row_shape, plan.row_dtype)
-    value = sample(space, np.random.default_rng(4))
-    plan.encode(value, row)
-    assert same_bits(nativize(row, space, dtype), value)
-    if plan.kind in ("discrete", "multi_discrete") and plan.high.max() < 128:
-        assert same_bits(nativize(row.astype(np.int8), space, dtype), value)
+from tests.mock_envs import same_bits, sample
 
 
 def test_native_arrays_are_views_where_they_can_be() -> None:
