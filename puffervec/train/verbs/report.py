@@ -25,8 +25,11 @@ def what_there_is(config: TrainConfig) -> list[str]:
     return [] if own is None or own.describe is None else [own.describe(config.env)]
 
 
-def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float], final_eval: bool) -> None:
-    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next."""
+def print_summary(config: TrainConfig, folder: Path, steps: int, metrics: Mapping[str, float], final_eval: bool) -> None:
+    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next.
+
+    Args: steps: agent-steps of the whole run; metrics: of the last update, empty where there was none.
+    """
     if metrics:
         rows = [
             ("agent-steps", f"{metrics[keys.STEP]:,.0f}"),
@@ -36,11 +39,13 @@ def print_summary(config: TrainConfig, folder: Path, metrics: Mapping[str, float
         ]
         print_table("Training, means over the latest episodes", ("", ""), rows)
         print(f"  time split of the last update: {time_split(metrics)}")
+    else:
+        print(f"Nothing was trained; the run has {steps:,} agent-steps.")
     if metrics and final_eval:
         _evaluate_at_the_end(config, folder)
     print("\nTry next:")
     print_command("puffer-train", "eval", folder, *own_code(config), *(["--png", "picture.png"] if _draws(config) else []))
-    print_command("puffer-train", config.target, "--resume", folder, *_longer(config, metrics))
+    print_command("puffer-train", config.target, "--resume", folder, *_longer(config, steps))
 
 
 def _draws(config: TrainConfig) -> bool:
@@ -71,9 +76,9 @@ def own_code(config: TrainConfig) -> list[str]:
     return [word for flag, name in named if ":" in name for word in (flag, name)]
 
 
-def _longer(config: TrainConfig, metrics: Mapping[str, float]) -> list[str]:
+def _longer(config: TrainConfig, steps: int) -> list[str]:
     """Flags for a run twice as long, by the budget that ended this one."""
     section = config.train
-    if section.time_limit_s > 0 and metrics.get(keys.STEP, 0) < section.total_timesteps:
+    if section.time_limit_s > 0 and steps < section.total_timesteps:
         return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]
-    return ["--total-timesteps", str(2 * section.total_timesteps)]
+    return ["--total-timesteps", str(2 * max(section.total_timesteps, steps))]

@@ -80,7 +80,8 @@ def run(args: list[str], signals: StopSignals) -> None:
         metrics = trainer.train()
     trainer.ranks.close()
     if trainer.ranks.first:
-        print_summary(config, trainer.folder, metrics, final_eval=config.train.final_eval and not signals.received)
+        steps, final_eval = trainer.counters.agent_steps, config.train.final_eval and not signals.received
+        print_summary(config, trainer.folder, steps, metrics, final_eval)
 
 
 def settings(args: list[str]) -> str:
