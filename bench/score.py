@@ -147,7 +147,7 @@ def moment_row(moment: Moment, config: TrainConfig, sets: Mapping[str, str], dev
         actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED)
         env = dataclasses.replace(config.env, scenes=scenes)
         result = drive.evaluate(actor, env, episodes=episodes, seed=SEED)
-        found[name] = {"scenes": sum(scene.agents > 0 for scene in result.scenes), **result.total.to_json()}
+        found[name] = {"scenes": sum(scene.agents > 0 for scene in result.scenes), **result.report().to_json()["total"]}
     return {
         "minutes": moment.minutes,
         "seconds": moment.seconds,

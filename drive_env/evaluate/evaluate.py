@@ -57,18 +57,6 @@ class Results:
         """Share of the agents, NaN where there are none."""
         return self.counts[name] / self.agents if self.agents else float("nan")
 
-    def to_json(self) -> dict[str, Any]:
-        """JSON-like data; rates of scenes without agents are null."""
-        return {
-            "name": self.name,
-            "episodes": self.episodes,
-            "agents": self.agents,
-            **{name: self.rate(name) if self.agents else None for name in RATES},
-            **{f"{name}_95": list(self.intervals[name]) for name in RATES},
-            "return": self.mean_return if self.agents else None,
-            "length": self.mean_length if self.episodes else None,
-        }
-
     def row(self) -> Row:
         """As a line of a table."""
         rates = {name: Interval(self.rate(name), *self.intervals[name]) if self.agents else None for name in RATES}
@@ -89,14 +77,6 @@ class Outcome:
     scenes: tuple[Results, ...]
     total: Results
     remarks: tuple[str, ...] = ()  # files that were left out, scenes in which height matters
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON-like data: {"schema_version", "total", "scenes"}."""
-        return {
-            "schema_version": 1,
-            "total": self.total.to_json(),
-            "scenes": [scene.to_json() for scene in self.scenes],
-        }
 
     def report(self) -> Report:
         """As a table for people: rates of agents with 95 % intervals."""

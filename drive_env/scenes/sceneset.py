@@ -43,11 +43,6 @@ class SceneSet:
         return len(self.entries)
 
     @property
-    def bytes(self) -> int:
-        """Size of the file."""
-        return len(self._data)
-
-    @property
     def names(self) -> list[str]:
         """File names of the scenes, in task order."""
         return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
