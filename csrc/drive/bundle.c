@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Fills an env's rows with whole scenes. Scenes are drawn uniformly until one does not fit; from then on only scenes are drawn
-// that leave as few rows empty as any scenes could ("waste", a table over the number of free rows, computed once). Of up to
-// ATTEMPTS such fillings the first with the fewest empty rows is taken. So every scene is drawn, nearly equally often, and rows
-// stay empty only where the sizes of the scenes leave no choice. Draws are keyed by the env's seed and the number of the
-// bundle.
+// Fills an env's rows with whole scenes. Scenes are drawn uniformly until one does not fit. From then on only scenes are drawn
+// with which the fewest rows can stay empty ("waste", a table by the number of free rows, computed once). Of up to ATTEMPTS
+// such fillings the first with the fewest empty rows is taken. So all scenes are drawn about equally often, and few rows stay
+// empty. Draws are keyed by the env's seed and the number of the bundle.
 #include "../rng.h"
 #include "state.h"
 

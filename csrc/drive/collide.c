@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Contacts of full-size oriented boxes: agents with everything that is there, agents with road edges. Each pair is checked
-// once; the circles around the boxes sort out nearly all of them. Path stop: between dynamics and rewards.
+// Contacts of full-size oriented boxes: of agents with other objects and with road edges. Each pair is checked once, and only
+// if the circles around the two boxes touch, which few do.
 //
-// A contact counts in the step in which it begins. Whether it stood before is not remembered but computed again from the poses
-// before the step, which are at hand: so there is nothing to save, and a second car hit while the first still touches counts
-// too.
+// A contact counts in the step in which it begins. Whether a pair touched before is computed again from the poses before the
+// step. So there is nothing to save, and hitting a second car counts while the first one still touches.
 #include "kernels.h"
 #include "state.h"
 
@@ -73,7 +72,7 @@ PV_CLONES static void circles_touch(const drive_bodies* bodies, uint32_t i, uint
     }
 }
 
-// Checks agent i with every body that it was not yet checked with from the other side.
+// Checks agent i with all bodies but the agents before it, which have checked it already.
 static void check_agent(drive_turn* turn, uint32_t i, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     uint8_t* touch = turn->scratch.touch;
@@ -138,7 +137,7 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
     const uint32_t* index = edges->index;
     uint32_t count = edges->count;
     uint32_t k = (uint32_t)turn->config->edges;
-    // The observed edges are all within reach, unless the row is full with nearer ones.
+    // The observed edges include all within reach, unless the block is full of nearer ones.
     int complete = k && reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
     if (!complete) {
         count = drive_segments_within(&turn->scene, PV_EDGE, x, y, reach, turn->scratch.index);

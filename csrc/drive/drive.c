@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills num_agents rows; each scene
-// runs on its own clock and starts again in place; the bundle is drawn anew every resample_steps turns. Runs in workers,
-// describe in the learner. Files: scene (compiled scenes), layout (addresses), bundle (filling), episode (one scene's step),
-// dynamics, collide, segments and partners (the k nearest), observe; index is for the learner only.
+// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills num_agents rows. Each scene
+// has its own clock and restarts in place; every resample_steps turns another bundle is drawn. Runs in workers; describe runs
+// in the learner.
+//
+// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), bundle (which scenes), episode (one
+// scene's step), dynamics, collide, segments and partners (the k nearest), observe. index runs in the learner only.
 #include "kernels.h"
 #include "state.h"
 
@@ -134,15 +136,15 @@ static void drive_close(pv_block* block) { (void)block; }
 
 // ---- reset and step -----------------------------------------------------------------------------------------------
 
-// Counts the rows that no scene of the bundle uses. They were blanked when the bundle was filled and stay so.
+// Counts the rows that no scene of the bundle uses. They were blanked when the bundle was filled.
 static uint32_t count_padding(const drive_turn* turn) {
     uint32_t count = turn->layout->agents - turn->state->rows;
     turn->block->counters[DRIVE_COUNTER_PADDING] += count;
     return count;
 }
 
-// Fills the env with new scenes and starts them. State that the new bundle does not use is cleared, so that equal envs have
-// equal bytes whatever ran in them before.
+// Fills the env with new scenes and starts them. The rest of the state is cleared, so that its bytes do not depend on what ran
+// there before.
 static int start_bundle(drive_turn* turn) {
     drive_env* env = turn->state;
     env->task = turn->block->tasks[turn->env];
@@ -198,8 +200,8 @@ static void keep_observations(const drive_turn* turn) {
     }
 }
 
-// Same-step autoreset of `count` rows: starts anew, and puts rewards and flags of the last step back. Rows are counted once a
-// turn, so the counters stay as they are.
+// Same-step autoreset of `count` rows: calls `start` and then restores the rewards and flags of the last step. The counters are
+// restored too, since a row counts once per turn.
 static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(drive_turn* turn)) {
     float rewards[DRIVE_MAX_AGENTS];
     uint8_t terminals[DRIVE_MAX_AGENTS], truncations[DRIVE_MAX_AGENTS];
@@ -218,8 +220,7 @@ static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(
     return code;
 }
 
-// One turn of the scene at hand, which is over. In disabled mode it waits for the others; an episode that would be cut before its
-// first step is not begun.
+// One turn of a scene that is over: it restarts, unless autoreset is disabled or the bundle ends with this turn.
 static void step_idle_slot(drive_turn* turn, int last) {
     if (turn->block->context->autoreset == PV_NEXT_STEP && !last) {
         drive_slot_start(turn);
@@ -268,7 +269,7 @@ static int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// True if a row's numbers are such as a run can have left: what follows from the scene does, the rest is finite and in range.
+// True if a run can have left these numbers in a row: those of the scene are equal to it, the others finite and in range.
 static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
     const pv_object* object = &turn->scene.objects[o];
@@ -303,7 +304,7 @@ static int slot_sound(const drive_turn* turn) {
     return row == end;
 }
 
-// True if an env that was just loaded holds nothing that a step could trip over.
+// True if a step can run safely on an env that was just loaded.
 static int env_sound(drive_turn* turn) {
     const drive_env* env = turn->state;
     const uint8_t* data = turn->block->context->data;

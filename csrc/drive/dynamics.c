@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Moves cars: agents by their actions, the rest by the log. Path stop: what an action row does first.
+// Moves objects: agents by their actions, the others by the log.
 //
 // Classic kinematic bicycle with the reference point at the centre (Rajamani, Vehicle Dynamics and Control, 2nd ed.,
 // section 2.2, with l_f = l_r):
@@ -67,7 +67,7 @@ PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_ac
     }
 }
 
-// Puts rows [first, end) where the log has them; where it has nothing they stand still.
+// Puts rows [first, end) where the log has them. Where the log has a gap they stand still.
 static void move_by_log(drive_turn* turn, uint32_t first, uint32_t end) {
     drive_agents* agents = &turn->agents;
     for (uint32_t row = first; row < end; row++) {
@@ -98,7 +98,7 @@ void drive_dynamics(drive_turn* turn) {
     drive_sincos_array(agents->heading + first, agents->sine + first, agents->cosine + first, turn->slot->count);
 }
 
-// ---- everything that is there -------------------------------------------------------------------------------------
+// ---- all objects of a step ------------------------------------------------------------------------------------------
 
 static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t row) {
     uint32_t i = bodies->count++;
@@ -124,8 +124,8 @@ static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_f
     bodies->row[i] = -1;
 }
 
-// Fills in what follows from the rest. Behind the last body, up to a multiple of 16, stand points that are far from everything,
-// so that searches need not care where the bodies end.
+// Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away, so that searches need no
+// special case for its end.
 PV_CLONES static void complete_bodies(drive_bodies* bodies) {
     for (uint32_t i = bodies->count; i % LANES; i++) {
         bodies->x[i] = bodies->y[i] = 1e9f;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// One scene of a bundle over its episode: start, step, end. Rewards, flags, masks and episode records are made here and nowhere
-// else. Path stop: from an action's row to reward, terminal, truncation and mask.
+// One scene of a bundle over its episode: start, step, end. Only this file writes rewards, flags, masks and episode records.
 //
-// A step, in order: agents that reached their goal in the last step leave; agents move; objects play their log; contacts; then
-// per agent road edges, goal, reward, observation. An agent's terminal row is its last; its car is still there for the others
-// to see. The scene is over when no agent is left or its clock has run out; the next turn starts it again from frame 0.
+// A step, in order: agents that reached their goal in the last step leave; agents move; other objects follow their log;
+// contacts are found; then, agent by agent: road edges, goal, reward, observation. An agent's terminal row is its last; in that
+// step the others still see its car. The scene is over when no agent is left or its time is up; the next turn restarts it at
+// frame 0.
 #include "kernels.h"
 #include "state.h"
 
@@ -40,7 +40,7 @@ static float goal_distance(const drive_agents* agents, uint32_t row) {
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     const pv_object* object = &turn->scene.objects[o];
     const pv_frame* frame = drive_frame(&turn->scene, object, 0);
-    PV_ASSERT(frame); // who may be controlled is there in the first frame
+    PV_ASSERT(frame); // agents are there in the first frame
     drive_agents* agents = &turn->agents;
     agents->x[row] = frame->x_m;
     agents->y[row] = frame->y_m;
@@ -74,7 +74,7 @@ void drive_slot_start(drive_turn* turn) {
     drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row,
                        slot->count);
     drive_collect_bodies(turn);
-    drive_collisions(turn, 0); // what touches at the start is no event
+    drive_collisions(turn, 0); // touching at the start is no contact
     for (row = slot->row; row < end; row++) {
         drive_near edges;
         drive_observe_edges(turn, row, &edges);
@@ -87,7 +87,7 @@ void drive_slot_start(drive_turn* turn) {
 
 // ---- step ---------------------------------------------------------------------------------------------------------
 
-// True if the centre came within the goal radius anywhere on this step's path.
+// True if this step's path of the centre comes within the goal radius.
 static int path_meets_goal(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     float x0 = turn->scratch.old_x[row], y0 = turn->scratch.old_y[row];
@@ -132,7 +132,7 @@ static float judge(drive_turn* turn, uint32_t row, int offroad, int* terminal) {
     return reward;
 }
 
-// Takes out the agents that left with the last step. Returns how many are still there.
+// Removes the agents that reached their goal in the last step. Returns how many are left.
 static uint32_t remove_leavers(drive_turn* turn) {
     uint32_t active = 0;
     for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {

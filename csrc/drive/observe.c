@@ -3,8 +3,8 @@
 //
 // Writes observation rows (tables.h) straight into the slab. Path stop 1: the observation's first bytes are written here.
 //
-// Objects are computed as structure of arrays, 16 entries at a time, and stored column by column into their rows. All values are
-// clipped to the bounds that the field declares, and are finite because the state is.
+// Objects are computed as structure of arrays, 16 entries at a time, and stored column by column into their rows. All values
+// are clipped to the bounds that the field declares, and are finite because the state is.
 #include "kernels.h"
 #include "state.h"
 
@@ -199,12 +199,12 @@ void drive_observe(const drive_turn* turn, uint32_t row) {
     drive_look look = look_of(turn, row, &near);
     if (sampled(turn)) turn->block->counters[DRIVE_COUNTER_SAMPLED]++;
     for (uint32_t block = 0; block < DRIVE_BLOCK_COUNT; block++) {
-        if (block != DRIVE_BLOCK_edges) write_block(&look, block); // the judge needed the edges before
+        if (block != DRIVE_BLOCK_edges) write_block(&look, block); // the edges were written before the agent was judged
     }
 }
 
 // Scenes and rows of many envs do not fit in the fast caches, and each look-up waits for the one before it (cell, list,
-// segments), so they are asked for ahead of their use.
+// segments): so they are fetched ahead of their use.
 void drive_prefetch(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     uint32_t end = turn->slot->row + turn->slot->count, next = row + 1, after = row + 2;

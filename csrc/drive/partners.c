@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation
-// entries. Path stop: between the state of a step and its observation.
+// entries.
 #include "nearest.h"
 
 // Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The compiled form of driving scenes: one read-only file (or memory block) that every worker maps, so that a scene costs
-// memory once per machine and not once per env. Written by drive_env/scenes/compile.py with the help of index.c, read by drive.c.
+// memory once per machine and not once per env. Written by drive_env/scenes/compile.py with the help of index.c, read by
+// drive.c.
 //
 //   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...        each scene starts on 64 bytes
 //

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The exact k nearest road segments of a type (by distance to the segment, ties to the smaller index) and their observation
-// entries. Half of the env's time is spent here. Path stop: between the state of a step and its observation.
+// entries. Half of the env's time is spent here.
 //
-// Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned. What is
-// left is gathered once: distances and all columns are computed for every candidate, 16 at a time, and the winners' columns are
-// copied.
+// Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned.
+// Distances and all columns are computed for every candidate, 16 at a time; then the columns of the nearest are copied.
 #include "nearest.h"
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
@@ -40,7 +39,7 @@ DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float
     return &scene->candidates[first];
 }
 
-// Leaves the segments of [first, end) within the range in square and index. Returns how many.
+// Writes the segments of [first, end) within the range to square and index. Returns how many.
 DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y,
                                     float range_square, float* square, uint32_t* index) {
     uint32_t kept = 0;

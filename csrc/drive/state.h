@@ -4,11 +4,12 @@
 // State of the driving env over a block of envs, and what its files call of each other. Runs in workers; the block owns the
 // memory.
 //
-//   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...        each part starts on 64 bytes
+//   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...  (parts start on 64 bytes)
 //   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS)
 //
-// An env is flat and holds indices only, so save and load are copies. Scratch carries nothing from one turn to the next. A row
-// holds one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object order.
+// An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing from one turn to the next. A
+// row belongs to one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object
+// order.
 #pragma once
 
 #include "../env.h"
@@ -23,7 +24,7 @@
 
 // Agent flags.
 #define DRIVE_ACTIVE 1u   // in the scene: acts, is seen, collides
-#define DRIVE_COLLIDED 2u // touches an object now
+#define DRIVE_COLLIDED 2u // touches an object
 #define DRIVE_OFFROAD 4u  // touches a road edge, or crossed one in this step
 #define DRIVE_REACHED 8u  // reached its goal in this episode
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
@@ -46,8 +47,7 @@ enum { DRIVE_RECORD_VALUES(RECORD) DRIVE_RECORD_COUNT };
 #undef RECORD
 _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit");
 
-// Per agent, by row. The first ones are the state proper, the middle ones are set when the scene starts, the last ones are the
-// episode's sums.
+// Per agent, by row: first what changes with every step, then what is set when the scene starts, last the episode's sums.
 #define DRIVE_AGENT_FIELDS(X)                                                                                                  \
     X(float, x) /* m, scene frame */                                                                                           \
     X(float, y)                                                                                                                \
@@ -128,12 +128,12 @@ typedef struct drive_block {
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
-// Objects of a scene that are there at this step, agents and others, in object order.
+// Objects that are in the scene at this step, agents and others, in object order.
 typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
     uint32_t* object;                                                                   // (bodies,)
     int32_t* row;   // (bodies,) the agent's row, -1: plays its log
-    uint32_t count; // up to a multiple of 16, points far away follow
+    uint32_t count; // the rest, up to a multiple of 16, are points far away
 } drive_bodies;
 
 // Work space of a block; every pointer aims into block->state.
@@ -159,7 +159,7 @@ typedef struct drive_pose {
     float bound; // of the values that it writes
 } drive_pose;
 
-// What most functions of a turn need, resolved once per slot.
+// What most functions of a turn need; set once per slot.
 typedef struct drive_turn {
     pv_block* block;
     const drive_block* layout;
@@ -194,7 +194,7 @@ int drive_object_controlled(const pv_drive_config* config, const drive_scene* sc
 uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index); // counts them; may be more than an env has rows
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many
 void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes and waste
-int drive_bundle_fill(drive_turn* turn);                               // draws the slots of turn->state
+int drive_bundle_fill(drive_turn* turn);                                      // draws the slots of turn->state
 
 // dynamics.c
 void drive_actions_init(drive_action* actions);
@@ -214,7 +214,7 @@ uint32_t drive_segments_within(const drive_scene* scene, int type, float x, floa
                                uint32_t* index); // all of them
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
-// Hints that a point will soon be asked for: first the cell, then, with the cell there, its lists.
+// Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.
 void drive_prefetch_cell(const drive_scene* scene, float x, float y);
 void drive_prefetch_lists(const drive_scene* scene, float x, float y);
 
@@ -226,13 +226,12 @@ uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float ra
 // observe.c
 void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group);
 void drive_describe_counters(pv_spec* spec);
-void drive_prefetch(const drive_turn* turn, uint32_t row);                          // hints that the rows after `row` come next
-void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges); // writes the row's edges; the judge needs them
-void drive_observe(const drive_turn* turn, uint32_t row);                           // writes the rest of the row
+void drive_prefetch(const drive_turn* turn, uint32_t row);                         // prefetches for the rows after `row`
+void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges); // writes the edges and hands them out
+void drive_observe(const drive_turn* turn, uint32_t row);                          // writes the rest of the row
 
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
 void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
-void drive_slot_cut(drive_turn* turn);     // truncates what is open
-void drive_rows_blank(const drive_turn* turn, uint32_t row,
-                      uint32_t count); // writes rows without an agent; they stay as they are
+void drive_slot_cut(drive_turn* turn);     // truncates the open episodes
+void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count); // writes rows without an agent

@@ -137,8 +137,8 @@ DRIVE_COLUMN_SETS(SCALES)
 #define DRIVE_ONE 0     // the numbers of one thing: a field of shape (columns,)
 #define DRIVE_OBJECTS 1 // the nearest objects: a field of shape (k, columns), and three counters
 
-// X(block, set of columns, kind, k, bound of the stored values), in the order of a row. k is 0 where the block is left out, and 1
-// for DRIVE_ONE. k and bound are expressions over `config`. observe.c has a function write_<block> for each block.
+// X(block, set of columns, kind, k, bound of the stored values), in the order of a row. k is 0 where the block is left out, and
+// 1 for DRIVE_ONE. k and bound are expressions over `config`. observe.c has a function write_<block> for each block.
 #define DRIVE_BLOCKS(X)                                                                                                        \
     X(ego, ego, DRIVE_ONE, 1, 20.0f)                                                                                           \
     X(partners, partner, DRIVE_OBJECTS, config->partners, range_bound(config))                                                 \
