@@ -44,10 +44,10 @@ class DriveConfig:
     num_agents: int = 256
     """Agent rows of one env: a bundle of whole scenes that fit."""
     control: int = CONTROL_MOVING
-    """Which vehicles are agents. 0: those there at the start whose goal is at least 2 m away and that the data does not mark as
-    expert; 1: all that are there at the start. Never one that starts within the goal radius of its goal: it stays parked."""
+    """Which vehicles are agents, of those in the scene at the start. 0: those whose goal is at least 2 m away and that the data
+    does not mark as expert; 1: all. A vehicle that starts within the goal radius of its goal never is: it stays parked."""
     resample_steps: int = 910
-    """Steps after which the scenes of an env are drawn anew; episodes still running are truncated."""
+    """Steps after which an env draws other scenes; open episodes are truncated."""
     max_steps: int = 0
     """Steps of one episode of a scene; 0 for the length of its log."""
     partners: int = 12
@@ -69,7 +69,7 @@ class DriveConfig:
     reward_goal: float = 1.0
     """Reward for reaching the goal, once."""
     reward_collision: float = -0.5
-    """Reward for touching another object, once per contact."""
+    """Reward for touching an object, once per contact."""
     reward_offroad: float = -0.5
     """Reward for touching a road edge, once per contact."""
     reward_progress: float = 0.02
@@ -85,10 +85,10 @@ class DriveConfig:
     replay_log: int = 0
     """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others, never trained on by default; or a
-    folder of JSON scenes, or a file. A path that exists becomes absolute, so that a run can be used from any folder."""
+    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; or a folder of JSON
+    scenes, or a file. A path that exists becomes absolute, so that a run can be used from any folder."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
-    """How far a simplified lane, line or edge may be from the original, at most."""
+    """Largest distance between a simplified lane, line or edge and the original."""
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
@@ -119,5 +119,5 @@ def _resolved(scenes: str) -> str:
     try:
         path = Path(scenes).expanduser()
         return str(path.absolute()) if path.exists() else scenes
-    except (OSError, RuntimeError, ValueError):  # no name of a file; refused, with a reason, when it is to be read
+    except (OSError, RuntimeError, ValueError):  # not a file name; reading it will fail with the reason
         return scenes

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From `config.scenes` to a compiled scene set on disk, by way of the cache.
+"""Turns `config.scenes` into a compiled scene set in the cache, or finds it there.
 
-Runs in the learner before workers start. A set in the cache is named by a hash of the scenes' contents and the settings it
-depends on, and verified before use; a damaged one is compiled anew. A small JSON file beside it says which files were left
-out, and which scenes have levels above each other.
+Runs in the learner before workers start. A set is named by a hash of the scenes' contents and of the settings that it depends
+on. It is verified before use; a damaged one is compiled again. A small JSON file beside it lists the files that were left out
+and the scenes with roads above each other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMPILE_VERSION = 3  # raised when the same scene and settings would give other 
 OFFROAD_EDGES = 16
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files or scenes named in remarks on a folder
-MANY = 100  # scenes that take seconds, which one wants to know of
+MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
 _COUNTED = re.compile(r"generated:([1-9][0-9]{0,4})")
 
 Load = Callable[[], Scene | LeftOut]
@@ -73,7 +73,7 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
 
 
 def scene_source(scenes: str) -> tuple[list[Any], list[Load]]:
-    """What identifies the scenes (for the cache key), and a function per scene that yields it."""
+    """What identifies the scenes (for the cache key), and a function for each scene that loads it."""
     counted = _COUNTED.fullmatch(scenes)
     if scenes == DEFAULT_SCENES or counted:
         return generated(DEFAULT_SCENES, int(counted[1]) if counted else generate.DEFAULT_COUNT, generate.DEFAULT_SEED)
@@ -93,18 +93,18 @@ def scene_source(scenes: str) -> tuple[list[Any], list[Load]]:
 
 
 def generated(name: str, count: int, seed: int, wide: bool = False) -> tuple[list[Any], list[Load]]:
-    """What `scene_source` returns, of scenes that are generated."""
+    """What `scene_source` returns for generated scenes."""
     loads: list[Load] = [functools.partial(generate.generate_scene, seed, index, wide) for index in range(count)]
     return [name, generate.GENERATOR_VERSION, count, seed], loads
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a scene file's content, hexadecimal. Raises SceneError as `scenes.read_bytes`."""
+    """SHA-256 of a scene file's content, hexadecimal. Raises SceneError as `reader.read_bytes`."""
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def digest_or_refusal(path: Path) -> str:
-    """`digest_of`, or why there is none."""
+    """`digest_of`, or the reason why the file cannot be read."""
     try:
         return digest_of(path)
     except SceneError as error:
@@ -149,7 +149,7 @@ def compile_into(
 
 
 def compile_one(load: Load, settings: CompileSettings) -> tuple[CompiledScene, str] | LeftOut:
-    """Load and pack one scene, in whatever process, and say where height matters in it. Raises SceneError as the loader."""
+    """Load and pack one scene, in any process, and say where height matters in it. Raises SceneError as the loader does."""
     item = load()
     if isinstance(item, LeftOut):
         return item
@@ -175,7 +175,7 @@ def check_agents(config: DriveConfig, prepared: Prepared) -> None:
     if counts.max() > config.num_agents:
         name = prepared.scenes.names[int(counts.argmax())]
         raise ConfigError(
-            f"drive: num_agents is {config.num_agents}, but {name} has {counts.max()} agents; raise num_agents to that at least"
+            f"drive: num_agents is {config.num_agents}, but {name} has {counts.max()} agents; raise num_agents to at least that"
         )
 
 

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drivers to compare a policy with: `random`, `stop`, `lane-follow` and `log`. Each fills the same table
-(drive_env.evaluate.evaluate).
+"""Drivers to compare a policy with: `random`, `stop`, `lane-follow` and `log`. They are evaluated as policies are.
 
-Runs in the learner. An actor of this env may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a
-policy sees and nothing else: it keeps to its lane, holds a speed and brakes for the car ahead, and has no idea of its route.
-`log` lets the env move the cars by their logs, so the env judges the data itself.
+Runs in the learner. An actor may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a policy
+sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route. `log` lets the env move the
+cars by their logs, which evaluates the data itself.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class RandomActor:
         self._rng = np.random.default_rng(seed)
 
     def reset(self, vec: VectorEnv) -> None:
-        """Nothing to do: batches go on with the same stream."""
+        """Nothing to do: the random numbers continue from batch to batch."""
 
     def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) random actions."""
@@ -65,7 +64,7 @@ class StopActor:
         self._reader = ObservationReader(vec.spec.groups[0])
 
     def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
-        """The strongest braking that does not reverse the car by more than the grid of accelerations forces it to."""
+        """(rows,) actions: the acceleration nearest to the one that stops the car in this step."""
         speed = self._reader.read(obs)["ego"]["speed"]
         return action_of((-speed / FRAME_S).astype(np.float32), np.zeros_like(speed))
 
@@ -78,7 +77,7 @@ class LaneFollowActor:
         self._reader = ObservationReader(vec.spec.groups[0])
         missing = {"partners", "lanes"} - set(self._reader.blocks)
         if missing:
-            raise ConfigError(f"lane-follow needs {' and '.join(sorted(missing))} in the observation; their number is 0")
+            raise ConfigError(f"lane-follow needs {' and '.join(sorted(missing))} in the observation, but their number is 0")
 
     def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) actions for (rows, F) observations."""

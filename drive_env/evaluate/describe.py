@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Sums up the scenes of a config for the command line: how many, what was left out, bytes, padding, and how far agents see.
 
-Runs in the learner before training; it drives nobody anywhere, it looks at the first frame of every scene and at a few bundles.
+Runs in the learner before training. It looks at the first frame of the scenes and at a few bundles; nothing is stepped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.sceneset import SceneSet
 
-MOST_SCENES = 400  # looked at for the reach of observations; more are sampled evenly
+MOST_SCENES = 400  # whose observations are looked at; of more scenes, as many at even distances
 BUNDLES = 8
 
 
@@ -52,13 +52,13 @@ class SceneSummary:
     reach: Mapping[str, Reach]  # by block of objects
 
     def text(self) -> str:
-        """A few lines for people."""
+        """The summary as a few lines of text."""
         lines = [
             f"scenes: {self.scenes} ({self.source}), {self.agents} agents, at most {self.most_agents} in one; "
             f"{self.mean_kb:.0f} kB each, the largest {self.largest_kb:.0f} kB; padding rows {self.padding:.1%}",
         ]
         if self.without_agents:
-            lines.append(f"  {self.without_agents} of them have no vehicle to control and are never drawn")
+            lines.append(f"  {self.without_agents} of them have no vehicle to control and are never used")
         lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
         floats = sum(math.prod(shape) for shape in self.observation.values())
         lines.append(f"observation: {floats} floats: {'; '.join(map(self._block, self.observation))}")

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Drives every scene a number of times and makes a table of rates, per scene and in total.
 
-Runs in the learner; the envs run in any backend. Env i of a batch is given scene i as its task and holds that scene alone; the
-first `episodes` records that it leaves are counted, and everything in the table comes from these records, so it is judged in C.
-Shaping rewards are off. Whoever drives is an `Actor`: a baseline (drive_env.evaluate.baselines) or a policy wrapped by the
-trainer.
+Runs in the learner; the envs run in any backend. Env i of a batch holds scene i alone, as its task. The table is made from the
+first `episodes` records of each env, so C is the judge. Shaping rewards are off. The driver is an `Actor`: a baseline
+(drive_env.evaluate.baselines) or a policy wrapped by the trainer.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _RECORDED = {"score": "score", "goal": "goals", "collision": "collisions", "offr
 
 @dataclass(frozen=True)
 class Results:
-    """Counts of one scene or of all: agents that started (over all episodes) and how many of them did what."""
+    """Counts of one scene, or of all: agents over all episodes, and how many of them reached the goal, collided ..."""
 
     name: str
     episodes: int
@@ -72,7 +71,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of driving all scenes."""
+    """The results of driving all scenes."""
 
     scenes: tuple[Results, ...]
     total: Results
@@ -126,7 +125,7 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
 
 def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
     """The config with shaping off and bundles that are never drawn anew."""
-    largest = 4096  # as many rows as a scene may need; the caller lowers it to what the scenes need
+    largest = 4096  # the most; the caller lowers it to what the scenes need
     return dataclasses.replace(
         config, **{"reward_progress": 0.0, "reward_step": 0.0, "resample_steps": FOREVER, "num_agents": largest, **overrides}
     )
@@ -146,7 +145,7 @@ def longest(scenes: Any) -> int:
 
 
 def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
-    """Turns after which every env must have left its records; one more per episode for the reset row."""
+    """Turns in which every env must leave its records; each episode takes one more for its reset row."""
     return (max(config.max_steps, frames) + 2) * episodes + 2
 
 
@@ -241,7 +240,7 @@ def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | No
         The scene's file name.
 
     Raises:
-        SceneError: there is no such scene, or nobody to drive in it. ConfigError: the file cannot be written.
+        SceneError: there is no such scene, or it has no agents. ConfigError: the file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
     ((name, picture),) = drawings(actor, config, [scene], seed=seed)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Pictures of a drive env while it runs, for `render_mode="rgb_array"`: the first scene, with the paths driven so far.
 
-Runs in the learner, beside one env in this process. All pictures have one size, so that they can become a video: what they
-show is chosen at the reset from the scene's log, before anybody has driven.
+Runs in the learner, beside one env in this process. All pictures have one size, as a video needs: what they show is chosen at
+the reset, from the scene's log.
 """
 
 from __future__ import annotations

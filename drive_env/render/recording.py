@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drives one scene once and notes what happened, frame by frame, for a picture.
+"""Drives one scene once and records what happens, frame by frame, for a picture.
 
-Runs in the learner with one env in process. Poses come from the env's readable state (`vec.peek`); objects that are not
-driven come from the compiled log at the env's clock. Everything is a copy, in the scene's local frame.
+Runs in the learner with one env in process. Agents' poses come from the env's readable state (`vec.peek`), those of other
+objects from the compiled log. All arrays are copies, in the scene's local frame.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def logged_poses(item: NDArray[Any], frames: NDArray[Any], count: int) -> tuple[
 
 
 def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Frames in which a flag rises, (F, K); what is set in the first frame stood before the drive and is no event."""
+    """Frames in which a flag rises, (F, K). What is set in the first frame is no event: it was so before the drive."""
     rising = flag.copy()
     rising[1:] &= ~flag[:-1]
     rising[0] = False

@@ -3,8 +3,7 @@
 """Draws a scene and how it was driven as a PNG: road, cars, paths, goals, collisions and off-road marks.
 
 Runs in the learner, after an episode was recorded (drive_env.render.recording). matplotlib is imported only here and only
-when a picture is asked for. Positions are metres in the compiled scene's local frame, straight from the env: what is drawn is
-what the env judged.
+when a picture is wanted. Positions are the env's own, in metres in the compiled scene's local frame.
 """
 
 from __future__ import annotations
