@@ -33,7 +33,9 @@ def write(folder: Path, lines: list[dict[str, Any]], torn: str = "") -> Path:
 
 def test_what_a_resumed_run_did_again_counts_once(tmp_path: Path) -> None:
     steps = [(10, 1.0), (20, 2.0), (30, 3.0), (20, 5.0), (30, 6.0), (40, None)]
-    run = plot.read_run(write(tmp_path / "r", [line(s, **{"episode/return": v}) for s, v in steps], '{"step": 50, "epi'))
+    logged = [line(s, **{"episode/return": v}) for s, v in steps]
+    logged.insert(3, {"event": "resumed", "step": 10})
+    run = plot.read_run(write(tmp_path / "r", logged, '{"step": 50, "epi'))
     assert [item["step"] for item in run.lines] == [10, 20, 30, 40] and (run.name, run.env) == ("r", "probe")
     xs, ys = run.curve("steps", "episode/return")
     assert (xs.tolist(), ys.tolist()) == ([10, 20, 30], [1, 5, 6])  # what is not known is left out

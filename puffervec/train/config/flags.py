@@ -39,6 +39,9 @@ ALIASES = {
 }
 
 
+ENV_ALIASES = {alias: long.removeprefix("--env.") for alias, long in ALIASES.items() if long.startswith("--env.")}
+
+
 def take_option(argv: list[str], flag: str) -> str | None:
     """Remove `flag VALUE` or `flag=VALUE` from argv (the last one wins) and return the value; None where it is absent.
 

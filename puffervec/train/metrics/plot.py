@@ -5,7 +5,6 @@
     env/... (its rates)   episode/return   episode/length   losses/policy   ...   agent-steps/s   time split
 
 Each env has its panels, each series (the seeds of one experiment, or one run) its colour. curves.py says what is in a panel.
-Lines that a resumed run wrote again are drawn once, as they were written last.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
 from puffervec.train.metrics.curves import (
     TIME,
     Drawn,
-    Line,
     Panel,
     Run,
     Series,
@@ -70,8 +68,8 @@ def read_run(where: str | Path) -> Run:
     path = Path(where)
     file = path / METRICS_FILE if path.is_dir() else path
     try:
-        whole = [line for line in read_metrics(file) if all(known(line, key) for key in (STEP, ELAPSED_S))]
-        lines, head = tuple(latest(whole)), read_head(file)
+        lines = tuple(line for line in read_metrics(file) if known(line, STEP) and known(line, ELAPSED_S))
+        head = read_head(file)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: give run folders") from error
     except ValueError as error:
@@ -81,16 +79,6 @@ def read_run(where: str | Path) -> Run:
     name = file.parent.name if file.name == METRICS_FILE else file.stem
     config = head.get("config")
     return Run(name, str(head.get("env", "")), lines, config if isinstance(config, dict) else {})
-
-
-def latest(lines: Sequence[Line]) -> list[Line]:
-    """Return lines without those that were written again: a run that is resumed begins at a step it had passed before."""
-    kept: list[Line] = []
-    for line in lines:
-        while kept and line.get(STEP, math.inf) <= kept[-1].get(STEP, 0):
-            kept.pop()
-        kept.append(line)
-    return kept
 
 
 def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Path:

@@ -13,9 +13,9 @@ from puffervec.train.metrics.dashboard import Dashboard, make_dashboard
 from puffervec.train.metrics.log import RESUMED
 from puffervec.train.metrics.progress import Reporter, Totals, step_seconds
 from puffervec.train.metrics.usage import Usage
-from puffervec.train.run.files import RunFiles
-from puffervec.train.run.saving import Counters
+from puffervec.train.run.rundir import RunFiles
 from puffervec.train.run.setup import Setup
+from puffervec.train.run.state import Counters
 
 ESTIMATE_AFTER_S = 20.0
 

@@ -5,34 +5,46 @@
     learner.py      <policy>, optimizer              the same on all ranks: the first one's are kept
     collector.py    returns, episodes                likewise
                     envs, ahead                      of each rank: envs-rank1 and so on
-    generators.py   random                           likewise
+    (Generators)    random                           likewise
 
 With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same kind with the same torch:
-`Saver.numerics` (saving.py) is what the sums depend on. Where `time_limit_s` lets the step size fall with the clock (it does
+`Saver.numerics` is what the sums depend on. Where `time_limit_s` lets the step size fall with the clock (it does
 not with `train.deterministic`), no two runs are alike; and a run that was stopped inside an update lost the rest of it. Runs in
 the learner.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
+import puffervec
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.device.ranks import Ranks
 from puffervec.train.policies.registry import fitting_kind
+from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.checkpoint import Checkpoint
+from puffervec.train.run.rundir import CHECKPOINTS, RunFiles
+
+if TYPE_CHECKING:
+    from puffervec.train.run.collector import Collector
+    from puffervec.train.run.learner import Generators, Learner
+    from puffervec.train.run.setup import Setup
 
 Tensors = dict[str, Tensor]
 Files = Mapping[str, Tensors]
 OWN = ("random", "envs", "ahead")  # File stems of what each rank has of its own.
+_DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")  # of Saver.numerics
 _SHARED = ("optimizer", "returns", "episodes")  # The other stems beside those of policies.
 
 
@@ -47,37 +59,6 @@ class Part(Protocol):
 
         Raises: KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError where it does not fit.
         """
-
-
-def gathered(parts: Iterable[Part], ranks: Ranks) -> dict[str, Tensors]:
-    """Return the state of all parts by file stem. All ranks must call it; the first one gets that of all."""
-    files = {stem: tensors for part in parts for stem, tensors in part.state().items()}
-    if ranks.size == 1:
-        return files
-    own = {stem: files.pop(stem) for stem in OWN if stem in files}
-    packed = dump_tensors(
-        {f"{stem}/{name}": tensor.cpu().contiguous().clone() for stem, part in own.items() for name, tensor in part.items()}
-    )
-    for rank, data in enumerate(ranks.gather(packed)):
-        for key, tensor in load_tensors(data).items():
-            stem, _, name = key.partition("/")
-            files.setdefault(stem_of(stem, rank), {})[name] = tensor
-    return files
-
-
-def load(parts: Sequence[Part], files: Files, rank: int) -> list[str]:
-    """Put what `gathered` has returned into the parts of a rank; return in words what cannot be gone on with.
-
-    Raises: CheckpointError where something is missing or does not fit.
-    """
-    mine = {stem: tensors for stem, tensors in files.items() if stem not in OWN}
-    mine |= {stem: files[name] for stem in OWN if (name := stem_of(stem, rank)) in files}
-    try:
-        if rank == 0 and "random" not in mine:  # That of other ranks is missing where fewer of them saved.
-            raise KeyError("random")
-        return [note for part in parts for note in part.load_state(mine)]
-    except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
-        raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
 
 
 def fitting(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
@@ -137,3 +118,130 @@ def actor_weights(found: Checkpoint, name: str) -> dict[str, Any]:
     if name not in found.tensors:
         raise CheckpointError(f"the checkpoint has no policy {name!r}: it has {', '.join(found.manifest['policies'])}")
     return found.tensors[name]
+
+
+@dataclasses.dataclass
+class Counters:
+    """What a resumed run goes on from."""
+
+    agent_steps: int = 0  # valid transitions
+    env_steps: int = 0  # transitions of an env, filler included
+    updates: int = 0
+    elapsed_s: float = 0.0
+
+
+class Saver:
+    """Writes a run's checkpoints, and puts one into a run that was just started."""
+
+    def __init__(
+        self, setup: Setup, files: RunFiles, learner: Learner, collector: Collector, generators: Generators, threads: int
+    ) -> None:
+        """Args: threads: of the learner, for the manifest."""
+        self._parts: tuple[Part, ...] = (learner, collector, generators)
+        self._setup, self._files, self._learner, self._slots = setup, files, learner, collector.slots
+        self._threads = threads
+        self._last_s = time.monotonic()
+        self.updates = -1  # that the checkpoint saved last has
+
+    def due(self) -> bool:
+        """True once `log.checkpoint_interval_s` have passed since the last one."""
+        return time.monotonic() - self._last_s >= self._setup.config.log.checkpoint_interval_s
+
+    def postpone(self) -> None:
+        """Wait for another interval."""
+        self._last_s = time.monotonic()
+
+    def save(self, counters: Counters, elapsed_s: float, note: Callable[[str], None]) -> Path:
+        """Write a checkpoint; return its folder. All ranks must call it. Raises: checkpoint.SaveError.
+
+        Args: elapsed_s: of the run by now; note: told where the run folder was deleted.
+        """
+        ranks, tensors = self._setup.ranks, self.state()
+        path: Path | None = None
+        failure: Exception | None = None
+        if ranks.first:
+            try:
+                self._files.refind(note)
+                manifest = self._manifest(dataclasses.replace(counters, elapsed_s=elapsed_s))
+                found = ckpt.Checkpoint(manifest, tensors)
+                path = ckpt.write(self._files.folder / CHECKPOINTS, found, self._setup.config.log.keep_checkpoints)
+            except (OSError, ConfigError) as error:
+                failure = error
+        shared, words = ranks.share([path and str(path), failure and str(failure)])
+        if words is not None:
+            raise ckpt.SaveError(words)
+        self.postpone()
+        self.updates = counters.updates
+        return Path(shared)
+
+    def state(self) -> dict[str, Tensors]:
+        """Return the state of all parts by file stem. All ranks must call it; the first one gets that of all."""
+        files = {stem: tensors for part in self._parts for stem, tensors in part.state().items()}
+        if self._setup.ranks.size == 1:
+            return files
+        own = {stem: files.pop(stem) for stem in OWN if stem in files}
+        named = {f"{stem}/{name}": tensor for stem, part in own.items() for name, tensor in part.items()}
+        packed = dump_tensors({name: tensor.cpu().contiguous().clone() for name, tensor in named.items()})
+        for rank, data in enumerate(self._setup.ranks.gather(packed)):
+            for key, tensor in load_tensors(data).items():
+                stem, _, name = key.partition("/")
+                files.setdefault(stem_of(stem, rank), {})[name] = tensor
+        return files
+
+    def load_state(self, files: Files) -> list[str]:
+        """Go on from `state`; return in words what cannot be gone on with. Raises: CheckpointError where it does not fit."""
+        rank = self._setup.ranks.rank
+        mine = {stem: tensors for stem, tensors in files.items() if stem not in OWN}
+        mine |= {stem: files[name] for stem in OWN if (name := stem_of(stem, rank)) in files}
+        try:
+            if rank == 0 and "random" not in mine:  # That of other ranks is missing where fewer of them saved.
+                raise KeyError("random")
+            return [note for part in self._parts for note in part.load_state(mine)]
+        except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
+            raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
+
+    def _manifest(self, counters: Counters) -> dict[str, Any]:
+        config = self._setup.config
+        return {
+            "env": config.target,
+            "spec_hash": self._setup.spec_hash,
+            "config": {"target": config.target, **config.tables()},
+            "counters": vars(counters),
+            "policies": {
+                name: {"class": type(policy).__name__, "group": self._slots[name].group.name}
+                for name, policy in self._learner.policies.items()
+            },
+            "versions": {"puffervec": puffervec.__version__, "torch": torch.__version__},
+            "numerics": self.numerics(),
+        }
+
+    def numerics(self) -> dict[str, Any]:
+        """Return what the bytes of a run depend on beside its config and checkpoint, for the manifest; and, for the reader, the
+        numbers of threads, which they do not depend on (device.py)."""
+        return {
+            "torch": torch.__version__,
+            "device": self._setup.device.type,
+            "bf16": self._setup.bf16,
+            "cpu": torch.backends.cpu.get_cpu_capability(),
+            "compiled": self._learner.compiled,
+            "ranks": self._setup.ranks.size,
+            "threads": self._threads,
+            "torch_threads": torch.get_num_threads(),
+        }
+
+    def restore(self, found: ckpt.Checkpoint) -> tuple[Counters, list[str]]:
+        """Put a checkpoint into the run; return its counters, and in words how the run may differ from one never stopped.
+
+        Raises: CheckpointError where it does not fit.
+        """
+        notes = self.load_state(found.tensors)
+        before, now = found.manifest.get("numerics"), self.numerics()
+        if isinstance(before, dict):
+            changed = [key for key in _DECISIVE if key in before and before[key] != now[key]]
+            words = ", ".join(f"{key} {str(before[key])[:40]} -> {now[key]}" for key in changed)
+            if changed:
+                notes.append(f"goes on, but the last bits of numbers may differ from a run that was never stopped: {words}")
+        known = {field.name for field in dataclasses.fields(Counters)}
+        counters = Counters(**{key: value for key, value in found.manifest["counters"].items() if key in known})
+        self.updates = counters.updates
+        return counters, notes

@@ -11,11 +11,10 @@ caller.
 The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py). The parts, in the order in which they start:
 
     setup.py        what is settled before anything is started
-    files.py        the run folder, locked
-    learner.py      policies and their updates                           )
-    collector.py    the workers, and roll-outs of them                   )  what a checkpoint keeps: state(), load_state()
-    generators.py   random generators                                    )
-    saving.py       checkpoints of these three
+    rundir.py       the run folder, locked
+    learner.py      policies and their updates, random generators        )  what a checkpoint keeps: state(), load_state()
+    collector.py    the workers, and roll-outs of them                   )
+    state.py        checkpoints of these two
     reporting.py    metrics and notes
 
 Runs in the learner.
@@ -44,12 +43,11 @@ from puffervec.train.policies.registry import draws, policy_groups
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.collector import Collector
 from puffervec.train.run.diverged import Diverged, diverged
-from puffervec.train.run.files import RunFiles
-from puffervec.train.run.generators import Generators
-from puffervec.train.run.learner import Learner, build_policies
+from puffervec.train.run.learner import Generators, Learner, build_policies
 from puffervec.train.run.reporting import Reporting
-from puffervec.train.run.saving import Counters, Saver
+from puffervec.train.run.rundir import RunFiles
 from puffervec.train.run.setup import Setup, set_up
+from puffervec.train.run.state import Counters, Saver
 
 
 class Trainer:

@@ -82,11 +82,11 @@ def parse(args: list[str]) -> EvalRequest:
 
 
 def _take_env_flags(args: list[str]) -> list[str]:
-    """Remove `--env.NAME [VALUE]` and `--scenes WHAT` from args and return them."""
+    """Remove `--env.NAME [VALUE]` and their short forms from args and return them."""
     taken = []
     at = 0
     while at < len(args):
-        if not args[at].startswith("--env.") and args[at].partition("=")[0] != "--scenes":
+        if not args[at].startswith("--env.") and args[at].partition("=")[0] not in flags.ENV_ALIASES:
             at += 1
             continue
         has_value = "=" not in args[at] and at + 1 < len(args) and not args[at + 1].startswith("--")

@@ -58,8 +58,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     if request.baseline is not None:
         actor, label = baseline(config.target, own, request.baseline, request.seed), request.baseline
     report = _evaluated(config, own, actor, request)
-    scenes = f" on {config.env.scenes}" if hasattr(config.env, "scenes") else ""
-    print_report(report, f"{config.target}: {label}{scenes}", parts)
+    levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
+    print_report(report, f"{config.target}: {label}{''.join(levels)}", parts)
     _write(request, report, config, label)
     if request.png is not None:
         _draw(request, own, report, config, actor)

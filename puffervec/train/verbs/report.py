@@ -12,8 +12,7 @@ from puffervec.train.act import evaluate as ev
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import clock, time_split
-from puffervec.train.metrics.tables import note as note
-from puffervec.train.metrics.tables import print_table as print_table
+from puffervec.train.metrics.tables import note, print_table
 from puffervec.train.verbs.commands import print_command
 from puffervec.train.verbs.eval import EvalRequest
 from puffervec.train.verbs.evaluation_run import run_evaluation

@@ -12,7 +12,7 @@ import textwrap
 import typing
 from typing import Any
 
-from puffervec.train.config.flags import ALIASES, typed_sections
+from puffervec.train.config.flags import ALIASES, ENV_ALIASES, typed_sections
 from puffervec.train.config.sections import TrainConfig, describe
 
 COMMON = (
@@ -28,9 +28,8 @@ INDENT = 26
 def short_help(config: TrainConfig) -> str:
     """Return the settings of COMMON with their first sentences and what they are for this env, and the names of the env's."""
     lines = [f"usage: puffer-train {config.target} [flags]", ""]
-    for alias, long in ALIASES.items():
-        section, _, name = long.removeprefix("--").partition(".")
-        if section == "env" and hasattr(config.env, name):
+    for alias, name in ENV_ALIASES.items():
+        if hasattr(config.env, name):
             lines += _entry(alias, field_sentences(type(config.env)).get(name, ""), getattr(config.env, name))
     for path in COMMON:
         section, name = path.split(".")
