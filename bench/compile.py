@@ -103,7 +103,7 @@ def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
     torch.manual_seed(1)
     policy = build_policy(group, config.policy)
     storage = Storage(group, 1, case.samples, CPU, torch.bfloat16 if case.bf16 else None)
-    for tensor in storage.obs.values() if isinstance(storage.obs, dict) else [storage.obs]:
+    for tensor in storage.obs.values():
         if tensor.is_floating_point():
             tensor.uniform_(-1, 1)
     valid = torch.ones(1, case.samples, dtype=torch.uint8)

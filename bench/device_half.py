@@ -23,6 +23,7 @@ from puffervec.core.spec import GroupSpec
 from puffervec.train.collect.device_turn import PAUSE_S, WARM_UPS
 from puffervec.train.collect.storage import rows_of
 from puffervec.train.device.pinned import pin
+from puffervec.train.policies.leaves import ROW
 
 TAKEN = ("obs", "rewards", "terminals", "truncations", "masks")
 DRAWN = ("actions", "log_probs", "values")
@@ -99,7 +100,8 @@ class DeviceHalf:
     @torch.no_grad()
     def compute(self) -> None:
         """What a graph can hold."""
-        taken = {name: getattr(self.rows, name).to(self.device, non_blocking=True) for name in TAKEN}
+        given = {name: self.rows.obs[ROW] if name == "obs" else getattr(self.rows, name) for name in TAKEN}
+        taken = {name: part.to(self.device, non_blocking=True) for name, part in given.items()}
         taken["obs"] = taken["obs"].to(self.store["obs"].dtype)
         drawn = dict(zip(DRAWN, self.act(taken["obs"]), strict=True))
         for name, source in (taken | drawn).items():

@@ -24,7 +24,7 @@ from bench.device_half import TAKEN as ARRAYS
 from puffervec.core.spec import GroupSpec
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
-from puffervec.train.collect.rollout import pieces_of
+from puffervec.train.collect.turn import pieces_of
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadTeam, choose_device, use_bf16
 from puffervec.train.learn.advantage import Discount, Steps, advantage, advantage_torch

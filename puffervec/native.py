@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ class NativeEnv:
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
         training: settings, metrics and search ranges that suit the env (puffervec/training.py).
         agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
+        row_types: returns the agent type of each row of an env, of all its groups in order, for a config; None where that may
+            change from episode to episode.
     """
 
     name: str
@@ -63,6 +65,7 @@ class NativeEnv:
     recorder: Callable[[Any], Recorder] | None = None
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
+    row_types: Callable[[Any], Sequence[int]] | None = None
     training: Training = Training()
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import GroupSpec
 from puffervec.train import TrainConfig, Trainer
+from puffervec.train.policies.leaves import ROW
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.twins import philox
@@ -200,7 +201,7 @@ def test_stop_6_copies_and_stop_7_answers(layout: dict[str, Any], tmp_path: Path
         (slot,) = trainer.slots.values()
         for _ in range(2):
             assert trainer.collect()
-            stored, actions, values = (x.numpy() for x in (slot.storage.obs, slot.storage.actions, slot.storage.values))
+            stored, actions, values = (x.numpy() for x in (slot.storage.obs[ROW], slot.storage.actions, slot.storage.values))
             slab = [trainer.vec.halves[half].block for half in range(trainer.vec.num_buffers)]
             assert not any(np.shares_memory(stored, block) for block in slab)  # a copy: the slab is free for the next turn
             for step in range(7):
@@ -221,11 +222,12 @@ def test_stop_6_and_7_with_two_groups(tmp_path: Path) -> None:
         assert trainer.collect()
         slots = {slot.group.name: slot for slot in trainer.slots.values()}
         scouts, towers = slots["scouts"].storage, slots["towers"].storage
+        rows = scouts.obs[ROW]
         for step in range(6):
-            told = Echo.numbers(scouts.obs[step]) % 3
-            assert scouts.obs[step, :, 0].long().tolist() == [SEED + env for env in range(ENVS) for _ in range(2)]
+            told = Echo.numbers(rows[step]) % 3
+            assert rows[step, :, 0].long().tolist() == [SEED + env for env in range(ENVS) for _ in range(2)]
             assert scouts.actions[step, :, 0].tolist() == told.tolist()
-            assert scouts.obs[step + 1, :, 4].tolist() == told.tolist()  # it came back: the scout's last action
+            assert rows[step + 1, :, 4].tolist() == told.tolist()  # it came back: the scout's last action
             told = Echo.numbers({"lights": towers.obs["lights"][step]})
             assert towers.obs["lights"][step, :, 0].tolist() == [(SEED + env) % 256 for env in range(ENVS)]
             assert towers.actions[step].tolist() == [[int(n) % 2, int(n) % 4] for n in told]

@@ -73,6 +73,8 @@ class Field:
 class GroupSpec:
     """Rows that share spaces: `agents` rows per env, `observation_bytes` each.
 
+    agent_names: what the agent in each row of an env is called, by its type (C envs) or name (parallel envs); () where that is
+        unknown, or may change from episode to episode.
     observation_plan, action_plan: how a Python env's spaces stand in the rows (puffervec.python.emulation); None for C envs.
     """
 
@@ -87,6 +89,7 @@ class GroupSpec:
     action_mask_size: int
     observation_plan: ObservationPlan | None = None
     action_plan: ActionPlan | None = None
+    agent_names: tuple[str, ...] = ()
 
     @property
     def action_dims(self) -> int:

@@ -87,4 +87,11 @@ TRAINING = Training(
     },
     search={"train.update_epochs": "1/2", "policy.hidden": "32,32/64,64"},
 )
-ENV = NativeEnv(name="tag_grid", config=TagGridConfig, build=_build, agent_types=("tagger", "runner"), training=TRAINING)
+ENV = NativeEnv(
+    name="tag_grid",
+    config=TagGridConfig,
+    build=_build,
+    agent_types=("tagger", "runner"),
+    row_types=lambda config: (0,) * config.num_taggers + (1,),
+    training=TRAINING,
+)

@@ -198,7 +198,7 @@ class PythonEnv:
 
     def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
         """Return the C `pv_spec` with one group of raw rows, and its Python form."""
-        group = _group(self.source.agents, self.observation_plan, self.action_plan)
+        group = _group(self.source, self.observation_plan, self.action_plan)
         c_spec = ffi.new("pv_spec*", {"group_count": 1})
         c_group = c_spec.groups[0]
         c_group.name, c_group.agents = group.name.encode(), group.agents
@@ -214,10 +214,10 @@ class PythonEnv:
                 close()
 
 
-def _group(agents: int, observation: ObservationPlan, action: ActionPlan) -> GroupSpec:
+def _group(source: PythonSource, observation: ObservationPlan, action: ActionPlan) -> GroupSpec:
     return GroupSpec(
         name="agents",
-        agents=agents,
+        agents=source.agents,
         fields=leaf_fields(observation),
         observation_bytes=observation.row_bytes,
         action_kind=action.kind,
@@ -227,6 +227,7 @@ def _group(agents: int, observation: ObservationPlan, action: ActionPlan) -> Gro
         action_mask_size=0,
         observation_plan=observation,
         action_plan=action,
+        agent_names=tuple(map(str, source.possible_agents)),
     )
 
 

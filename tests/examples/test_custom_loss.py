@@ -20,6 +20,7 @@ from puffervec.train.config.sections import TrainSection
 from puffervec.train.learn.samples import Batch
 from puffervec.train.learn.updater import LOSS_NAMES, ppo_loss
 from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.leaves import ROW
 from tests.train.conftest import SMALL
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "custom_loss.py"
@@ -44,7 +45,7 @@ def batch(away: float = 0.0, rows: int = 6) -> Batch:
     actions = torch.arange(rows).remainder(3).view(rows, 1)
     log_probs = Table().logits.log_softmax(0).detach()[actions[:, 0]] - away
     advantages, returns = torch.linspace(-1, 1, rows), torch.linspace(0, 2, rows)
-    return Batch(torch.zeros(rows, 1), actions, log_probs, advantages, returns, torch.zeros(rows), None)
+    return Batch({ROW: torch.zeros(rows, 1)}, actions, log_probs, advantages, returns, torch.zeros(rows), None)
 
 
 def found(loss: Any, given: Batch) -> tuple[list[torch.Tensor], torch.Tensor]:

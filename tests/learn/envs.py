@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from torch import Tensor
 
-from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.leaves import Observations
 from puffervec.train.policies.mlp import MLPPolicy
 
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
@@ -215,7 +215,5 @@ class CutShort(gymnasium.Env[Any, Any]):
 class Squashed(MLPPolicy):
     """For the probe, whose observations are counters up to 4,096: sees their logarithms."""
 
-    def features(self, obs: Observation) -> Tensor:
-        if isinstance(obs, dict):
-            return super().features({name: part.float().clamp_min(0).log1p() for name, part in obs.items()})
-        return super().features(obs.float().clamp_min(0).log1p())
+    def features(self, obs: Observations) -> Tensor:
+        return super().features({name: part.float().clamp_min(0).log1p() for name, part in obs.items()})

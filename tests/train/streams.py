@@ -25,21 +25,13 @@ class Event:
 
 
 class Stream:
-    """`notes` holds (stream, "waits", stream or event), (stream, "records", event), (stream, "replays", graph)."""
+    """`notes` holds (stream, "waits", stream), (stream, "replays", graph)."""
 
     def __init__(self, cuda: Cuda, name: str) -> None:
         self._cuda, self.name = cuda, name
 
     def wait_stream(self, other: Stream) -> None:
         self._cuda.notes.append((self.name, "waits", other.name))
-
-    def wait_event(self, event: Event) -> None:
-        self._cuda.notes.append((self.name, "waits", event))
-
-    def record_event(self) -> Event:
-        event = Event()
-        self._cuda.notes.append((self.name, "records", event))
-        return event
 
 
 class Graph:

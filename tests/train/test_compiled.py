@@ -60,7 +60,7 @@ def parts(config: TrainConfig) -> tuple[nn.Module, Storage, Callable[[int], Batc
     group = target.env_spec(config).groups[0]
     torch.manual_seed(1)
     policy, storage = build_policy(group, config.policy), Storage(group, 1, 600, CPU, None)
-    for tensor in storage.obs.values() if isinstance(storage.obs, dict) else [storage.obs]:
+    for tensor in storage.obs.values():
         tensor.uniform_(-1, 1)
     valid = torch.ones(1, 600, dtype=torch.uint8)
     samples = samples_of(storage, torch.randn(1, 600), valid, False)

@@ -44,16 +44,17 @@ def test_unsigned_observations_arrive(dtype: str) -> None:
         rollout.begin(5)
         assert rollout.collect()
         (slot,) = rollout.slots.values()
-        assert isinstance(slot.storage.obs, torch.Tensor) and slot.storage.obs.dtype == getattr(torch, dtype)
+        (obs,) = slot.storage.obs.values()
+        assert obs.dtype == getattr(torch, dtype)
         top = np.iinfo(dtype).max
-        np.testing.assert_array_equal(slot.storage.obs.numpy()[1, 0], np.array([top, top - 1, 7], dtype))
+        np.testing.assert_array_equal(obs.numpy()[1, 0], np.array([top, top - 1, 7], dtype))
 
 
 def test_the_actions_of_all_groups_go_out_in_one_copy() -> None:
     kwargs = {"mode": 1, "num_agents": 2, "episode_length": 4}
     with puffervec.make("probe", env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
-        turn = make_rollout("two groups", "none", True, vec).halves[1].turn
-        assert turn is not None and len(turn.actions) == 2
+        turn = make_rollout("two groups", "none", True, vec).turns[1]
+        assert isinstance(turn, DeviceTurn) and len(turn.actions) == 2
         for number, actions in enumerate(turn.actions.values(), 1):
             actions.fill_(number)
         before = turn.block.clone()
@@ -73,11 +74,10 @@ def test_the_actions_are_waited_for_without_a_sleep_at_first(
     monkeypatch.setattr(device_turn.os, "sched_yield", lambda: done.append("yield"))
     monkeypatch.setattr(device_turn.time, "sleep", lambda seconds: done.append("sleep"))
     with puffervec.make("tag_grid", backend="serial", num_envs=2, num_buffers=1) as vec:
-        turn = make_rollout("tag", "none", True, vec).halves[0].turn
+        turn = make_rollout("tag", "none", True, vec).turns[0]
     assert isinstance(turn, DeviceTurn)
-    turn.device = torch.device("cuda")
     event = Event(after=looks)
-    turn.__dict__["arrived"] = event
+    monkeypatch.setattr(turn.stream, "done", event.query)
     turn.wait()
     assert event.looks == looks + 1
     assert (done.count("yield"), done.count("sleep")) == (yields, sleeps)

@@ -17,6 +17,7 @@ from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.samples import Batch
 from puffervec.train.learn.updater import Updater, _Part
+from puffervec.train.policies.leaves import ROW
 from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import Graph, Syncs, fake_cuda
@@ -30,8 +31,8 @@ CASES = ["none", "mingru", "lstm"]
 def filled(policy: Any) -> Storage:
     r = torch.Generator().manual_seed(0)
     storage = Storage(SPEC, HORIZON, ROWS, CPU, None)
-    for tensor in (storage.obs, storage.rewards, storage.values):
-        tensor.copy_(torch.randn(tensor.shape, generator=r))  # type: ignore[union-attr]
+    for tensor in (storage.obs[ROW], storage.rewards, storage.values):
+        tensor.copy_(torch.randn(tensor.shape, generator=r))
     storage.log_probs.fill_(-1.6)
     storage.actions.copy_(torch.randint(0, 5, storage.actions.shape, generator=r))
     storage.masks.copy_(torch.rand(storage.masks.shape, generator=r) > 0.3)

@@ -95,8 +95,8 @@ def test_a_turn_reads_nothing_back(case: str, memory: str = "lstm") -> None:
         rollout = make_rollout(case, memory, True, vec)
         rollout.begin(5)
         rollout.collect()
-        turn = rollout.halves[0].turn
-        assert turn is not None
+        turn = rollout.turns[0]
+        assert isinstance(turn, DeviceTurn)
         turn.begin(0)
         with Syncs() as syncs:
             turn.compute()
@@ -132,7 +132,7 @@ def check_steps(rollout: Rollout) -> None:
     rollout.begin(5)
     for graphs in (0, 2):
         replays = Graph.replays
-        assert len([half for half in rollout.halves if half.turn is not None and half.turn.graph is not None]) == graphs
+        assert len([turn for turn in rollout.turns if isinstance(turn, DeviceTurn) and turn.graph is not None]) == graphs
         with Syncs((*COPIES, CAPTURE)) as syncs:
             assert rollout.collect()
         assert syncs.found == []
@@ -149,7 +149,7 @@ def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: dict[str, Callable[[DeviceTurn], object]] = {
         "aten::copy_": lambda turn: torch.zeros(2, device="cpu").copy_(turn.reset["agents"][:2]),
         "Tensor.cpu": lambda turn: turn.actions["agents"].cpu(),
-        "synchronize": lambda turn: turn.stream.synchronize(),
+        "synchronize": lambda turn: turn.stream.own.synchronize(),  # type: ignore[attr-defined],
     }
     keep_states = DeviceTurn.keep_states
     for op, wait in waits.items():
@@ -176,8 +176,8 @@ def test_a_turn_keeps_its_buffers() -> None:
         rollout = make_rollout("tag", "lstm", True, vec)
         rollout.begin(5)
         rollout.collect()
-        turn = rollout.halves[1].turn
-        assert turn is not None
+        turn = rollout.turns[1]
+        assert isinstance(turn, DeviceTurn)
 
         def buffers() -> list[int]:
             held = [turn.step, turn.staging, *turn.actions.values(), *turn.reset.values()]

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from puffervec.python.emulation import ObservationPlan
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.leaves import flat_rows, leaf_views
+from puffervec.train.policies.leaves import ROW, flat_rows, leaf_views
 
 
 def encode(space: Any, value: Any, normalize: bool = True) -> list[float]:
@@ -19,13 +19,13 @@ def encode(space: Any, value: Any, normalize: bool = True) -> list[float]:
     rows = np.zeros((1, *plan.row_shape), plan.row_dtype)
     plan.writers(rows)[0](value)
     encoder = RowEncoder(leaf_views(plan), normalize)
-    features = encoder(flat_rows(plan, rows))[0]
+    features = encoder({ROW: flat_rows(plan, rows)})[0]
     assert features.dtype == torch.float32 and features.shape == (encoder.features,)
     return [round(x, 5) for x in features.tolist()]
 
 
 def observe(encoder: RowEncoder, rows: torch.Tensor) -> None:
-    encoder.observe(rows, torch.ones(len(rows), dtype=torch.bool))
+    encoder.observe({ROW: rows}, torch.ones(len(rows), dtype=torch.bool))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_without_scaling_numbers_stay() -> None:
 
 def test_a_number_that_is_no_choice_gives_zeros() -> None:
     plan = ObservationPlan.of(spaces.Discrete(3, start=4))
-    assert RowEncoder(leaf_views(plan), True)(torch.zeros(1, 1, dtype=torch.int64)).tolist() == [[0, 0, 0]]
+    assert RowEncoder(leaf_views(plan), True)({ROW: torch.zeros(1, 1, dtype=torch.int64)}).tolist() == [[0, 0, 0]]
 
 
 def test_running_statistics_are_those_of_all_rows() -> None:
@@ -67,20 +67,20 @@ def test_running_statistics_are_those_of_all_rows() -> None:
     rows = torch.from_numpy(np.random.default_rng(0).normal([50, -3, 0.2], [9, 0.1, 0.3], (1000, 3)).astype(np.float32))
     for piece in rows.split([1, 600, 0, 399]):
         observe(encoder, piece)
-    features = encoder(rows)
+    features = encoder({ROW: rows})
     torch.testing.assert_close(features[:, :2].mean(0), torch.zeros(2), atol=1e-3, rtol=0)
     torch.testing.assert_close(features[:, :2].std(0), torch.ones(2), atol=1e-2, rtol=0)
     torch.testing.assert_close(features[:, 2], rows[:, 2])
-    assert encoder(torch.tensor([[1e9, -3, 0]]))[0, 0] == 10
+    assert encoder({ROW: torch.tensor([[1e9, -3, 0]])})[0, 0] == 10
     fresh = RowEncoder(leaf_views(plan), True)
     fresh.load_state_dict(encoder.state_dict())
-    torch.testing.assert_close(fresh(rows), features, rtol=0, atol=0)
+    torch.testing.assert_close(fresh({ROW: rows}), features, rtol=0, atol=0)
 
 
 def test_numbers_that_never_change_or_are_not_finite_do_no_harm() -> None:
     encoder = RowEncoder(leaf_views(ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,)))), True)
     observe(encoder, torch.tensor([[3.0, np.nan], [3.0, 1.0]]))
-    assert torch.isfinite(encoder(torch.tensor([[3.0, 1.0], [4.0, 1.0]]))).all()
+    assert torch.isfinite(encoder({ROW: torch.tensor([[3.0, 1.0], [4.0, 1.0]])})).all()
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

@@ -12,9 +12,9 @@ from gymnasium import spaces
 from puffervec.core.spec import GroupSpec
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.policies.leaves import flat_rows
+from puffervec.train.policies.leaves import ROW, flat_rows
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.verbs.export_rows import Observations, random_values
+from puffervec.train.verbs.export_rows import GraphInputs, random_values
 from tests.train.fakes import group
 
 NESTED = spaces.Dict(a=spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))), b=spaces.MultiBinary(4))
@@ -49,7 +49,7 @@ def test_random_values_are_in_the_space(space: Any) -> None:
 )
 def test_original_rows_are_what_an_env_writes(space: Any) -> None:
     found = python_group(space)
-    observations = Observations(found)
+    observations = GraphInputs(found)
     drawn = observations.random(3, np.random.default_rng(0))
     plan = found.observation_plan
     assert plan is not None
@@ -57,7 +57,7 @@ def test_original_rows_are_what_an_env_writes(space: Any) -> None:
     for row, writer in enumerate(plan.writers(rows)):
         parts = iter(part[row] for part in drawn.values())
         writer(_native(space, parts))
-    assert torch.equal(observations.original(drawn), flat_rows(plan, rows))  # type: ignore[arg-type]
+    assert torch.equal(observations.original(drawn)[ROW], flat_rows(plan, rows))
 
 
 def _native(space: Any, parts: Any) -> Any:
@@ -71,7 +71,7 @@ def _native(space: Any, parts: Any) -> Any:
 
 def test_names_and_adapted_policy() -> None:
     found = python_group(NESTED)
-    observations = Observations(found)
+    observations = GraphInputs(found)
     assert [i.name for i in observations.inputs] == ["obs.a.0", "obs.a.1", "obs.b"] and not observations.one_dtype
     policy = build_policy(found, PolicySection(hidden=(4,)))
     drawn = observations.random(5, np.random.default_rng(1))
@@ -84,14 +84,14 @@ def test_names_and_adapted_policy() -> None:
 
 def test_names_that_would_be_alike() -> None:
     space = spaces.Dict({"a b": spaces.Discrete(2), "a_b": spaces.Discrete(2)})
-    assert [i.name for i in Observations(python_group(space)).inputs] == ["obs.a_b.0", "obs.a_b.1"]
+    assert [i.name for i in GraphInputs(python_group(space)).inputs] == ["obs.a_b.0", "obs.a_b.1"]
 
 
 def test_fields_of_c_envs() -> None:
-    flat = Observations(group(("ego", (3,)), ("cars", (4, 2))))
+    flat = GraphInputs(group(("ego", (3,)), ("cars", (4, 2))))
     drawn = flat.random(40, np.random.default_rng(2))
     assert [i.name for i in flat.inputs] == ["obs"] and drawn["obs"].shape == (40, 11)
     cars = drawn["obs"][:, 3:].reshape(-1, 2)
     empty = (cars == 0).all(1)
     assert 0.3 < empty.mean() < 0.7 and (drawn["obs"][:, :3] != 0).all()
-    assert torch.equal(flat.original(drawn), torch.from_numpy(drawn["obs"]))  # type: ignore[arg-type]
+    assert torch.equal(flat.original(drawn)[ROW], torch.from_numpy(drawn["obs"]))

@@ -18,6 +18,7 @@ from puffervec.train.learn.fused_loss import fits
 from puffervec.train.learn.samples import Batch
 from puffervec.train.policies.choices import MOST_CHOICES
 from puffervec.train.policies.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy, sample
+from puffervec.train.policies.leaves import ROW
 
 
 class Given(nn.Module):
@@ -44,7 +45,7 @@ def case(sizes: tuple[int, ...], shape: tuple[int, ...], weighed: bool, scale: f
     weights = None
     if weighed:
         weights = (torch.rand(shape, generator=r) > 0.3) * torch.rand(shape, generator=r)
-    batch = Batch(numbers(1), actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
+    batch = Batch({ROW: numbers(1)}, actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
     return Given(heads, numbers().requires_grad_()), spec, batch
 
 
@@ -60,7 +61,7 @@ def normal_case(dims: int, shape: tuple[int, ...]) -> tuple[Given, ActionSpec, B
     actions = sample(spec, (head.detach(),), numbers(dims))[0]
     before = log_prob_entropy(spec, (head.detach(),), actions)[0]
     weights = (torch.rand(shape, generator=r) > 0.3) * torch.rand(shape, generator=r)
-    batch = Batch(numbers(1), actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
+    batch = Batch({ROW: numbers(1)}, actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
     return Given([head], numbers().requires_grad_()), spec, batch
 
 

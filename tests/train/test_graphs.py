@@ -10,6 +10,7 @@ import torch
 
 from puffervec.train.device import graphs
 from puffervec.train.device.graphs import WARM_UPS, Recorded, recording
+from puffervec.train.device.streams import stream_of
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]
@@ -43,7 +44,7 @@ def test_threads_record_and_warm_up_one_at_a_time(cuda: Cuda) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     def first() -> None:
-        with recording(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+        with recording(stream_of(DEVICE)):
             entered.set()
             assert go_on.wait(10)
 
@@ -63,6 +64,6 @@ def test_threads_record_and_warm_up_one_at_a_time(cuda: Cuda) -> None:
 
 def test_draws_in_a_graph_go_on_from_the_generator(cuda: Cuda) -> None:
     generator = torch.Generator()
-    with recording(torch.cuda.Stream(), generator) as graph:  # type: ignore[no-untyped-call]
+    with recording(stream_of(DEVICE), generator) as graph:
         pass
     assert graph.generators == [generator]  # type: ignore[attr-defined]

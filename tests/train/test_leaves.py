@@ -10,7 +10,7 @@ import torch
 from gymnasium import spaces
 
 from puffervec.python.emulation import ObservationPlan
-from puffervec.train.policies.leaves import flat_rows, leaf_views, stored_dtype, width
+from puffervec.train.policies.leaves import ROW, flat_rows, leaf_views, stored_dtype, width
 
 NESTED = spaces.Dict(
     a=spaces.Box(-1, 1, (2, 3), np.float32),
@@ -44,7 +44,7 @@ def flat(value: Any) -> list[np.ndarray]:
 def test_leaves_are_what_the_env_gave(space: Any, lead: tuple[int, ...]) -> None:
     plan, rows, values = rows_of(space)
     tensor = flat_rows(plan, rows).reshape(*lead, width(plan))
-    leaves = [view(tensor).reshape(5, -1) for view in leaf_views(plan)]
+    leaves = [view({ROW: tensor}).reshape(5, -1) for view in leaf_views(plan)]
     for row, value in enumerate(values):
         expected = [leaf.reshape(-1) for leaf in flat(value) if np.size(leaf)]
         for found, wanted in zip(leaves, expected, strict=True):
@@ -54,9 +54,8 @@ def test_leaves_are_what_the_env_gave(space: Any, lead: tuple[int, ...]) -> None
 def test_rows_are_not_copied_but_for_float64() -> None:
     plan, rows, _ = rows_of(NESTED)
     assert flat_rows(plan, rows).data_ptr() == rows.ctypes.data
-    assert all(
-        rows.ctypes.data <= view(flat_rows(plan, rows)).data_ptr() < rows.ctypes.data + rows.nbytes for view in leaf_views(plan)
-    )
+    first, last = rows.ctypes.data, rows.ctypes.data + rows.nbytes
+    assert all(first <= view({ROW: flat_rows(plan, rows)}).data_ptr() < last for view in leaf_views(plan))
     plan, rows, _ = rows_of(spaces.Box(-1, 1, (3,), np.float64))
     assert flat_rows(plan, rows).dtype == stored_dtype(plan) == torch.float32
 
@@ -68,4 +67,4 @@ def test_every_dtype_has_a_row(dtype: str) -> None:
     plan, rows, _ = rows_of(spaces.Box(0, 1, (3,), np.dtype(dtype).type))
     tensor = flat_rows(plan, rows)
     np.testing.assert_array_equal(tensor.index_select(0, torch.tensor([2, 0])).numpy(), rows[[2, 0]])
-    assert leaf_views(plan)[0](tensor).float().shape == (5, 3)
+    assert leaf_views(plan)[0]({ROW: tensor}).float().shape == (5, 3)

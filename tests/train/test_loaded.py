@@ -345,7 +345,7 @@ def test_bad_groups_and_masks_are_named(small: Small) -> None:
     space = policy.observation_space
     masked = [group for group in policy._spec.groups if group.action_mask_size][0]
     for wrong in ({"nobody": 1}, 3, {}):
-        with pytest.raises(ConfigError, match=r"give a dict by group, of \['scouts', 'towers'\]"):
+        with pytest.raises(ConfigError, match=r"give a dict by policy, of \['scouts', 'towers'\]"):
             policy.act(wrong)
     with pytest.raises(ConfigError, match=rf"give action_mask, \(rows, {masked.action_mask_size}\)"):
         policy.act({masked.name: space[masked.name].sample()})

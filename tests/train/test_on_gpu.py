@@ -75,7 +75,7 @@ def collected(name: str, device: torch.device = CUDA) -> tuple[list[dict[str, np
             for key, slot in rollout.slots.items():
                 shown |= {f"{key}.{part}": value.cpu().numpy() for part, value in slot.storage.tensors().items()}
             found.append(shown)
-        return found, [half.turn.graph for half in rollout.halves if half.turn is not None]
+        return found, [turn.graph for turn in rollout.turns if isinstance(turn, DeviceTurn)]
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -94,9 +94,9 @@ def test_replays_equal_eager_turns(name: str, monkeypatch: pytest.MonkeyPatch) -
 def launched_steps(rollout: Rollout) -> int:
     """Take the steps of a roll-out but for its first and its last, at which states are kept for the update; return turns."""
     for step in range(2, HORIZON):
-        for _ in rollout.halves:
+        for _ in rollout.turns:
             rollout._advance(step)
-    return (HORIZON - 2) * len(rollout.halves)
+    return (HORIZON - 2) * len(rollout.turns)
 
 
 def prepare(rollout: Rollout) -> None:
@@ -104,10 +104,9 @@ def prepare(rollout: Rollout) -> None:
     for _ in range(2):
         assert rollout.collect()
     rollout._go_on()
-    for half in rollout.halves:
-        assert half.turn is not None
-        half.turn.begin(1)
-    for _ in rollout.halves:
+    for turn in rollout.turns:
+        turn.begin(1)
+    for _ in rollout.turns:
         rollout._advance(1)
 
 
@@ -129,8 +128,8 @@ def test_a_launched_step_allocates_nothing_and_waits_for_nothing(name: str) -> N
 
 def test_the_slab_is_page_locked_while_it_is_used() -> None:
     with rollout_of("MLP") as rollout:
-        turn = rollout.halves[0].turn
-        assert turn is not None and rollout.collect() and turn.block.is_pinned()
+        turn = rollout.turns[0]
+        assert isinstance(turn, DeviceTurn) and rollout.collect() and turn.block.is_pinned()
 
     class Owner:
         pass
@@ -191,7 +190,7 @@ def test_a_run_is_resumed_where_it_was(small: Callable[..., TrainConfig], memory
         assert [key for key, part in saved.items() if not torch.equal(part, restored[key])] == []
         go_on(second, 6)
         assert second.device.type == CUDA.type
-        assert all(half.turn is not None and half.turn.graph for half in second.rollout.halves)
+        assert all(isinstance(turn, DeviceTurn) and turn.graph for turn in second.rollout.turns)
 
 
 def test_deterministic_runs_are_the_same_to_the_byte(small: Callable[..., TrainConfig]) -> None:

@@ -15,7 +15,7 @@ from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.network import LOG_STD_RANGE, ActorCritic
 from puffervec.train.policies.object_set import ObjectSetPolicy
 from puffervec.train.policies.protocol import Policy
-from puffervec.train.policies.registry import build_policy, draws, policy_groups
+from puffervec.train.policies.registry import build_policy, draws, policy_rows
 from tests.train.envs import Pictures
 from tests.train.fakes import group
 
@@ -108,9 +108,9 @@ def test_matrices_of_python_envs_are_no_object_sets() -> None:
 
 
 def test_policies_are_named_after_their_rows() -> None:
-    assert list(policy_groups(env_spec(TrainConfig.of("probe")))) == ["default"]
-    two = policy_groups(env_spec(TrainConfig.of("probe", env={"mode": 1})))
-    assert {name: rows.name for name, rows in two.items()} == {"scouts": "scouts", "towers": "towers"}
+    assert list(policy_rows(env_spec(TrainConfig.of("probe")))) == ["default"]
+    two = policy_rows(env_spec(TrainConfig.of("probe", env={"mode": 1})))
+    assert {name: rows.group.name for name, rows in two.items()} == {"scouts": "scouts", "towers": "towers"}
 
 
 def test_layers_that_draw_are_known() -> None:

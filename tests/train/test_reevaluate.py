@@ -12,6 +12,7 @@ import torch
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.learn.reevaluate import reevaluate
 from puffervec.train.policies.distributions import log_prob_entropy
+from puffervec.train.policies.leaves import shown
 
 Small = Callable[..., TrainConfig]
 
@@ -39,7 +40,7 @@ def test_ratios_and_values_of_another_policy(small: Small) -> None:
         with torch.no_grad():
             for parameter in updater.parameters:
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-            heads, values, _ = updater.policy(storage.obs, (), None, None)
+            heads, values, _ = updater.policy(shown(storage.obs), (), None, None)
             now, _ = log_prob_entropy(storage.spec, heads, storage.actions)
         ratios = reevaluate(updater.policy, storage, False, False, trainer.team, 5)
         torch.testing.assert_close(ratios, (now - storage.log_probs)[:-1].exp(), rtol=1e-5, atol=1e-6)

@@ -75,8 +75,8 @@ def in_the_middle(trainer: Trainer) -> bool:
         alive = (s.masks[-1] != 0) & (s.terminals[-1] == 0) & (s.truncations[-1] == 0)
         if not bool(alive.any()):
             return False
-    halves = trainer.collector.rollout.halves
-    return all(bool(part.any()) for half in halves for state in half.states.values() for part in state)
+    turns = trainer.collector.rollout.turns
+    return all(bool(part.any()) for turn in turns for state in turn.states.values() for part in state)
 
 
 def everything(trainer: Trainer) -> tuple[Named, dict[str, float], list[dict[str, float]]]:
@@ -106,6 +106,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     "lstm": ("cartpole", {"policy": {"memory": "lstm"}}),
     "two policies, one with an action mask": ("probe", {"env": TWO}),
     "two policies, mask, memory, joint": ("probe", {"env": TWO, "policy": {"memory": "mingru", "joint": True}}),
+    "two policies of one group": ("tag_grid", {"policy": {"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"}}),
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
     "corrections": ("cartpole", {"train": {"vtrace": True}, "policy": {"memory": "mingru"}}),
     "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),

@@ -11,10 +11,8 @@ import torch
 
 import puffervec
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.collect.rollout import Rollout, pieces_of
-from puffervec.train.collect.storage import Slot, Storage
-from puffervec.train.device.device import ThreadTeam
 from puffervec.train.policies.distributions import log_prob_entropy
+from puffervec.train.policies.leaves import ROW, shown
 from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
@@ -65,7 +63,7 @@ def test_values_and_log_probs_are_the_policies(small: Small) -> None:
     with Trainer(config) as trainer:
         trainer.collect()
         slot = trainer.slots["default"]
-        heads, value, _ = slot.policy(slot.storage.obs, (), None, None)
+        heads, value, _ = slot.policy(shown(slot.storage.obs), (), None, None)
         chosen = heads[0].log_softmax(-1).gather(-1, slot.storage.actions.long()).squeeze(-1)
         torch.testing.assert_close(slot.storage.values, value.detach())
         torch.testing.assert_close(slot.storage.log_probs, chosen.detach())
@@ -101,8 +99,8 @@ def test_bf16_storage_is_the_rounded_row(small: Small) -> None:
     exact = collected(small(), 1)[0]["default"]["obs"]
     with Trainer(small(train={"precision": "bf16"})) as trainer:
         trainer.collect()
-        obs = trainer.slots["default"].storage.obs
-        assert isinstance(obs, torch.Tensor) and obs.dtype == torch.bfloat16
+        obs = trainer.slots["default"].storage.obs[ROW]
+        assert obs.dtype == torch.bfloat16
         # Columns that do not depend on the actions drawn: seed, episode, step, agent.
         torch.testing.assert_close(obs[..., :4].float(), torch.from_numpy(exact[..., :4]).bfloat16().float())
 
@@ -130,13 +128,6 @@ def test_times_add_up_over_the_parts(small: Small) -> None:
         assert min(times.env, times.copy, times.forward) > 0
 
 
-@pytest.mark.parametrize(("rows", "sizes"), [(1, {1}), (256, {256}), (512, {256}), (1000, {250}), (11_264, {1878, 1874})])
-def test_pieces_of_a_half(rows: int, sizes: set[int]) -> None:
-    found = pieces_of(slice(rows, 2 * rows))
-    assert {piece.stop - piece.start for piece in found} == sizes
-    assert [row for piece in found for row in range(piece.start, piece.stop)] == list(range(rows, 2 * rows))
-
-
 @pytest.mark.parametrize("memory", ["mingru", "lstm"])
 def test_masks_and_memory_together(small: Small, memory: str) -> None:
     """No forbidden choice is drawn, and a pass over the whole sequence gives the log-probabilities that were stored step by
@@ -147,8 +138,7 @@ def test_masks_and_memory_together(small: Small, memory: str) -> None:
             trainer.collect()
             for slot in trainer.slots.values():
                 s, steps = slot.storage, slice(0, slot.storage.horizon)
-                assert isinstance(s.obs, torch.Tensor | dict)
-                obs = s.obs[steps] if isinstance(s.obs, torch.Tensor) else {key: part[steps] for key, part in s.obs.items()}
+                obs = shown({key: part[steps] for key, part in s.obs.items()})
                 state = tuple(torch.cat(parts) for parts in zip(*(s.first_states[half] for half in (0, 1)), strict=True))
                 mask = None if s.action_masks is None else s.action_masks[steps]
                 with torch.no_grad():
@@ -171,54 +161,7 @@ def test_memory_lasts_as_long_as_an_episode(small: Small, buffers: int) -> None:
         ended = 0
         for _ in range(3):
             trainer.collect()
-            obs = storage.obs
-            assert isinstance(obs, torch.Tensor)
-            torch.testing.assert_close(storage.values, obs[..., 2] + 1)  # the env's own count of steps
+            torch.testing.assert_close(storage.values, storage.obs[ROW][..., 2] + 1)  # the env's own count of steps
             ended += int(storage.terminals.any()) + 2 * int(storage.truncations.any())
             trainer.update()
         assert ended >= 3
-
-
-class Always(torch.nn.Module):
-    """Takes one action, whatever it sees."""
-
-    def __init__(self, action: int) -> None:
-        super().__init__()
-        self.logits = 100.0 * torch.nn.functional.one_hot(torch.tensor(action), 5)
-
-    def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
-        return ()
-
-    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
-        return (self.logits.expand(len(obs), 5).float(),), obs[:, 0].float(), ()
-
-
-@pytest.mark.parametrize("device_turns", [False, True])
-def test_two_policies_share_the_rows_of_one_group(device_turns: bool) -> None:
-    """Agent 0 of each env has a policy of its own; each storage has its policy's rows, each row its policy's action."""
-    env, cpu, horizon = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}, torch.device("cpu"), 8
-    rows = {"lead": torch.tensor([0, 3]), "rest": torch.tensor([1, 2, 4, 5])}  # Of the six of a half.
-    of_all = {"lead": [0, 3, 6, 9], "rest": [1, 2, 4, 5, 7, 8, 10, 11]}
-    with (
-        puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4, num_buffers=2, seed=1) as vec,
-        puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4, seed=1) as plain,
-    ):
-        (agents,) = vec.spec.groups
-        slots = {
-            name: Slot(name, Always(action), agents, Storage(agents, horizon, 2 * len(rows[name]), cpu, None), rows[name])
-            for name, action in (("lead", 1), ("rest", 4))
-        }
-        rollout = Rollout(vec, slots, cpu, False, torch.Generator().manual_seed(0), ThreadTeam(1), device_turns)
-        rollout.begin(1)
-        plain.async_reset(1)
-        for first in (0, 1):
-            assert rollout.collect()
-            for step in range(first, horizon + 1):
-                obs, rewards, *_, masks = plain.recv()
-                for name, slot in slots.items():
-                    expected = {"obs": obs, "rewards": rewards, "masks": masks}
-                    held = slot.storage.tensors()
-                    for key, wanted in expected.items():
-                        np.testing.assert_array_equal(held[key][step], wanted[of_all[name]], err_msg=f"{key} {step}")
-                plain.send(np.tile(np.array([1, 4, 4], np.int32), 4))
-            assert bool((slots["lead"].storage.actions == 1).all()) and bool((slots["rest"].storage.actions == 4).all())

@@ -16,6 +16,7 @@ from puffervec.train.config.sections import TrainSection
 from puffervec.train.learn import samples as samples_module
 from puffervec.train.learn.samples import FlatSamples, SequenceSamples, normalised, samples_of
 from puffervec.train.learn.updater import ppo_loss
+from puffervec.train.policies.leaves import ROW
 from tests.train.fakes import group
 
 Small = Callable[..., TrainConfig]
@@ -28,7 +29,7 @@ def filled() -> tuple[Storage, torch.Tensor, torch.Tensor]:
     r = torch.Generator().manual_seed(0)
     storage = Storage(SPEC, HORIZON, ROWS, torch.device("cpu"), None)
     number = torch.arange((HORIZON + 1) * ROWS).view(HORIZON + 1, ROWS)
-    storage.obs.copy_(number.unsqueeze(-1).expand(-1, -1, 3))  # type: ignore[union-attr]
+    storage.obs[ROW].copy_(number.unsqueeze(-1).expand(-1, -1, 3))
     storage.values.copy_(torch.randn(storage.values.shape, generator=r))
     storage.first_states = {0: (torch.arange(3.0).unsqueeze(-1),), 1: (torch.arange(3.0, 6.0).unsqueeze(-1),)}
     valid = (torch.rand(HORIZON, ROWS, generator=r) > 0.3).to(torch.uint8)
@@ -121,7 +122,7 @@ def test_an_epoch_of_sequences_is_dealt_out_without_a_look_at_the_device() -> No
 def test_observations_of_unsigned_numbers_are_gathered_as_they_stand() -> None:
     storage, advantages, valid = filled()
     numbers = torch.arange((HORIZON + 1) * ROWS, dtype=torch.int32).view(HORIZON + 1, ROWS, 1) + 65_000
-    storage.obs = numbers.to(torch.uint16)
+    storage.obs = {ROW: numbers.to(torch.uint16)}
     index = torch.tensor([3, 1])
     obs = FlatSamples(storage, advantages, valid).cut(index, 10)[0]().obs
     assert isinstance(obs, torch.Tensor) and obs.dtype == torch.uint16 and obs.flatten().tolist() == [65_003, 65_001]

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 import puffervec
-from puffervec.train.collect.storage import Storage, pairs, pick, rows_of, step_bytes
+from puffervec.train.collect.storage import Storage, rows_of, step_bytes
+from puffervec.train.policies.leaves import ROW
 from tests.train.fakes import group
 
 CPU = torch.device("cpu")
@@ -16,8 +16,7 @@ CPU = torch.device("cpu")
 
 def test_shapes_and_dtypes() -> None:
     storage = Storage(group(("x", (3,)), sizes=(2, 4)), 5, 6, CPU, torch.bfloat16)
-    assert isinstance(storage.obs, torch.Tensor)
-    assert (storage.obs.shape, storage.obs.dtype) == ((6, 6, 3), torch.bfloat16)
+    assert (storage.obs[ROW].shape, storage.obs[ROW].dtype) == ((6, 6, 3), torch.bfloat16)
     assert storage.actions.shape == (6, 6, 2)
     assert all(x.shape == (6, 6) for x in (storage.rewards, storage.values, storage.log_probs, storage.masks))
 
@@ -46,20 +45,11 @@ def test_rows_are_views_on_the_slab() -> None:
         rows = {spec.name: rows_of(block, vec.halves[0], spec) for spec in vec.spec.groups}
         vec.reset(0)
         scouts, towers = rows["scouts"], rows["towers"]
-        assert isinstance(scouts.obs, torch.Tensor) and scouts.obs[:, 3].tolist() == [0, 1] * 3
-        assert isinstance(towers.obs, dict) and towers.obs["gauges"].shape == (3, 3)
+        assert scouts.obs[ROW][:, 3].tolist() == [0, 1] * 3
+        assert towers.obs["gauges"].shape == (3, 3)
         assert scouts.action_masks is not None and scouts.action_masks.shape == (6, 3)
         scouts.actions.fill_(2)
         assert (vec.halves[0].groups["scouts"].actions == 2).all()
-
-
-def test_pairs_and_pick() -> None:
-    x, y = torch.arange(4), torch.zeros(4)
-    assert pairs(x, y) == [(x, y)]
-    assert [a is b for (a, _), b in zip(pairs({"x": x}, {"x": y}), [x], strict=True)] == [True]
-    assert pick(x, None) is x and pick(x, torch.tensor([2])).tolist() == [2]
-    with pytest.raises(AssertionError):
-        pairs({"x": x}, y)
 
 
 def test_valid_transitions() -> None:

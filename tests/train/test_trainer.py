@@ -147,8 +147,8 @@ def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
         trainer.collect()
         trainer.update()
         good = trainer.save()
-        for half in trainer.collector.rollout.halves:
-            half.states["default"][0][1] = float("nan")
+        for turn in trainer.collector.rollout.turns:
+            turn.states["default"][0][1] = float("nan")
         with pytest.raises(Diverged, match="not a finite number.*last checkpoint.*try a smaller train.lr"):
             trainer.train()
         assert ckpt.newest(trainer.folder / "checkpoints") == good

@@ -20,6 +20,7 @@ from puffervec.train.learn import updater as learning
 from puffervec.train.learn.samples import Batch, normalised
 from puffervec.train.learn.updater import LOSS_NAMES, Updater, ppo_loss
 from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.leaves import ROW
 from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import fake_cuda
@@ -53,7 +54,7 @@ def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     entropy = -(probabilities * np.log(probabilities)).sum()
     kl = (ratio - 1 - np.log(ratio)).sum()
     batch = Batch(
-        obs=torch.zeros(5, 1),
+        {ROW: torch.zeros(5, 1)},
         actions=torch.tensor(actions).view(5, 1),
         log_probs=torch.tensor(old).log().float(),
         advantages=torch.tensor(advantages).float(),
@@ -86,8 +87,8 @@ SPEC = group(("x", (3,)))
 def filled_storage(rows: int = 6, horizon: int = 5, invalid: float = 0.3) -> Storage:
     r = torch.Generator().manual_seed(0)
     storage = Storage(SPEC, horizon, rows, torch.device("cpu"), None)
-    for tensor in (storage.obs, storage.rewards, storage.values):
-        tensor.copy_(torch.randn(tensor.shape, generator=r))  # type: ignore[union-attr]
+    for tensor in (storage.obs[ROW], storage.rewards, storage.values):
+        tensor.copy_(torch.randn(tensor.shape, generator=r))
     storage.log_probs.fill_(-1.6)
     storage.actions.copy_(torch.randint(0, 5, storage.actions.shape, generator=r))
     storage.masks.copy_(torch.rand(storage.masks.shape, generator=r) > invalid)
@@ -113,7 +114,7 @@ def test_invalid_rows_change_nothing() -> None:
         # The step after an absent one must not be read as its successor, nor bootstrap anything.
         storage.terminals[1:][storage.masks[1:] == 0] = 1
     invalid = (dirty.masks == 0)[:-1]
-    dirty.obs[:-1][invalid] = float("nan")  # type: ignore[index]
+    dirty.obs[ROW][:-1][invalid] = float("nan")
     dirty.log_probs[:-1][invalid] = float("nan")
     dirty.values[:-1][invalid & (dirty.terminals[:-1] != 0)] = float("nan")
     results = [updater(s) for s in (clean, dirty)]

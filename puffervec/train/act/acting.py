@@ -9,6 +9,7 @@ The evaluation and policies loaded for use (loaded.py) act through this one path
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from torch import nn
 
 from puffervec.core.spec import GroupSpec
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, draw_noise, greedy, sample
-from puffervec.train.policies.leaves import TORCH_DTYPES, flat_rows
+from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, flat_rows
 from puffervec.train.policies.memory import State
-from puffervec.train.policies.registry import policy_groups
+from puffervec.train.policies.protocol import forward
+from puffervec.train.policies.registry import PolicyRows, places, policy_rows
 from puffervec.vec.delivery import joined
 
 
@@ -70,7 +72,7 @@ class RowActor:
             at = self._places(rows[picked])
             state = tuple(part[at] for part in self._state)
             allowed = None if action_masks is None else self._on_device(action_masks[picked])
-            heads, value, state = self.policy(self._tensors(obs, picked), state, self._fresh[at], allowed)
+            heads, value, state = forward(self.policy, self._tensors(obs, picked), state, self._fresh[at], allowed)
             for kept, new in zip(self._state, state, strict=True):
                 kept[at] = new
             to_env = self._map(len(heads) == 1)
@@ -103,12 +105,12 @@ class RowActor:
             return slice(int(rows[0]), int(rows[-1]) + 1)
         return self._on_device(rows)
 
-    def _tensors(self, obs: Any, picked: np.ndarray) -> Any:
+    def _tensors(self, obs: Any, picked: np.ndarray) -> Observations:
         if self.group.observation_plan is not None:
-            return flat_rows(self.group.observation_plan, obs[picked]).to(self.device)
+            return {ROW: flat_rows(self.group.observation_plan, obs[picked]).to(self.device)}
         if isinstance(obs, dict):
             return {name: self._on_device(part[picked]) for name, part in obs.items()}
-        return self._on_device(obs[picked].reshape(len(picked), -1))  # A picture is a flat row to a policy.
+        return {ROW: self._on_device(obs[picked].reshape(len(picked), -1))}  # A picture is a flat row to a policy.
 
     def _on_device(self, array: np.ndarray) -> torch.Tensor:
         # A copy: the rows change under a view as soon as the actions are sent.
@@ -118,9 +120,17 @@ class RowActor:
 class PolicyActor:
     """Policies by name that act in a vector env of `puffervec.make`, with any number of buffers and in any order."""
 
-    def __init__(self, policies: dict[str, nn.Module], device: torch.device, deterministic: bool, seed: int = 0) -> None:
-        """Args: deterministic: the likeliest action instead of a drawn one; seed: of what is drawn."""
-        self.policies, self.device, self.deterministic = policies, device, deterministic
+    def __init__(
+        self,
+        policies: dict[str, nn.Module],
+        device: torch.device,
+        deterministic: bool,
+        seed: int = 0,
+        rows: Mapping[str, PolicyRows] | None = None,
+    ) -> None:
+        """Args: deterministic: the likeliest action instead of a drawn one; seed: of what is drawn; rows: what each policy acts
+        for; None: a row group each."""
+        self.policies, self.device, self.deterministic, self.rows = policies, device, deterministic, rows
         self.generator = torch.Generator(device).manual_seed(seed)
         self._actors: dict[str, RowActor] = {}
 
@@ -134,24 +144,37 @@ class PolicyActor:
         Args: obs: as from `vec.recv`.
         """
         halves = [half for half in vec.halves if half.env_ids[0] in vec.env_ids]
-        single = len(vec.spec.groups) == 1
-        actions = {}
-        for name, group in policy_groups(vec.spec).items():
-            parts = [half.groups[group.name] for half in halves]
-            given = obs if single else obs[group.name]
-            actions[group.name] = self._act_group(self.actor(name, group), given, parts, vec.autoreset_mode == "same_step")
-        return next(iter(actions.values())) if single else actions
+        groups = {group.name: group for group in vec.spec.groups}
+        actions: dict[str, np.ndarray] = {}
+        for name, own in (self.rows or policy_rows(vec.spec)).items():
+            group = own.group.name
+            parts = [half.groups[group] for half in halves]
+            given = obs if len(groups) == 1 else obs[group]
+            count = sum(len(part.masks) for part in parts)
+            at = None if own.agents is None else places(own.agents, groups[group].agents, count)
+            found = self._act_group(self.actor(name, own.group), given, parts, at, vec.autoreset_mode == "same_step")
+            if at is None:
+                actions[group] = found
+            else:
+                actions.setdefault(group, np.zeros((count, *found.shape[1:]), found.dtype))[at] = found
+        return next(iter(actions.values())) if len(groups) == 1 else actions
 
-    def _act_group(self, actor: RowActor, obs: Any, parts: list[Any], same_step: bool) -> np.ndarray:
+    def _act_group(self, actor: RowActor, obs: Any, parts: list[Any], at: np.ndarray | None, same_step: bool) -> np.ndarray:
+        """Args: at: the actor's rows among those of the parts; None: all."""
+
+        def mine(array: Any) -> Any:
+            return array if at is None else array[at]
+
         rows, masks, terminals, truncations = (
-            joined([getattr(part, name) for part in parts]) for name in ("agent_ids", "masks", "terminals", "truncations")
+            mine(joined([getattr(part, name) for part in parts])) for name in ("agent_ids", "masks", "terminals", "truncations")
         )
+        obs = {key: mine(part) for key, part in obs.items()} if isinstance(obs, dict) else mine(obs)
         idle, done = ~masks, terminals | truncations
         if same_step:  # The observation is the first of the next episode already.
             actor.forget(rows[done])
         else:
             idle |= done
-        allowed = None if parts[0].action_masks is None else joined([part.action_masks for part in parts])
+        allowed = None if parts[0].action_masks is None else mine(joined([part.action_masks for part in parts]))
         return self.choose(actor, obs, rows, idle, allowed)
 
     def actor(self, name: str, group: GroupSpec) -> RowActor:

@@ -19,7 +19,6 @@ from torch import nn
 
 import puffervec
 from puffervec.core.slab import RECORD_DTYPE
-from puffervec.core.spec import GroupSpec
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.evaluation import Actor, Cell, Evaluation, Interval, Report
 from puffervec.train.act.acting import PolicyActor as PolicyActor
@@ -30,7 +29,7 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, native_env
 from puffervec.train.metrics.keys import ENV
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
-from puffervec.train.policies.registry import build_policy
+from puffervec.train.policies.registry import PolicyRows, policy_rows
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.rundir import config_from_tables
 from puffervec.train.run.state import actor_weights, as_trained
@@ -61,20 +60,18 @@ def load_policies(
         config = adapt(config)
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
-    groups = {group.name: group for group in env_spec(config).groups}
-    config = as_trained(config, groups.values(), manifest, found.tensors)
+    spec = env_spec(config)
+    config = as_trained(config, spec.groups, manifest, found.tensors)
+    rows = policy_rows(spec, config.policy)
     policies = {}
     for name in names:
-        group = groups.get(manifest["policies"][name]["group"])
-        if group is None:
-            raise CheckpointError(
-                f"{path}: the env has no rows {manifest['policies'][name]['group']!r} for the policy {name!r}"
-            )
+        if name not in rows:
+            raise CheckpointError(f"{path}: the env has no rows for the policy {name!r}, only for {', '.join(rows)}")
         if made is not None and name in made:
             policy = made[name].to(device)
         else:
-            _check_sizes(path, group, config, actor_weights(found, name))
-            policy = build_policy(group, config.policy).to(device)
+            _check_sizes(path, rows[name], actor_weights(found, name))
+            policy = rows[name].build().to(device)
         constants = _not_finite(policy)  # as of a mask
         try:
             policy.load_state_dict(actor_weights(found, name))
@@ -90,10 +87,10 @@ def _not_finite(policy: nn.Module) -> set[str]:
     return {name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())}
 
 
-def _check_sizes(path: Path, group: GroupSpec, config: TrainConfig, weights: dict[str, torch.Tensor]) -> None:
+def _check_sizes(path: Path, rows: PolicyRows, weights: dict[str, torch.Tensor]) -> None:
     """Refuse a config whose policy is not of the size of the weights, before any memory is taken for it."""
     with torch.device("meta"):
-        planned = build_policy(group, config.policy).state_dict()
+        planned = rows.build().state_dict()
     if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
         raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
 

@@ -26,19 +26,19 @@ from puffervec.train.act.given import Batch, flags, read_batch, read_masks
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, spec_hash
 from puffervec.train.device.device import choose_device
-from puffervec.train.policies.registry import policy_groups
+from puffervec.train.policies.registry import PolicyRows, policy_rows
 from puffervec.train.run.find import read_newest
 from puffervec.vec.vector_env import VectorEnv
 
 
 class LoadedPolicy:
-    """A trained policy, or the policies of an env with several groups of rows.
+    """A trained policy, or the policies of an env with several groups of rows or of a run with `policy.map`.
 
     Attributes:
         config: of the run, with the settings of its env's evaluation (drive: held-out scenes).
         checkpoint: the folder it was read from. device: where the networks are.
         policies: the networks by name, for use by hand (see puffervec.train.policies.protocol).
-        observation_space, action_space: of one row, as the env declares them; Dicts by group where there are several.
+        observation_space, action_space: of one row, as the env declares them; Dicts by policy where there are several.
     """
 
     def __init__(
@@ -46,21 +46,22 @@ class LoadedPolicy:
         config: TrainConfig,
         checkpoint: Path,
         spec: EnvSpec,
+        rows: Mapping[str, PolicyRows],
         policies: dict[str, nn.Module],
         device: torch.device,
         seed: int,
     ) -> None:
         """Made by `load_policy`."""
         self.config, self.checkpoint, self.device, self.policies = config, checkpoint, device, policies
-        self._spec, self._groups = spec, policy_groups(spec)
-        self._actor = PolicyActor(policies, device, True, seed)
+        self._spec, self._groups = spec, {name: own.group for name, own in rows.items()}
+        self._actor = PolicyActor(policies, device, True, seed, rows)
         self._agents: dict[Any, int] = {}  # row numbers of agents that were given by name
         self._rows: dict[str, int] = {}  # rows that a policy with memory was last given
         self._fitting: set[str] = set()  # hashes of specs that fit
-        self.observation_space = self._by_group({g.name: native_space(g, "observation") for g in spec.groups})
-        self.action_space = self._by_group({g.name: native_space(g, "action") for g in spec.groups})
+        self.observation_space = self._by_policy({name: native_space(g, "observation") for name, g in self._groups.items()})
+        self.action_space = self._by_policy({name: native_space(g, "action") for name, g in self._groups.items()})
 
-    def _by_group(self, found: dict[str, gymnasium.Space[Any]]) -> gymnasium.Space[Any]:
+    def _by_policy(self, found: dict[str, gymnasium.Space[Any]]) -> gymnasium.Space[Any]:
         return next(iter(found.values())) if len(found) == 1 else gymnasium.spaces.Dict(found)
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ class LoadedPolicy:
 
         Args: rows: (n,) bool or row numbers, or agents by name; None, or a vector env: all rows, and how many there were. So
             this is an actor, as the evaluations of C envs take one.
-        Raises: ConfigError for some rows of an env with several groups.
+        Raises: ConfigError for some rows where there are several policies.
         """
         if rows is None or isinstance(rows, VectorEnv):
             self._actor.reset()
@@ -85,7 +86,7 @@ class LoadedPolicy:
             self._rows.clear()
             return
         if len(self._groups) > 1:
-            raise ConfigError("rows of an env with several groups are forgotten all together: call reset() without rows")
+            raise ConfigError("rows of several policies are forgotten all together: call reset() without rows")
         ((name, group),) = self._groups.items()
         if isinstance(rows, (list, tuple, set)) and all(row in self._agents for row in rows):
             rows = [self._agents[row] for row in rows]
@@ -110,7 +111,8 @@ class LoadedPolicy:
                 a batch of n of them, each leaf (n, ...), as Gymnasium's vector envs give it;
                 {agent: observation}, as a PettingZoo ParallelEnv gives it;
                 (n, ...) rows, as `recv` and `reset` of `puffervec.make` give them;
-                of an env with several groups: a dict of these by group, all or some of the groups.
+                where there are several policies: a dict of these by policy (named like its row group, or in `policy.map`),
+                all or some of them.
             vec: the vector env of `puffervec.make` that the observations were just received from. Ends of episodes, absent
                 agents and action masks are then read from it, with any number of buffers; leave the next three out.
             done: (n,) bool, or one for a single observation: the episode ended with this observation, or the agent is absent.
@@ -123,7 +125,7 @@ class LoadedPolicy:
         Returns:
             One action of `action_space` for one observation, ready for `env.step`. For a batch as Gymnasium batches actions,
             each leaf (n, ...). {agent: action} for agents by name. For rows, and with `vec`: (n,) or (n, D) as `send` takes
-            them. Dicts by group where there are several. Arrays are fresh.
+            them. Dicts by policy where there are several (with `vec`: by row group). Arrays are fresh.
         Raises:
             SpaceMismatchError (a ConfigError): observations of another structure, shape or dtype; the message names what is
             expected. ConfigError: flags or masks of another shape, another number of rows than a policy with memory
@@ -140,11 +142,9 @@ class LoadedPolicy:
             return self._act_group(name, group, observations, done, reset, action_mask)
         self._check_groups(observations)
         return {
-            group.name: self._act_group(
-                name, group, observations[group.name], *(_part(x, group.name) for x in (done, reset, action_mask))
-            )
+            name: self._act_group(name, group, observations[name], *(_part(x, name) for x in (done, reset, action_mask)))
             for name, group in self._groups.items()
-            if group.name in observations
+            if name in observations
         }
 
     def _act_group(self, name: str, group: GroupSpec, observations: Any, done: Any, reset: Any, action_mask: Any) -> Any:
@@ -184,10 +184,10 @@ class LoadedPolicy:
         self._fitting.add(found)
 
     def _check_groups(self, observations: Any) -> None:
-        known = [group.name for group in self._groups.values()]
+        known = list(self._groups)
         if not isinstance(observations, Mapping) or not observations or not set(observations) <= set(known):
             what = list(observations) if isinstance(observations, Mapping) else type(observations).__name__
-            raise ConfigError(f"observations are {what}: give a dict by group, of {known}")
+            raise ConfigError(f"observations are {what}: give a dict by policy, of {known}")
 
 
 def native_space(group: GroupSpec, what: str) -> gymnasium.Space[Any]:
@@ -197,8 +197,8 @@ def native_space(group: GroupSpec, what: str) -> gymnasium.Space[Any]:
     return space
 
 
-def _part(value: Any, group: str) -> Any:
-    return value.get(group) if isinstance(value, Mapping) else value
+def _part(value: Any, policy: str) -> Any:
+    return value.get(policy) if isinstance(value, Mapping) else value
 
 
 def load_policy(
@@ -238,4 +238,5 @@ def load_policy(
         return as_evaluated(config).merged({"env": settings or {}})
 
     path, (config, policies) = read_newest(run, Path("runs"), load, lambda text: warnings.warn(text, stacklevel=4))
-    return LoadedPolicy(config, path, env_spec(config), policies, where, seed)
+    spec = env_spec(config)
+    return LoadedPolicy(config, path, spec, policy_rows(spec, config.policy), policies, where, seed)

@@ -12,12 +12,10 @@ part of a checkpoint. Runs in the learner.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -28,6 +26,7 @@ from puffervec.core.slab import RECORD_DTYPE
 from puffervec.train.collect.rollout import Rollout, Times
 from puffervec.train.collect.storage import Storage
 from puffervec.train.device.device import one_torch_thread
+from puffervec.train.device.streams import stream_of
 
 _EPISODES = "episodes"  # No tensor of a roll-out has that name: theirs begin with the policy's and a slash.
 _RECORD = repack_fields(RECORD_DTYPE)  # Without gaps, whose bytes could be any.
@@ -49,12 +48,8 @@ class Ahead:
         self._thread = ThreadPoolExecutor(1, "puffervec-ahead")
         self._under_way: Future[bool] | None = None
         self._given_up = False
-        self._begun: torch.cuda.Event | None = None  # the learner's work before the roll-out under way; CUDA only
-
-    @cached_property
-    def stream(self) -> torch.cuda.Stream:
-        """What the thread does between the turns; on the learner's own, a roll-out would wait for the update beside it."""
-        return torch.cuda.Stream(self.rollout.device)  # type: ignore[no-untyped-call]
+        # What the thread does between the turns; on the learner's own, a roll-out would wait for the update beside it.
+        self.stream = stream_of(rollout.device)
 
     def collect(self, stop: Callable[[], bool]) -> bool:
         """Give the learner the next roll-out; False where `stop()` is true by then: it is kept for a checkpoint.
@@ -79,24 +74,13 @@ class Ahead:
         for name, slot in self.rollout.slots.items():
             slot.policy.load_state_dict(self.policies[name].state_dict())
         self.times.copy += time.perf_counter() - begin
-        if self.rollout.device.type == "cuda":
-            self._begun = torch.cuda.current_stream(self.rollout.device).record_event()
+        self.stream.follow()
         self._under_way = self._thread.submit(self._collect)
 
     def _collect(self) -> bool:
         # To the end also where the run is to stop: a part of a roll-out could not be gone on with.
-        with one_torch_thread(), self._apart():
+        with one_torch_thread(), self.stream.active():
             return self.rollout.collect(lambda: self._given_up)
-
-    @contextlib.contextmanager
-    def _apart(self) -> Iterator[None]:
-        """Have the device do what the block asks for beside the learner's work, but after what was there at the start."""
-        if self._begun is None:
-            yield
-            return
-        with torch.cuda.stream(self.stream):  # Also makes the device the current one: a thread begins with the first.
-            self.stream.wait_event(self._begun)
-            yield
 
     def wait(self) -> bool:
         """Wait for the roll-out that is under way, if any; True where a whole one is there.
@@ -106,8 +90,7 @@ class Ahead:
         begin, under_way, self._under_way = time.perf_counter(), self._under_way, None
         if under_way is not None:
             self.ready = under_way.result()
-            if self._begun is not None:  # The learner reads what was collected.
-                torch.cuda.current_stream(self.rollout.device).wait_stream(self.stream)
+            self.stream.precede()  # The learner reads what was collected.
         self.times.env += time.perf_counter() - begin
         return self.ready
 

@@ -19,18 +19,21 @@ from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.host.memory import refuse_more
 from puffervec.train.policies.distributions import ActionMap, ActionSpec
-from puffervec.train.policies.leaves import TORCH_DTYPES, Observation, stored_dtype, width
+from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arrays, stored_dtype
 from puffervec.train.policies.memory import State
+from puffervec.train.policies.registry import PolicyRows
+
+# What a storage takes of a half's rows, besides the observations.
+FLAGS = ("rewards", "terminals", "truncations", "masks", "action_masks")
 
 
 class Storage:
     """What a roll-out leaves for the update: the rows of one policy.
 
-    obs: (T+1, R, F) or a dict of (T+1, R, ...); of a Python env always (T+1, R, width), rows as they stand. actions (T+1, R, D)
-    as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8;
-    action_masks (T+1, R, choices) uint8 or None. For policies
-    with memory: resets (T+1, R) uint8; first_states and last_states, what they remembered before step 0 and before step T, per
-    half.
+    obs: (T+1, R, ...) by key: of each field, or under ROW rows as they stand, (T+1, R, width). actions (T+1, R, D) as drawn,
+    before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8; action_masks
+    (T+1, R, choices) uint8 or None. For policies with memory: resets (T+1, R) uint8; first_states and last_states, what they
+    remembered before step 0 and before step T, per half.
     """
 
     def __init__(
@@ -48,18 +51,10 @@ class Storage:
         self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
         self.horizon, self.rows, self.device = horizon, rows, device
         steps = (horizon + 1, rows)
-        self.obs: Observation
-        plan = group.observation_plan
-        if plan is not None:
-            self.obs = torch.zeros(*steps, width(plan), dtype=stored_dtype(plan), device=device)
-        elif group.flat_dtype is not None:
-            floats = sum(int(np.prod(field.shape)) for field in group.fields)
-            self.obs = torch.zeros(*steps, floats, dtype=_storage_dtype(group.flat_dtype, obs_dtype), device=device)
-        else:
-            self.obs = {
-                field.name: torch.zeros(*steps, *field.shape, dtype=_storage_dtype(field.dtype, obs_dtype), device=device)
-                for field in group.fields
-            }
+        self.obs: Observations = {
+            key: torch.zeros(*steps, *shape, dtype=_storage_dtype(group, dtype, obs_dtype), device=device)
+            for key, (_, dtype, shape) in arrays(group).items()
+        }
         self.actions = torch.zeros(*steps, self.spec.dims, dtype=self.spec.dtype, device=device)
         self.rewards, self.values, self.log_probs = (torch.zeros(steps, device=device) for _ in range(3))
         self.terminals, self.truncations, self.masks, self.resets = (
@@ -73,21 +68,9 @@ class Storage:
 
     def tensors(self) -> dict[str, Tensor]:
         """All arrays by name, T + 1 steps each."""
-        named = {
-            name: getattr(self, name)
-            for name in (
-                "actions",
-                "rewards",
-                "values",
-                "log_probs",
-                "terminals",
-                "truncations",
-                "masks",
-                "resets",
-                "action_masks",
-            )
-        }
-        observations = {f"obs.{k}": v for k, v in self.obs.items()} if isinstance(self.obs, dict) else {"obs": self.obs}
+        names = ("actions", "rewards", "values", "log_probs", "terminals", "truncations", "masks", "resets", "action_masks")
+        named = {name: getattr(self, name) for name in names}
+        observations = {f"obs.{key}" if key != ROW else "obs": part for key, part in self.obs.items()}
         return {name: tensor for name, tensor in (observations | named).items() if tensor is not None}
 
     def valid(self) -> Tensor:
@@ -110,6 +93,12 @@ class Storage:
         for tensor in self.tensors().values():
             tensor[0].copy_(tensor[-1])
         self.first_states = dict(self.last_states)
+
+
+def storage_of(rows: PolicyRows, num_envs: int, horizon: int, device: torch.device, bf16: bool) -> Storage:
+    """Return room for roll-outs of a policy."""
+    obs_dtype = torch.bfloat16 if bf16 else None
+    return Storage(rows.group, horizon, rows.group.agents * num_envs, device, obs_dtype, rows.section.joint)
 
 
 def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False) -> int:
@@ -141,27 +130,29 @@ def refuse_large(
         raise ConfigError(f"train.horizon needs {wanted:,} bytes {what}; {free:,} are free on {device}: {advice}")
 
 
-def _storage_dtype(dtype: Any, wanted: torch.dtype | None) -> torch.dtype:
-    kept: torch.dtype = TORCH_DTYPES[np.dtype(dtype)]
+def _storage_dtype(group: GroupSpec, dtype: np.dtype[Any], wanted: torch.dtype | None) -> torch.dtype:
+    if group.observation_plan is not None:
+        return stored_dtype(group.observation_plan)
+    kept: torch.dtype = TORCH_DTYPES[dtype]
     return wanted if wanted is not None and kept == torch.float32 else kept
 
 
 @dataclasses.dataclass
 class Slot:
-    """Rows of one group that one policy acts for. `rows` are their indices within a half's rows of the group; None: all."""
+    """Rows of one group that one policy acts for. agents: those of an env that are its; None: all."""
 
     name: str
     policy: Any  # an nn.Module with the protocol of policies/protocol.py
     group: GroupSpec
     storage: Storage
-    rows: Tensor | None = None
+    agents: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass
 class Rows:
     """A half's rows of one group, as tensors on the block (CPU: the slab itself; CUDA: the fixed buffer it is copied to)."""
 
-    obs: Observation
+    obs: Observations
     rewards: Tensor
     terminals: Tensor
     truncations: Tensor
@@ -169,14 +160,6 @@ class Rows:
     action_masks: Tensor | None
     actions: Tensor  # always the slab's
     actions_at: int  # where they begin in the block, in bytes
-
-
-def pairs(targets: Observation, sources: Observation) -> list[tuple[Tensor, Tensor]]:
-    if isinstance(targets, dict):
-        assert isinstance(sources, dict)
-        return [(targets[name], sources[name]) for name in targets]
-    assert isinstance(sources, Tensor)
-    return [(targets, sources)]
 
 
 def pick(source: Tensor, rows: Tensor | None) -> Tensor:
@@ -193,20 +176,11 @@ def rows_of(block: Tensor, half: Any, group: GroupSpec) -> Rows:
         size = int(np.prod(shape)) * torch.empty((), dtype=dtype).element_size()
         return block.narrow(0, begin, size).view(dtype).view(shape)
 
-    obs: Observation
-    plan = group.observation_plan
-    if plan is not None:
-        obs = view("observations", TORCH_DTYPES[plan.row_dtype], count, width(plan))
-    elif group.flat_dtype is not None:
-        dtype = TORCH_DTYPES[np.dtype(group.flat_dtype)]
-        obs = view("observations", dtype, count, group.observation_bytes // np.dtype(group.flat_dtype).itemsize)
-    else:
-        raw = view("observations", torch.uint8, count, group.observation_bytes)
-        obs = {}
-        for field in group.fields:
-            size = int(np.prod(field.shape)) * np.dtype(field.dtype).itemsize
-            part = raw.narrow(1, field.offset, size).view(TORCH_DTYPES[np.dtype(field.dtype)])
-            obs[field.name] = part.view(count, *field.shape)
+    raw = view("observations", torch.uint8, count, group.observation_bytes)
+    obs = {}
+    for key, (offset, dtype, shape) in arrays(group).items():
+        part = raw.narrow(1, offset, int(np.prod(shape)) * dtype.itemsize).view(TORCH_DTYPES[dtype])
+        obs[key] = part.view(count, *shape)
     choices = group.action_mask_size
     return Rows(
         obs=obs,

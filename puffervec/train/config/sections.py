@@ -105,6 +105,9 @@ class PolicySection:
     kind: str = "auto"
     """auto: cnn where a row has a picture of bytes, object_set where a C env has sets of objects, else mlp. Or your own
     nn.Module, as module:Class."""
+    map: tuple[str, ...] = ()
+    """Several policies, NAME=AGENT,AGENT each: for agent types (tag_grid: taggers=tagger runner=runner), agents of a parallel
+    env by name, rows of an env by number, or row groups. Each agent has one policy. Empty: one policy per row group."""
     channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
     memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.

@@ -7,7 +7,9 @@ All that the trainer needs to know before a worker starts is found out here, in 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import itertools
 import json
 import mmap
 import sys
@@ -101,22 +103,25 @@ def env_spec(config: TrainConfig) -> EnvSpec:
     built = native.build(config.env)
     blobs = native.pack(config.env), pack_params(built.params)
     if built.data is None:
-        return _checked(config.target, native.describe(*blobs, None, "next_step")[1])
+        return _checked(native, config.env, native.describe(*blobs, None, "next_step")[1])
     with built.data.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         # The copy keeps C from reading a mapping that is about to close; describe looks at the head only.
-        return _checked(config.target, native.describe(*blobs, bytes(data), "next_step")[1])
+        return _checked(native, config.env, native.describe(*blobs, bytes(data), "next_step")[1])
 
 
-def _checked(target: str, spec: EnvSpec) -> EnvSpec:
-    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return `spec`."""
+def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
+    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return `spec` with agent names."""
+    types = () if native.row_types is None else native.row_types(settings)
+    names, groups = iter([native.agent_types[kind] for kind in types]), []
     for group in spec.groups:
+        groups.append(dataclasses.replace(group, agent_names=tuple(itertools.islice(names, group.agents))))
         widest = max(field.dtype.itemsize for field in group.fields)
         if group.flat_dtype is None and group.observation_bytes % widest:
             raise ConfigError(
-                f"{target}: a row of {group.name} has {group.observation_bytes} bytes, no multiple of {widest}, the size of "
-                f"its widest numbers: pad it in describe, with group->observation_bytes = pv_align_up(..., {widest})"
+                f"{native.name}: a row of {group.name} has {group.observation_bytes} bytes, no multiple of {widest}, the size "
+                f"of its widest numbers: pad it in describe, with group->observation_bytes = pv_align_up(..., {widest})"
             )
-    return spec
+    return dataclasses.replace(spec, groups=tuple(groups))
 
 
 def _python_spec(config: TrainConfig) -> EnvSpec:

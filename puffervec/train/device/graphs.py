@@ -18,12 +18,14 @@ from functools import cached_property
 
 import torch
 
+from puffervec.train.device.streams import CudaStream, Stream, stream_of
+
 WARM_UPS = 3  # runs before the recording: libraries make their workspaces, kernels are chosen
 alone = threading.RLock()  # held by the thread that warms up or records
 
 
 @contextlib.contextmanager
-def recording(stream: torch.cuda.Stream, generator: torch.Generator | None = None) -> Iterator[torch.cuda.CUDAGraph]:
+def recording(stream: Stream, generator: torch.Generator | None = None) -> Iterator[torch.cuda.CUDAGraph]:
     """Record what the block launches, on `stream`, as the graph that is given; waits for all other recordings.
 
     Args: generator: of the draws in the block, on the device; None: there are none, or they are the device's own.
@@ -32,7 +34,8 @@ def recording(stream: torch.cuda.Stream, generator: torch.Generator | None = Non
     if generator is not None:
         graph.register_generator_state(generator)
     # thread_local: other threads may use CUDA meanwhile, for what is no synchronisation of the device.
-    with alone, torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+    assert isinstance(stream, CudaStream)
+    with alone, torch.cuda.graph(graph, stream=stream.own, capture_error_mode="thread_local"):
         yield graph
 
 
@@ -47,9 +50,9 @@ class Recorded:
         self._left = WARM_UPS if capture else -1  # eager runs before the recording
 
     @cached_property
-    def stream(self) -> torch.cuda.Stream:
+    def stream(self) -> Stream:
         """Where the warm-ups and the recording happen."""
-        return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        return stream_of(self.device)
 
     def play(self) -> None:
         """Do the work."""
@@ -62,16 +65,15 @@ class Recorded:
 
     def _warm_up(self) -> None:
         """Run on the stream of the recording, or record: that runs nothing, so a replay follows."""
-        here = torch.cuda.current_stream(self.device)
-        self.stream.wait_stream(here)
+        self.stream.follow()
         if self._left:
-            with alone, torch.cuda.stream(self.stream):
+            with alone, self.stream.active():
                 self.compute()
         else:
             with recording(self.stream) as graph:
                 self.compute()
             self.graph = graph
-        here.wait_stream(self.stream)
+        self.stream.precede()
         if self.graph is not None:
             self.graph.replay()
         self._left -= 1

@@ -75,13 +75,13 @@ def _map(batch: Batch, change: Callable[[Tensor, int], Tensor]) -> Batch:
     """Return a batch of changed tensors; change: takes a tensor and the dim along which its samples (columns) lie."""
     batch = _weighed(batch)
     dim = 0 if batch.resets is None else 1
-    obs = {k: change(v, dim) for k, v in batch.obs.items()} if isinstance(batch.obs, dict) else change(batch.obs, dim)
+    observations = {key: change(part, dim) for key, part in batch.observations.items()}
     others = {
         field.name: None if (value := getattr(batch, field.name)) is None else change(value, dim)
         for field in dataclasses.fields(batch)
-        if field.name not in ("obs", "state")
+        if field.name not in ("observations", "state")
     }
-    return Batch(obs=obs, state=tuple(change(part, 0) for part in batch.state), **others)  # type: ignore[arg-type]
+    return Batch(observations=observations, state=tuple(change(part, 0) for part in batch.state), **others)  # type: ignore[arg-type]
 
 
 def _leaves(batch: Batch) -> Iterator[tuple[Tensor, int]]:

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +11,7 @@ from puffervec.train.collect.storage import Storage
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.policies.distributions import log_prob_entropy
 from puffervec.train.policies.memory import State
+from puffervec.train.policies.protocol import forward
 
 
 @torch.no_grad()
@@ -36,11 +35,12 @@ def reevaluate(policy: nn.Module, storage: Storage, memory: bool, bf16: bool, te
 
     def piece(at: int) -> None:
         """Runs in a thread of the team."""
-        obs: Any = {k: cut(v, at) for k, v in storage.obs.items()} if isinstance(storage.obs, dict) else cut(storage.obs, at)
+        obs = {key: cut(part, at) for key, part in storage.obs.items()}
         allowed = None if storage.action_masks is None else cut(storage.action_masks, at)
         state: State = tuple(part.narrow(0, at, min(width, every - at)) for part in states)
-        with torch.no_grad(), torch.autocast(storage.device.type, torch.bfloat16, enabled=bf16):
-            heads, value, _ = policy(obs, state, cut(storage.resets, at) != 0 if memory else None, allowed)
+        reset = cut(storage.resets, at) != 0 if memory else None
+        with torch.no_grad():
+            heads, value, _ = forward(policy, obs, state, reset, allowed, bf16)
         cut(log_probs, at).copy_(log_prob_entropy(storage.spec, heads, cut(storage.actions, at))[0])
         cut(storage.values, at).copy_(value)
 

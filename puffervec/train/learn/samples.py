@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.collect.storage import Storage
-from puffervec.train.policies.leaves import Observation, as_signed
+from puffervec.train.policies.leaves import Observation, Observations, as_signed, shown
 from puffervec.train.policies.memory import State
 
 BF16_ROWS = 128  # see padded_rows
@@ -34,7 +34,7 @@ class Batch:
     sequences, what the policy remembered before step 0, and (T, B) bool where it forgets.
     """
 
-    obs: Observation
+    observations: Observations
     actions: Tensor
     log_probs: Tensor
     advantages: Tensor
@@ -44,6 +44,11 @@ class Batch:
     weights: Tensor | None = None
     state: State = ()
     resets: Tensor | None = None
+
+    @property
+    def obs(self) -> Observation:
+        """The observations as the policy takes them."""
+        return shown(self.observations)
 
 
 class Samples(Protocol):
@@ -129,7 +134,7 @@ def _moments(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
     return torch.stack([count, x.sum(), x.square().sum()])
 
 
-def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None) -> tuple[Observation, Tensor | None]:
+def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None) -> tuple[Observations, Tensor | None]:
     """Return observations and action masks of some samples: one gather each."""
 
     def gather(x: Tensor) -> Tensor:
@@ -137,7 +142,7 @@ def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | No
         found = as_signed(steps if shape is None else steps.flatten(0, 1)).index_select(dim, index)
         return found.view(x.dtype)
 
-    obs = {k: gather(v) for k, v in storage.obs.items()} if isinstance(storage.obs, dict) else gather(storage.obs)
+    obs = {key: gather(part) for key, part in storage.obs.items()}
     return obs, None if storage.action_masks is None else gather(storage.action_masks)
 
 
@@ -239,7 +244,7 @@ class SequenceSamples:
         storage, steps = self._storage, slice(0, self._storage.horizon)
         obs, mask = _take(storage, 1, index, shape=None)
         return Batch(
-            obs=obs,
+            observations=obs,
             actions=storage.actions[steps].index_select(1, index),
             log_probs=storage.log_probs[steps].index_select(1, index),
             advantages=advantages,

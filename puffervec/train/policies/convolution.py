@@ -23,7 +23,7 @@ from puffervec.errors import ConfigError
 from puffervec.python.emulation.layout import Leaf
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.leaves import EntryView, Observation, View, group_views
+from puffervec.train.policies.leaves import EntryView, Observations, View, group_views
 from puffervec.train.policies.network import NetworkPolicy, linear, mlp
 
 MOST_CHANNELS = 16  # along the first or last axis
@@ -84,9 +84,9 @@ class _Picture:
         self.channels_last = len(raw) == 3 and _channels_last(raw)
         self.scale = 1 / 255 if view.leaf.dtype == np.uint8 else 1.0
 
-    def __call__(self, rows: Observation) -> tuple[Tensor, tuple[int, ...]]:
+    def __call__(self, obs: Observations) -> tuple[Tensor, tuple[int, ...]]:
         """Return (N, C, H, W), and the leading axes that became N."""
-        flat = self.view(rows)
+        flat = self.view(obs)
         pictures = flat.reshape(-1, *self.raw_shape)
         if self.channels_last:
             pictures = pictures.permute(0, 3, 1, 2)
@@ -105,7 +105,7 @@ class ConvolutionPolicy(NetworkPolicy):
         self.trunk = _behind(self.convolutions, self.picture.shape, section.hidden[0])
         self.finish(section.hidden[0], group, section)
 
-    def features(self, obs: Observation) -> Tensor:
+    def features(self, obs: Observations) -> Tensor:
         """The trunk's output: (..., width)."""
         pictures, lead = self.picture(obs)
         out: Tensor = self.trunk(self.convolutions(pictures).flatten(1))
@@ -136,7 +136,7 @@ class MixedPolicy(NetworkPolicy):
         self.trunk = mlp((width * (len(self.pictures) + bool(others)), *section.hidden))
         self.finish(section.hidden[-1], group, section)
 
-    def features(self, obs: Observation) -> Tensor:
+    def features(self, obs: Observations) -> Tensor:
         """The trunk's output: (..., width)."""
         parts = []
         for picture, eye in zip(self.pictures, self.eyes, strict=True):

@@ -27,7 +27,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from puffervec.python.emulation.layout import Leaf
-from puffervec.train.policies.leaves import EntryView, Observation, View
+from puffervec.train.policies.leaves import EntryView, Observations, View
 
 if TYPE_CHECKING:
     from puffervec.train.device.ranks import Ranks
@@ -83,9 +83,9 @@ class RowEncoder(nn.Module):
         self.register_buffer("mean", torch.zeros(self.features, dtype=torch.float64))
         self.register_buffer("square", torch.ones(self.features, dtype=torch.float64))
 
-    def forward(self, rows: Observation) -> Tensor:
-        """Encode rows as the storage holds them: (..., width), or a dict of (..., *shape)."""
-        numbers = self._numbers(rows)
+    def forward(self, obs: Observations) -> Tensor:
+        """Encode observations as the storage holds them."""
+        numbers = self._numbers(obs)
         if self.scaled:
             numbers = numbers * self.scale + self.offset
         if self.adapts:
@@ -98,25 +98,25 @@ class RowEncoder(nn.Module):
         """Read leaves from a dict from now on. entries: by the leaf's path."""
         self.parts = [(entries[view.leaf.path], choices) for view, choices in self.parts]
 
-    def _numbers(self, rows: Observation) -> Tensor:
+    def _numbers(self, obs: Observations) -> Tensor:
         """The leaves side by side, choices one-hot, nothing scaled yet."""
         parts = []
         for view, choices in self.parts:
-            values = view(rows)
+            values = view(obs)
             parts.append(values.float() if choices is None else _one_hot(values, choices))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     @torch.no_grad()
-    def observe(self, rows: Observation, seen: Tensor, ranks: Ranks | None = None) -> None:
+    def observe(self, obs: Observations, seen: Tensor, ranks: Ranks | None = None) -> None:
         """Take rows of a roll-out into the statistics, in pieces that fit into little memory.
 
         Rows with a number that is not finite are left out: one of them would spoil the statistics for good.
-        Args: rows: (T, R, width), or a dict of (T, R, *shape); seen: (T, R) bool, those that count; ranks: of whose roll-outs
+        Args: obs: (T, R, ...) each; seen: (T, R) bool, those that count; ranks: of whose roll-outs
             it is one; all get the same statistics.
         """
         if not self.adapts:
             return
-        found = (_finite(self._numbers(piece)[kept]) for piece, kept in self._pieces(rows, seen))
+        found = (_finite(self._numbers(piece)[kept]) for piece, kept in self._pieces(obs, seen))
         pieces = [_Sample.of(numbers.double()) for numbers in found if len(numbers)]
         if ranks is not None and ranks.size > 1:
             told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
@@ -124,12 +124,12 @@ class RowEncoder(nn.Module):
         for piece in pieces:
             self._merge(piece)
 
-    def _pieces(self, rows: Observation, seen: Tensor) -> Iterator[tuple[Observation, Tensor]]:
+    def _pieces(self, obs: Observations, seen: Tensor) -> Iterator[tuple[Observations, Tensor]]:
         """Cut rows along their first axis so that a piece has about PIECE_NUMBERS features."""
         steps = max(1, PIECE_NUMBERS // (self.features * max(1, seen[:1].numel())))
         for begin in range(0, len(seen), steps):
             piece = slice(begin, begin + steps)
-            yield {k: v[piece] for k, v in rows.items()} if isinstance(rows, dict) else rows[piece], seen[piece]
+            yield {key: part[piece] for key, part in obs.items()}, seen[piece]
 
     def _merge(self, sample: _Sample) -> None:
         """Merge the statistics of two samples (Chan, Golub and LeVeque 1979)."""

@@ -7,11 +7,15 @@
 A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers
 of one dtype where all leaves agree, else the bytes of an aligned record (puffervec/python/emulation/layout.py). A C env's
 observation is one flat row too, or a dict of arrays by field.
+
+Inside the trainer observations are always a dict of tensors (`Observations`): by field, or one row under the key ROW. A policy
+is called with what `shown` makes of them, so that one for envs with a single array needs no dict.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +25,9 @@ from puffervec.core.spec import Field, GroupSpec
 from puffervec.python.emulation import ObservationPlan
 from puffervec.python.emulation.layout import Leaf
 
-Observation = Tensor | dict[str, Tensor]
+Observations = dict[str, Tensor]
+Observation = Tensor | Observations  # What a policy is called with.
+ROW = ""  # The key of observations that are one array.
 
 TORCH_DTYPES = {
     np.dtype(name): getattr(torch, name)
@@ -39,6 +45,26 @@ def as_signed(x: Tensor) -> Tensor:
     For copies by index, of which torch has not all for unsigned numbers.
     """
     return x.view(SIGNED[x.dtype]) if x.dtype in SIGNED else x
+
+
+def shown(obs: Observations) -> Observation:
+    """Return observations as a policy takes them: one array as it is, several by field."""
+    return obs.get(ROW, obs)
+
+
+def by_key(obs: Observation) -> Observations:
+    """The inverse of `shown`."""
+    return obs if isinstance(obs, dict) else {ROW: obs}
+
+
+def arrays(group: GroupSpec) -> dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]]:
+    """Return what a group's observations are made of, by key: the first byte in a row, the dtype, and the shape for one row."""
+    plan, dtype = group.observation_plan, group.flat_dtype
+    if plan is not None:
+        return {ROW: (0, plan.row_dtype, (width(plan),))}
+    if dtype is not None:
+        return {ROW: (0, dtype, (sum(field.size for field in group.fields),))}
+    return {field.name: (field.offset, field.dtype, field.shape) for field in group.fields}
 
 
 def width(plan: ObservationPlan) -> int:
@@ -69,14 +95,13 @@ class LeafView:
     count: int
     dtype: torch.dtype | None
 
-    def __call__(self, rows: Observation) -> Tensor:
+    def __call__(self, obs: Observations) -> Tensor:
         """Return the leaf of all rows, (..., leaf.size).
 
-        Args: rows: of `stored_dtype`; rows of bytes begin where the leaf's dtype may begin, as in the storage and the slab.
-        Aliasing: a view on `rows`.
+        Args: obs: one array, rows of `stored_dtype`; bytes begin where the dtype may, as in storage and slab.
+        Aliasing: a view on the rows.
         """
-        assert isinstance(rows, Tensor)
-        part = rows.narrow(-1, self.first, self.count)
+        part = obs[ROW].narrow(-1, self.first, self.count)
         return part if self.dtype is None else part.view(self.dtype)
 
 
@@ -87,10 +112,9 @@ class EntryView:
     leaf: Leaf
     name: str
 
-    def __call__(self, rows: Observation) -> Tensor:
+    def __call__(self, obs: Observations) -> Tensor:
         """Return the leaf of all rows, (..., leaf.size). Aliasing: a view on the entry."""
-        assert isinstance(rows, dict)
-        part, ndim = rows[self.name], len(self.leaf.shape)
+        part, ndim = obs[self.name], len(self.leaf.shape)
         return part.flatten(part.dim() - ndim) if ndim else part.unsqueeze(-1)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from puffervec.core.spec import GroupSpec
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.leaves import EntryView, Observation, group_views
+from puffervec.train.policies.leaves import ROW, EntryView, Observations, group_views
 from puffervec.train.policies.network import NetworkPolicy, mlp
 
 
@@ -33,14 +33,16 @@ class MLPPolicy(NetworkPolicy):
         self.trunk = mlp((features, *section.hidden))
         self.finish(section.hidden[-1], group, section)
 
-    def features(self, obs: Observation) -> Tensor:
+    def features(self, obs: Observations) -> Tensor:
         """The trunk's output."""
         if self.encoder is not None:
-            obs = self.encoder(obs)
-        if isinstance(obs, dict):
+            row = self.encoder(obs)
+        elif ROW in obs:
+            row = obs[ROW]
+        else:
             parts = [obs[name].float().flatten(obs[name].dim() - len(shape)) for name, shape in self.fields]
-            obs = torch.cat(parts, dim=-1)
-        out: Tensor = self.trunk(obs.to(torch.get_default_dtype()))
+            row = torch.cat(parts, dim=-1)
+        out: Tensor = self.trunk(row.to(torch.get_default_dtype()))
         return out
 
     def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from puffervec.core.spec import GroupSpec
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.distributions import ActionSpec, Heads, masked
-from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.leaves import Observation, Observations, by_key
 from puffervec.train.policies.memory import Memory, State, build_memory
 
 LOG_STD_RANGE = (-5.0, 2.0)
@@ -36,7 +36,7 @@ class NetworkPolicy(nn.Module):
         self.memory = build_memory(section.memory, width, section.memory_layers)
         self.output = ActorCritic(width, spec)
 
-    def features(self, obs: Observation) -> Tensor:
+    def features(self, obs: Observations) -> Tensor:
         """Return (..., width)."""
         raise NotImplementedError
 
@@ -48,7 +48,7 @@ class NetworkPolicy(nn.Module):
         self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
     ) -> tuple[Heads, Tensor, State]:
         """See protocol.py."""
-        x = self.features(obs)
+        x = self.features(by_key(obs))
         if self.memory is not None:
             x, state = self.memory(x, state, reset)
         heads, value = self.output(x)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.leaves import ROW, Observations
 from puffervec.train.policies.network import NetworkPolicy, linear, mlp
 from puffervec.train.policies.set_encoder import encode_set
 
@@ -61,14 +61,15 @@ class ObjectSetPolicy(NetworkPolicy):
         self.trunk = mlp((width * len(self.flat_fields), *section.hidden))
         self.finish(section.hidden[-1], group, section)
 
-    def features(self, obs: Observation) -> Tensor:
+    def features(self, obs: Observations) -> Tensor:
         """The trunk's output."""
         pooled = []
         for name, column, shape in self.flat_fields:
-            if isinstance(obs, dict):
+            if name in obs:
                 part = obs[name]
             else:
-                part = obs[..., column : column + math.prod(shape)].view(*obs.shape[:-1], *(shape or (1,)))
+                row = obs[ROW]
+                part = row[..., column : column + math.prod(shape)].view(*row.shape[:-1], *(shape or (1,)))
             if len(shape) != 2:
                 part, factor = part.to(torch.get_default_dtype()), self.factors[name]
                 part = part if factor == 1.0 else part * factor

@@ -16,12 +16,14 @@ there is no second list of fields.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import contextlib
+from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from puffervec.train.policies.distributions import Heads
-from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.leaves import Observation, Observations, shown
 from puffervec.train.policies.memory import State
 
 
@@ -36,3 +38,23 @@ class Policy(Protocol):
         self, obs: Observation, state: State, reset: Tensor | None, action_mask: Tensor | None
     ) -> tuple[Heads, Tensor, State]:
         """See the head of this file."""
+
+
+def forward(
+    policy: Any,
+    obs: Observations,
+    state: State = (),
+    reset: Tensor | None = None,
+    action_mask: Tensor | None = None,
+    bf16: bool = False,
+    cache: bool = True,
+) -> tuple[Heads, Tensor, State]:
+    """Call a policy, with hidden layers in bf16 where that is wanted: all but losses call policies through this.
+
+    Args: cache: autocast keeps weights that it has rounded; a graph must not hold such.
+    """
+    device = next(iter(obs.values())).device.type
+    rounded = torch.autocast(device, torch.bfloat16, cache_enabled=cache) if bf16 else contextlib.nullcontext()
+    with rounded:
+        found: tuple[Heads, Tensor, State] = policy(shown(obs), state, reset, action_mask)
+    return found

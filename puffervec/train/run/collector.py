@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from puffervec.core.spec import GroupSpec
 from puffervec.train.collect.ahead import Ahead, actor_of
 from puffervec.train.collect.episodes import InfoMeans, ReturnScale
 from puffervec.train.collect.rollout import Rollout, Times
@@ -36,22 +35,21 @@ class Collector:
         self,
         setup: Setup,
         vec: Any,
-        groups: dict[str, GroupSpec],
         learner: Learner,
         actions: torch.Generator,
         team: ThreadTeam,
     ) -> None:
-        """Args: groups: by policy name; actions: what they are drawn with; team: works on the rows of a half."""
+        """Args: actions: what they are drawn with; team: works on the rows of a half."""
         section = setup.config.train
         self.vec, self.ranks, self.horizon, self.device = vec, setup.ranks, section.horizon, setup.device
         self.turns = 0  # vector steps, each of all halves
         self._learned = learner.storages
         self.slots: dict[str, Slot] = {}
-        for name, group in groups.items():
+        for name, rows in setup.rows.items():
             policy, storage = learner.policies[name], self._learned[name]
             if section.asynchronous:
-                policy, storage = actor_of(policy), new_storage(group, setup)
-            self.slots[name] = Slot(name, policy, group, storage)
+                policy, storage = actor_of(policy), new_storage(setup, name)
+            self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
         self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, team)
         self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
         # By policy: what one kind of agents earns says nothing of another's.
@@ -145,9 +143,9 @@ class Collector:
         tensors = {f"env/{index}": torch.frombuffer(bytearray(blob), dtype=torch.uint8) for index, blob in blobs}
         for name, slot in self.slots.items():
             tensors |= {f"last/{name}/{key}": value[-1].clone() for key, value in slot.storage.tensors().items()}
-            for index, half in enumerate(self.rollout.halves):
-                tensors[f"reset/{name}/{index}"] = half.reset[name]
-                tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(half.states[name])}
+            for index, turn in enumerate(self.rollout.turns):
+                tensors[f"reset/{name}/{index}"] = turn.reset[name]
+                tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(turn.states[name])}
                 before = slot.storage.last_states.get(index, ())
                 tensors |= {f"before/{name}/{index}/{i}": part for i, part in enumerate(before)}
         scales = self.return_scales.items()
@@ -176,14 +174,14 @@ class Collector:
 
     def _load_envs(self, tensors: Tensors) -> None:
         self.vec.load([tensors[f"env/{index}"].numpy().tobytes() for index in range(self.vec.num_envs)])
-        for _ in self.rollout.halves:
+        for _ in self.rollout.turns:
             self.vec.recv()  # The rows of the last step: they are in the storage already.
         for name, slot in self.slots.items():
             for key, value in slot.storage.tensors().items():
                 value[-1].copy_(fitting(tensors, f"last/{name}/{key}", value[-1]))
-            for index, half in enumerate(self.rollout.halves):
-                half.reset[name].copy_(fitting(tensors, f"reset/{name}/{index}", half.reset[name]))
-                now = half.states[name]
+            for index, turn in enumerate(self.rollout.turns):
+                turn.reset[name].copy_(fitting(tensors, f"reset/{name}/{index}", turn.reset[name]))
+                now = turn.states[name]
                 state, slot.storage.last_states[index] = (
                     tuple(fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(self.device) for i, part in enumerate(now))
                     for kind in ("state", "before")

@@ -14,33 +14,29 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
-from puffervec.core.spec import GroupSpec
-from puffervec.train.collect.storage import Storage
+from puffervec.train.collect.storage import Storage, storage_of
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn.compiled import CompiledLoss, compiled_where_it_pays
 from puffervec.train.learn.optimizers import Optimizers
 from puffervec.train.learn.updater import Loss, Updater
 from puffervec.train.metrics.keys import LOSSES
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.registry import build_policy
 from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import Files, Tensors, fitting
 
 
-def build_policies(groups: Mapping[str, GroupSpec], setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
     """Return the policies of a run on its device: the given ones, and those that the config describes."""
-    section = setup.config.policy
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setup.config.train.seed)
-        built = {name: given[name] if name in given else build_policy(group, section) for name, group in groups.items()}
+        built = {name: given[name] if name in given else rows.build() for name, rows in setup.rows.items()}
     return {name: policy.to(setup.device) for name, policy in built.items()}
 
 
-def new_storage(group: GroupSpec, setup: Setup) -> Storage:
-    """Return room for a roll-out of a row group."""
-    config, obs_dtype = setup.config, torch.bfloat16 if setup.bf16 else None
-    rows = group.agents * config.vec.num_envs
-    return Storage(group, config.train.horizon, rows, setup.device, obs_dtype, config.policy.joint)
+def new_storage(setup: Setup, name: str) -> Storage:
+    """Return room for a roll-out of a policy."""
+    config = setup.config
+    return storage_of(setup.rows[name], config.vec.num_envs, config.train.horizon, setup.device, setup.bf16)
 
 
 class Generators:
@@ -101,19 +97,18 @@ class Learner:
     def __init__(
         self,
         setup: Setup,
-        groups: Mapping[str, GroupSpec],
         policies: dict[str, nn.Module],
         shuffle: torch.Generator,
         team: ThreadTeam,
         loss: Loss,
     ) -> None:
-        """Args: groups, policies: by policy name; team: works on the microbatches."""
+        """Args: policies: by name; team: works on the microbatches."""
         self.policies, self.ranks = policies, setup.ranks
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
         for name, policy in policies.items():
             fitted = compiled_where_it_pays(loss, setup.config, setup.device, policy)
-            section, storage = setup.config.train, new_storage(groups[name], setup)
+            section, storage = setup.config.train, new_storage(setup, name)
             self.updaters[name] = Updater(
                 policy, storage, section, setup.minibatches, setup.bf16, shuffle, team, fitted, setup.ranks
             )
@@ -148,9 +143,8 @@ class Learner:
         for name, policy in self.policies.items():
             encoder = getattr(policy, "encoder", None)
             if isinstance(encoder, RowEncoder):
-                storage, obs = self.updaters[name].storage, self.updaters[name].storage.obs
-                later = {key: part[1:] for key, part in obs.items()} if isinstance(obs, dict) else obs[1:]
-                encoder.observe(later, storage.masks[1:] != 0, self.ranks)
+                storage = self.updaters[name].storage
+                encoder.observe({key: part[1:] for key, part in storage.obs.items()}, storage.masks[1:] != 0, self.ranks)
         self.seconds += time.perf_counter() - begin
 
     def not_finite(self) -> list[str]:

@@ -26,7 +26,7 @@ from puffervec.train.device.device import choose_device, make_current, use_bf16
 from puffervec.train.device.ranks import Ranks, match
 from puffervec.train.metrics import trackers
 from puffervec.train.policies.distributions import refuse_joint
-from puffervec.train.policies.registry import policy_groups
+from puffervec.train.policies.registry import PolicyRows, policy_rows
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
 from puffervec.train.run.trial import refuse_large_policies, try_policies
@@ -44,6 +44,7 @@ class Setup:
         checkpoint: the folder to go on from; None: a new run.
         folder: the run folder that was asked for, or that of the checkpoint; None: a new one is to be made.
         chosen: what startup.py has measured.
+        rows: what each policy acts for, by its name.
     """
 
     config: TrainConfig
@@ -54,6 +55,7 @@ class Setup:
     checkpoint: Path | None
     folder: Path | None
     chosen: startup.Chosen
+    rows: Mapping[str, PolicyRows]
 
     @property
     def bf16(self) -> bool:
@@ -109,7 +111,8 @@ def set_up(
         folder = find.run_folder_of(checkpoint) or folder
     manifest = None if found is None else found.manifest
     chosen = startup.choose(config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1)
-    return Setup(chosen.config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen), found
+    config, rows = chosen.config, policy_rows(spec, chosen.config.policy)
+    return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows), found
 
 
 def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool, policies: Mapping[str, nn.Module]) -> None:
@@ -119,7 +122,7 @@ def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool
         refuse_joint(spec.groups)
     obs_dtype = torch.bfloat16 if bf16 else None
     refuse_large(spec, config.vec.num_envs, config.train.horizon, device, obs_dtype, joint=joint, copies=copies)
-    groups = policy_groups(spec)
+    groups = {name: rows.group for name, rows in policy_rows(spec, config.policy).items()}
     state.check_names(groups)
     refuse_large_policies(groups, config.policy, policies, device)
     try_policies(groups, config.policy, policies)

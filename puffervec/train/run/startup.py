@@ -27,13 +27,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from puffervec.core.spec import EnvSpec, GroupSpec
+from puffervec.core.spec import EnvSpec
 from puffervec.train.collect.rollout import Rollout
-from puffervec.train.collect.storage import Slot, Storage
+from puffervec.train.collect.storage import Slot, Storage, storage_of
 from puffervec.train.config.sections import TrainConfig, VecSection
 from puffervec.train.device.device import ThreadTeam, cpu_has_bf16, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.learn.updater import Updater
-from puffervec.train.policies.registry import build_policy, policy_groups
+from puffervec.train.policies.registry import PolicyRows, policy_rows
 
 SHARE = 0.01  # Of the run's time that measuring may take.
 MOST_S, LEAST_S = 1.0, 0.5  # Seconds to measure in; a run that allows less than LEAST_S is not measured.
@@ -146,11 +146,11 @@ def _choose_precision(
         return chosen
     if not allowed_s or not cpu_has_bf16():
         return _with_precision(chosen, use_bf16("auto", device))
-    name, group = next(iter(policy_groups(spec).items()))  # The rows of other groups are of the same kind.
+    name, rows = next(iter(policy_rows(spec, config.policy).items()))  # The rows of other groups are of the same kind.
     try:
         times = interleaved(
             {
-                precision: _microbatch_update(config, group, (policies or {}).get(name), bf16=precision == "bf16")
+                precision: _microbatch_update(config, rows, (policies or {}).get(name), bf16=precision == "bf16")
                 for precision in ("fp32", "bf16")
             },
             PRECISION_S,
@@ -171,17 +171,17 @@ def _with_precision(chosen: Chosen, bf16: bool) -> Chosen:
     return dataclasses.replace(chosen, config=chosen.config.merged({"train": {"precision": "bf16" if bf16 else "fp32"}}))
 
 
-def _microbatch_update(config: TrainConfig, group: GroupSpec, given: nn.Module | None, bf16: bool) -> Callable[[], object]:
+def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | None, bf16: bool) -> Callable[[], object]:
     """Return what makes one update (forward, backward, optimizer) of a copy of the policy from rows of random numbers."""
     section = dataclasses.replace(config.train, update_epochs=1, minibatch_size=0, target_kl=0.0)
     cpu = torch.device("cpu")
-    policy = _own_policy(config, group, given)
-    memory = policy.initial_state(1)
+    policy = _own_policy(own, given)
+    group, memory = own.group, policy.initial_state(1)
     horizon = section.horizon if memory else 1
     rows = max(1, min(section.microbatch_size, group.agents * config.vec.num_envs * section.horizon) // horizon)
-    storage = Storage(group, horizon, rows, cpu, torch.bfloat16 if bf16 else None, config.policy.joint)
+    storage = Storage(group, horizon, rows, cpu, torch.bfloat16 if bf16 else None, own.section.joint)
     storage.masks.fill_(1)
-    for tensor in storage.obs.values() if isinstance(storage.obs, dict) else [storage.obs]:
+    for tensor in storage.obs.values():
         if tensor.is_floating_point():
             tensor.uniform_(-1, 1)
     if memory:
@@ -190,9 +190,9 @@ def _microbatch_update(config: TrainConfig, group: GroupSpec, given: nn.Module |
     return lambda: updater.update(0.0)
 
 
-def _own_policy(config: TrainConfig, group: GroupSpec, given: nn.Module | None) -> Any:
+def _own_policy(rows: PolicyRows, given: nn.Module | None) -> Any:
     """A policy like the run's, which may be changed."""
-    return build_policy(group, config.policy) if given is None else copy.deepcopy(given)
+    return rows.build() if given is None else copy.deepcopy(given)
 
 
 def interleaved(
@@ -326,7 +326,7 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
 
     It is stopped inside of the roll-out, with all halves under way, as they are most of the time.
     """
-    halves = len(rollout.halves)
+    halves = len(rollout.turns)
     turns = 0
     begin = clock()
 
@@ -344,10 +344,8 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
 
 def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module] | None) -> dict[str, Slot]:
     bf16, cpu, slots = config.train.precision == "bf16", torch.device("cpu"), {}
-    for name, group in policy_groups(spec).items():
-        policy = _own_policy(config, group, (policies or {}).get(name))
-        rows = group.agents * config.vec.num_envs
-        horizon, obs_dtype = min(config.train.horizon, MOST_STEPS), torch.bfloat16 if bf16 else None
-        storage = Storage(group, horizon, rows, cpu, obs_dtype, config.policy.joint)
-        slots[name] = Slot(name, policy, group, storage)
+    for name, rows in policy_rows(spec, config.policy).items():
+        policy = _own_policy(rows, (policies or {}).get(name))
+        storage = storage_of(rows, config.vec.num_envs, min(config.train.horizon, MOST_STEPS), cpu, bf16)
+        slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
     return slots

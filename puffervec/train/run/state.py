@@ -70,13 +70,13 @@ def fitting(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
 
 
 def check_names(policies: Iterable[str]) -> None:
-    """Raise ConfigError for names of policies (those of an env's row groups) under which weights cannot be saved."""
+    """Raise ConfigError for names of policies (row groups, or in `policy.map`) under which weights cannot be saved."""
     for name in policies:
         stem = re.sub(r"-rank\d+$", "", name)
         if stem in (*OWN, *_SHARED) or not re.fullmatch(r"\w[\w.-]{0,99}", name):
             raise ConfigError(
-                f"the env's row group {name!r} has a name that its weights cannot be saved under: use letters, digits, _, - "
-                f"and ., up to 100, and none of {', '.join((*_SHARED, *OWN))}"
+                f"the row group or policy {name!r} has a name that its weights cannot be saved under: use letters, digits, _, "
+                f"- and ., up to 100, and none of {', '.join((*_SHARED, *OWN))}"
             )
 
 
@@ -99,7 +99,11 @@ def as_trained(
 
     Numbers of C envs were not scaled at first, and all leaves of a Python env beside a picture went to the mlp.
     Args: groups: of the env; manifest, tensors: of the checkpoint.
+    Raises: CheckpointError where `policy.map` is another.
     """
+    before = tuple(manifest["config"].get("policy", {}).get("map", ()))
+    if config.policy.map != before:
+        raise CheckpointError(f"policy.map is {list(config.policy.map)}, of the checkpoint {list(before)}: leave it as it was")
     changed: dict[str, Any] = {}
     made = {name: entry["class"] for name, entry in manifest["policies"].items() if name in tensors}
     if not config.python and "MLPPolicy" in made.values() and not any("encoder.count" in tensors[name] for name in made):

@@ -39,7 +39,7 @@ from puffervec.train.learn.updater import Loss, ppo_loss
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.progress import Totals
-from puffervec.train.policies.registry import draws, policy_groups
+from puffervec.train.policies.registry import draws
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.collector import Collector
 from puffervec.train.run.diverged import Diverged, diverged
@@ -76,8 +76,8 @@ class Trainer:
         order; the first rank's folder and checkpoint hold for all.
 
         Args:
-            policies: by policy name, in place of those that `config.policy` describes; the names are those of the row groups,
-                or `default` where there is one group.
+            policies: by policy name, in place of those that `config.policy` describes; the names are those of `policy.map`,
+                else of the row groups, or `default` where there is one group.
             checkpoint: folder to go on from; the run folder that it lies in (RUN/checkpoints/NAME) is used again.
             folder: run folder, where there is no such; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
@@ -112,15 +112,14 @@ class Trainer:
         """Start the workers and assemble the parts that a checkpoint keeps."""
         self.vec = setup.make_vec()
         self._open.callback(self.vec.close)
-        groups = policy_groups(self.vec.spec)
-        self.policies = build_policies(groups, setup, given)
+        self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
         threads = (setup.config.train.threads or usable_cores()) if self.device.type == "cpu" else 1
         # Threads would draw from the one generator in the order in which they come.
         self.team = ThreadTeam(1 if any(map(draws, self.policies.values())) else threads)
         self._open.callback(self.team.close)
-        self.learner = Learner(setup, groups, self.policies, generators.shuffle, self.team, loss)
-        self.collector = Collector(setup, self.vec, groups, self.learner, generators.actions, self.team)
+        self.learner = Learner(setup, self.policies, generators.shuffle, self.team, loss)
+        self.collector = Collector(setup, self.vec, self.learner, generators.actions, self.team)
         self._open.callback(self.collector.close)
         self.slots = self.collector.slots
         self.saver = Saver(setup, self.files, self.learner, self.collector, generators, self.team.count)

@@ -16,7 +16,7 @@ from puffervec.errors import ConfigError
 from puffervec.host.memory import refuse_more
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection, suggest
-from puffervec.train.policies.protocol import Policy
+from puffervec.train.policies.protocol import Policy, forward
 from puffervec.train.policies.registry import build_policy
 
 ROWS = 2
@@ -70,11 +70,11 @@ def _check_given(groups: Mapping[str, GroupSpec], given: Mapping[str, Any]) -> N
 
 
 def _try(who: str, policy: Any, storage: Storage) -> None:
-    obs = {k: rows[0] for k, rows in storage.obs.items()} if isinstance(storage.obs, dict) else storage.obs[0]
+    obs = {key: part[0] for key, part in storage.obs.items()}
     mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
     try:
         before = policy.initial_state(ROWS)
-        heads, value, after = policy(obs, before, torch.ones(ROWS, dtype=torch.bool), mask)
+        heads, value, after = forward(policy, obs, before, torch.ones(ROWS, dtype=torch.bool), mask)
     except Exception as error:
         raise ConfigError(f"{who} fails at {ROWS} rows of zeros: {type(error).__name__}: {error}") from error
     _expect(who, "heads", heads, [(ROWS, size) for size in storage.spec.head_sizes], f"for {_action(storage)}")

@@ -20,6 +20,7 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, native_env
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.tables import note, print_report
+from puffervec.train.policies.registry import policy_rows
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
 
@@ -52,7 +53,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
             return ev.load_policies(found, device, request.code, adapt=lambda config: adapted(config, request))
 
         path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
-        actor = ev.PolicyActor(policies, device, request.deterministic, request.seed)
+        rows = policy_rows(env_spec(config), config.policy)
+        actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
     own = ev.own_evaluation(config.target)
     if request.baseline is not None:

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
-from puffervec.train.policies.leaves import TORCH_DTYPES, EntryView, Observation, flat_rows, stored_dtype
+from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, EntryView, Observations, flat_rows, stored_dtype
 from puffervec.train.policies.mlp import MLPPolicy
 
 WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
@@ -42,7 +42,7 @@ class Input:
     dtype: np.dtype[Any]
 
 
-class Observations:
+class GraphInputs:
     """What one group's policy sees, by name."""
 
     def __init__(self, group: GroupSpec) -> None:
@@ -64,17 +64,16 @@ class Observations:
         assert self._plan is not None
         return all(leaf.dtype == self._plan.row_dtype for leaf in self._leaves)
 
-    def assemble(self, given: dict[str, Tensor]) -> Observation:
+    def assemble(self, given: dict[str, Tensor]) -> Observations:
         """Return what the policy of `adapted` takes, in operations that a graph can hold. given: tensors by input name."""
         if self._plan is None:
-            if self._group.flat_dtype is not None:
-                return given["obs"].flatten(1) if len(self._group.flat_shape) > 1 else given["obs"]
-            return {name.removeprefix("obs."): given[name] for name in (i.name for i in self.inputs)}
+            named = {i.name.removeprefix("obs").removeprefix("."): given[i.name] for i in self.inputs}
+            return {key: part.flatten(1) if key == ROW and part.dim() > 2 else part for key, part in named.items()}
         if not self.one_dtype:
             return {i.name: given[i.name] for i in self.inputs}
         parts = [given[i.name].flatten(1) if i.shape else given[i.name].unsqueeze(1) for i in self.inputs]
         rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-        return rows.to(stored_dtype(self._plan))
+        return {ROW: rows.to(stored_dtype(self._plan))}
 
     def adapted(self, policy: nn.Module) -> nn.Module:
         """Return a copy of the policy that takes what `assemble` gives: leaves by name, where the trainer has bytes.
@@ -104,18 +103,17 @@ class Observations:
             return {"obs": row.reshape(rows, *self._group.flat_shape)}
         return {f"obs.{name}": part for name, part in fields.items()}
 
-    def original(self, given: Arrays) -> Observation:
+    def original(self, given: Arrays) -> Observations:
         """Return observations as the trainer hands them to a policy. given: as from `random`."""
         plan = self._plan
         if plan is None:
-            tensors = {name.removeprefix("obs."): torch.from_numpy(part) for name, part in given.items()}
-            return tensors["obs"].flatten(1) if self._group.flat_dtype is not None else tensors
+            return self.assemble({name: torch.from_numpy(part) for name, part in given.items()})
         count = len(next(iter(given.values())))
         raw = np.zeros((count, plan.row_bytes), np.uint8)
         for leaf, i in zip(self._leaves, self.inputs, strict=True):
             values = np.ascontiguousarray(given[i.name]).reshape(count, -1).view(np.uint8)
             raw[:, leaf.offset : leaf.offset + values.shape[1]] = values
-        return flat_rows(plan, raw.view(plan.row_dtype).reshape(count, *plan.row_shape))
+        return {ROW: flat_rows(plan, raw.view(plan.row_dtype).reshape(count, *plan.row_shape))}
 
 
 def _joined(path: Sequence[Any]) -> str:

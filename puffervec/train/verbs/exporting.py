@@ -34,10 +34,11 @@ from puffervec.train.config.target import env_spec
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
 from puffervec.train.policies.leaves import TORCH_DTYPES
 from puffervec.train.policies.memory import State
-from puffervec.train.policies.protocol import Policy
+from puffervec.train.policies.protocol import Policy, forward
+from puffervec.train.policies.registry import policy_rows
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
-from puffervec.train.verbs.export_rows import Arrays, Observations, input_dtype
+from puffervec.train.verbs.export_rows import Arrays, GraphInputs, input_dtype
 
 FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
 TOLERANCE = 1e-4  # Largest difference, relative to numbers above 1.
@@ -108,12 +109,11 @@ def export_run(
     path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note)
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     first = out or folder / f"policy{FORMATS[kind]}"
-    groups = env_spec(config).groups
+    rows = policy_rows(env_spec(config), config.policy)
     done = []
     for name, policy in policies.items():
-        group = groups[0] if name == "default" else next(g for g in groups if g.name == name)
         file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
-        done.append(_export(config, path, name, policy, group, kind, file))
+        done.append(_export(config, path, name, policy, rows[name].group, kind, file))
     return done
 
 
@@ -129,11 +129,11 @@ def _export(
     about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
     write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
     try:
-        with folder_of(file) as (folder, name), tempfile.TemporaryDirectory(prefix="puffer-train-") as own:
-            fresh = Path(own) / name  # Other people's code writes it, in a folder that nobody else has looked into.
+        with folder_of(file) as (folder, last), tempfile.TemporaryDirectory(prefix="puffer-train-") as own:
+            fresh = Path(own) / last  # Other people's code writes it, in a folder that nobody else has looked into.
             write(acting, graph, fresh, json.dumps(about))
             difference = check(acting, policy, load(fresh))
-            folder.replace(name, [fresh.read_bytes()])
+            folder.replace(last, [fresh.read_bytes()])
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror or error}") from error
     drawn = acting.random(1, np.random.default_rng(0))
@@ -153,7 +153,7 @@ class ActingPolicy(nn.Module):
     def __init__(self, policy: nn.Module, group: GroupSpec, joint: bool = False) -> None:
         """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of its run."""
         super().__init__()
-        self.group, self.observations, self.spec = group, Observations(group), ActionSpec.of(group, joint)
+        self.group, self.observations, self.spec = group, GraphInputs(group), ActionSpec.of(group, joint)
         self.policy = self.observations.adapted(policy).eval().requires_grad_(False)
         self.states = len(self.initial_state(1))
         self.action_map = ActionMap(self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
@@ -167,7 +167,7 @@ class ActingPolicy(nn.Module):
         """Act. given: by name, see `random`."""
         state = tuple(given[f"state.{i}"] for i in range(self.states))
         obs = self.observations.assemble(given)
-        heads, value, state = self.policy(obs, state, given.get("reset"), given.get("action_mask"))
+        heads, value, state = forward(self.policy, obs, state, given.get("reset"), given.get("action_mask"))
         return self.named(heads, value, state)
 
     def named(self, heads: tuple[Tensor, ...], value: Tensor, state: tuple[Tensor, ...]) -> dict[str, Tensor]:
@@ -304,7 +304,7 @@ def _reference(acting: ActingPolicy, policy: Any, given: Arrays) -> Arrays:
     state = tuple(extra[f"state.{i}"] for i in range(acting.states))
     observations = acting.observations.original({name: given[name] for name in given if name.startswith("obs")})
     with torch.no_grad():
-        heads, value, state = policy(observations, state, extra.get("reset"), extra.get("action_mask"))
+        heads, value, state = forward(policy, observations, state, extra.get("reset"), extra.get("action_mask"))
         return {name: part.numpy() for name, part in acting.named(heads, value, state).items()}
 
 
