@@ -4,19 +4,12 @@
 
 from __future__ import annotations
 
-import doctest
 import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from bench import common
-
-
-def test_doctests_hold() -> None:
-    assert doctest.testmod(common).failed == 0
 
 
 def test_a_figure_is_median_and_half_the_distance_of_the_quartiles() -> None:
@@ -55,17 +48,6 @@ def test_a_disturbed_sample_is_taken_again_and_the_calmest_kept(monkeypatch: pyt
     assert runs.results == {"a": [1, 3]}, "three attempts, the second is the calmest; then one calm attempt"
     assert runs.foreign == 0.2
     assert "NOT QUIET" in common.foreign_note(runs.foreign) and "quiet enough" in common.foreign_note(0.01)
-
-
-def test_facts_of_the_machine_name_all_that_a_figure_depends_on() -> None:
-    facts = common.machine()
-    wanted = {"cpu", "cores", "usable_cores", "affinity", "governor", "load", "commit", "build_flags", "versions", "date"}
-    assert wanted <= set(facts)
-    assert facts["cpu"] and facts["affinity"] == sorted(os.sched_getaffinity(0))
-    assert "-ffp-contract=off" in facts["build_flags"], "as csrc/build_ffi.py says"
-    assert facts["versions"]["numpy"] and facts["versions"]["python"] == sys.version.split()[0]
-    line = common.machine_line(facts)
-    assert facts["cpu"] in line and "cores" in line and facts["governor"] in line
 
 
 def test_results_are_filed_by_cpu_and_day(tmp_path: Path) -> None:

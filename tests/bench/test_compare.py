@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import shlex
 import subprocess
@@ -21,10 +20,6 @@ WRITES = "import json, sys; json.dump({'rows': [{'us': {'median': %s}}]}, open(s
 
 def _command(value: str) -> str:
     return shlex.join([sys.executable, "-c", WRITES % value, "{json}"])
-
-
-def test_doctests_hold() -> None:
-    assert doctest.testmod(compare).failed == 0
 
 
 def test_a_change_exceeds_twice_the_spread_of_the_pairs() -> None:
@@ -56,12 +51,6 @@ def test_two_commands_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture
     assert verdict["changed"] is True and verdict["ratio"] == 1.5 and len(verdict["ratios"]) == 3
 
 
-def test_wall_time_is_the_default_metric(capsys: pytest.CaptureFixture[str]) -> None:
-    quick = shlex.join([sys.executable, "-c", "pass"])
-    assert compare.main(["--a", quick, "--b", quick, "--pairs", "1"]) == 0
-    assert "wall time" in capsys.readouterr().out
-
-
 def _commit(repository: Path, value: str) -> None:
     (repository / "measure.py").write_text(WRITES % value)
     subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
@@ -84,20 +73,3 @@ def test_two_revisions_and_the_working_tree_are_compared(tmp_path: Path, capsys:
     assert "B/A = 2.0000" in capsys.readouterr().out
     status = subprocess.run(["git", "status", "--porcelain"], cwd=repository, capture_output=True, text=True, check=True)
     assert status.stdout.split() == ["M", "measure.py"], "the repository is left alone"
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ([], "give two commands"),
-        (["--a", "true"], "give two commands"),
-        (["--a", "true", "--b", "true", "--pairs", "0"], "--pairs"),
-        (["--a", "false", "--b", "true"], "status 1"),
-        (["--a", "true", "--b", "true", "--metric", "x"], "wrote no JSON"),
-        (["--revisions", "no-such-revision", "WORK", "--", "true"], "no-such-revision"),
-        (["--revisions", "HEAD", "WORK"], "after --"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main(arguments) == 2
-    assert message in capsys.readouterr().err

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bench import fault_table, faults
-from bench.fault_table import Outcome, _judge
+from bench import faults
+from bench.fault_table import _judge
 
 
 def run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -54,15 +54,6 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], no_leaks:
     assert "| rows passed | 2 of 2 | 2 of 2 | 1 of 2 |" in shown
 
 
-def test_a_library_that_is_not_there_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nowhere = fault_table.Library("Nowhere", "no_such_package", lambda how: None)  # type: ignore[arg-type,return-value]
-    monkeypatch.setitem(fault_table.LIBRARIES, "nowhere", nowhere)
-    run(tmp_path, "table", "--rows", "raise", "--libraries", "nowhere")
-    assert "left out: Nowhere: no_such_package is not installed" in capsys.readouterr().out
-
-
 MADE = [{"begins": "make"}, {"did": "make"}]
 RAISED = {"did": "step", "raised": "EOFError", "text": ""}
 
@@ -86,8 +77,3 @@ RAISED = {"did": "step", "raised": "EOFError", "text": ""}
 def test_cells(row: str, events: list[dict[str, Any]], status: int | None, left: int, text: str, passed: bool) -> None:
     outcome = _judge(row, events, status, left)
     assert (outcome.text, outcome.passed) == (text, passed)
-
-
-def test_what_an_exception_tells() -> None:
-    told = Outcome("exit", raised=("WorkerDied", "worker 1 ended with exit status 3"), closed="ok")
-    assert told.text == "WorkerDied (worker 1, exit code); close ok"

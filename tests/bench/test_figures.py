@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import figures
 from bench.figures import Figures
 from puffervec.errors import ConfigError
 
@@ -56,10 +54,6 @@ def _figures(root: Path, table: str = TABLE, commit: str = "0123abcd", foreign: 
         page.write_text("# Speed\n\n| stepping | 7 steps/s, 8 % of a loop |\n")
     (root / "figures.toml").write_text(table)
     return Figures(root / "figures.toml", root)
-
-
-def test_doctests_hold() -> None:
-    assert doctest.testmod(figures).failed == 0
 
 
 def test_the_pages_show_what_was_measured() -> None:

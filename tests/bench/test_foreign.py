@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -65,9 +64,3 @@ def test_a_long_life_that_ends_meanwhile_is_not_counted_as_if_it_had_happened_no
     assert taken_s(before, {"2:0": Seen(5.5, 1021.0)}) == pytest.approx(0.5 + 1.0)
     assert taken_s(before, {"2:0": Seen(5.5, 0.0)}) == pytest.approx(0.5), "nobody was told of its end"
     assert taken_s({}, {"7:1": Seen(2.0, 1.0)}) == pytest.approx(3.0), "a new one"
-
-
-def test_the_share_is_never_above_one_however_short_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    stolen = iter([0.0, 90.0])
-    monkeypatch.setattr(foreign, "_stolen_s", lambda: next(stolen))
-    assert foreign.foreign_load(lambda: time.sleep(0.001))[1] == 1.0

@@ -16,21 +16,6 @@ from puffervec.vec.vector_env import VectorEnv
 PROBE = Workload("probe", "probe", {}, num_envs=4, episode_turns=4)
 
 
-def test_all_modes_are_there_for_each_number_of_workers() -> None:
-    found = modes.modes([1, 2])
-    assert [(mode.name, mode.workers) for mode in found] == [
-        ("serial", None),
-        ("threading", 1),
-        ("multiprocess", 1),
-        ("double, split workers", 2),
-        ("double, split envs", 1),
-        ("threading", 2),
-        ("multiprocess", 2),
-        ("double, split workers", 4),
-        ("double, split envs", 2),
-    ]
-
-
 def test_double_buffering_is_compared_with_as_many_workers_on_one_half() -> None:
     found = modes.modes([1, 2])
     for mode in found:

@@ -30,7 +30,7 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
     false = tmp_path / "python"
     false.write_text("#!/bin/sh\necho no such thing >&2\nexit 3\n")
     false.chmod(0o755)
-    labels = "plain loop,Gymnasium sync,puffervec serial,PufferLib serial"
+    labels = "plain loop,puffervec serial,PufferLib serial"
     document = _run(tmp_path, "--workloads", "noop", "--variants", labels, "--pufferlib-python", str(false))
     rows = {row["label"]: row for row in document["results"]["rows"]}
     at_once = scenarios.loops_label(usable_cores())
@@ -41,19 +41,16 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
         at_once,
         f"{at_once}, {64 // usable_cores()} envs each",
     }
-    assert set(rows) == loops | {"Gymnasium sync", "puffervec serial", "PufferLib serial"}
+    assert set(rows) == loops | {"puffervec serial", "PufferLib serial"}
     assert {label for label, row in rows.items() if row["bound"]} == loops
-    for label in ("Gymnasium sync", "puffervec serial", "plain loop, 1 env"):
+    for label in ("puffervec serial", "plain loop, 1 env"):
         row = rows[label]
-        assert row["env_steps_per_s"]["median"] > 0 and row["best_peer"]["median"] > 0 and not row["skipped"]
+        assert row["env_steps_per_s"]["median"] > 0 and not row["skipped"]
         assert row["of_loop"]["median"] > 0
-        assert row["versions"]["gymnasium"]
     assert rows["PufferLib serial"]["skipped"] == "exit status 3: no such thing"
     assert rows["PufferLib serial"]["env_steps_per_s"] is None
     assert document["settings"]["repeats"] == 1 and "gymnasium" in document["machine"]["versions"]
-    text = capsys.readouterr().out
-    assert "skipped: PufferLib serial: exit status 3: no such thing" in text and "env-steps/s" in text and "commit" in text
-    assert "slower than plain loop" not in text, "a bound is no peer"
+    assert "slower than plain loop" not in capsys.readouterr().out, "a bound is no peer"
 
 
 def _row(
@@ -130,15 +127,6 @@ def test_a_failure_of_our_own_is_no_skip(capsys: pytest.CaptureFixture[str], mon
     monkeypatch.setattr("bench.rivals.sample.arguments_of", lambda job: ["-c", "raise ValueError('broken')"])
     assert peers.main(["--quick", "--workloads", "noop", "--variants", "puffervec serial"]) == 2
     assert "puffervec serial failed: exit status 1: ValueError: broken" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["--workloads", "chess"], "no workload is called 'chess'"), (["--variants", "nobody"], "contains 'nobody'")],
-)
-def test_unknown_words_are_refused(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert peers.main(arguments) == 2
-    assert words in capsys.readouterr().err
 
 
 def test_pufferlib_alone_gets_the_other_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

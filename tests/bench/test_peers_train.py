@@ -63,17 +63,3 @@ def test_verdicts_say_what_holds_against_each_peer() -> None:
         "task, own settings, against b: 2.25x its steps/s (3x MISSED); score 5.0 to 6.0 (at least as good: MISSED)",
         "in all: 3x the speed in 1 of 2, a score as good in 1 of 2",
     ]
-
-
-@pytest.mark.parametrize("task", peers_train.TASKS)
-def test_same_settings_are_the_same_and_all_fit_the_budget(task: str) -> None:
-    same = {peers_train.settings_of(trainer, peers_train.SAME, task, 1000, 1) for trainer in peers_train.OWN_SETTINGS}
-    assert len(same) == 1
-    for trainer in peers_train.OWN_SETTINGS:
-        own = peers_train.settings_of(trainer, peers_train.OWN, task, 1000, 1)
-        assert own not in same and own.steps == 1000 and own.num_envs * own.horizon % own.minibatches == 0
-
-
-def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert peers_train.main(["--tasks", "Pong"]) == 2
-    assert capsys.readouterr().err == "error: --tasks has 'Pong': use some of CartPole-v1, Pendulum-v1\n"

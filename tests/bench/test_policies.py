@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from bench.policies import Replay, Torch, Wait, time_policy
+from bench.policies import Replay, Torch, Wait
 from bench.workloads import Workload, draw_actions
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
@@ -73,23 +73,3 @@ def test_torch_chooses_actions_that_send_accepts(
         assert actions.shape == shape and actions.dtype == np.int64
         vec.send(actions)
         assert vec.counters()["invalid_actions"] == 0
-
-
-def test_torch_refuses_rows_and_devices_that_it_has_not(torch_threads: None) -> None:
-    import torch
-
-    with Workload("probe", "probe", {"mode": 1}, num_envs=2).make("serial") as vec, pytest.raises(ConfigError, match="rows"):
-        Torch(vec, "cpu")
-    if not torch.cuda.is_available():
-        with PROBE.make("serial") as vec, pytest.raises(ConfigError, match="--device cpu"):
-            Torch(vec, "cuda")
-
-
-def test_a_policy_is_timed_on_one_half(vec: VectorEnv) -> None:
-    assert time_policy(vec, lambda vec: Replay(vec, draw_actions(vec.spec, 4)), calls=3) > 0
-
-
-@pytest.mark.gpu
-def test_torch_chooses_actions_on_a_gpu(vec: VectorEnv) -> None:
-    rows = vec.recv()
-    assert np.array_equal(Torch(vec, "cuda")(vec.half, rows), Torch(vec, "cpu")(vec.half, rows))

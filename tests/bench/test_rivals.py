@@ -17,7 +17,7 @@ import pytest
 
 from bench.common import ROOT
 from bench.rivals import envs, sample
-from bench.rivals.runner import Job, Missing, Runner
+from bench.rivals.runner import Job, Runner
 from bench.rivals.scenarios import FIRST_COME, OURS, scenarios
 
 EPISODE = 5
@@ -71,14 +71,6 @@ def test_a_reset_row_is_no_step() -> None:
     assert (count.rows, count.resets) == (8, 0)
 
 
-def test_actions_are_taken_over_and_over() -> None:
-    seen: list[int] = []
-    runner = Runner(lambda action: seen.append(action) or np.zeros(1, np.bool_), [1, 2, 3], 1)
-    runner.run(2)
-    runner.run(2)
-    assert seen == [1, 2, 3, 1]
-
-
 def _open(monkeypatch: pytest.MonkeyPatch, library: str, num_envs: int = 2, **settings: Any) -> Runner:
     monkeypatch.setitem(envs.MAKERS, "short", Short)
     opened: Runner = importlib.import_module(f"bench.rivals.{library}").open_runner(Job(library, "short", num_envs, settings))
@@ -107,12 +99,6 @@ def test_libraries_are_counted_alike(
     count = runner.run(4 * period)
     runner.close()
     assert count.rows == 2 * 4 * period and count.rows - count.resets == 2 * 4 * EPISODE
-
-
-def test_the_loop_resets_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = _open(monkeypatch, "loop", 1)
-    count = runner.run(3)
-    assert count.rows == 3 * 64 and count.resets == 0
 
 
 def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
@@ -155,15 +141,6 @@ def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch,
     assert "is not installed" in reason and ("pip install" in reason or "README" in reason)
 
 
-def test_a_sample_is_as_long_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the warm-up was too slow to tell the time of a turn."""
-    clock = itertools.count()
-    monkeypatch.setattr("bench.rivals.sample.time.perf_counter", lambda: next(clock) * 0.5)
-    runner = Runner(lambda action: np.zeros(1, np.bool_), [None], 1)
-    found = sample._timed(runner, seconds=2.0, turn_s=1.0)
-    assert found["seconds"] == 2.0 and found["turns"] > 2 and found["rows"] == found["turns"] == found["env_steps"]
-
-
 def test_the_command_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     job = Job("gymnasium_vec", "noop", 2, {"mode": "sync"}, seconds=0.01, warmup_s=0.0)
     module, name, text = sample.arguments_of(job)
@@ -174,20 +151,3 @@ def test_the_command_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None
         "numpy",
         "gymnasium",
     }
-
-
-def test_own_vector_envs_are_those_of_cartpole_and_pong() -> None:
-    found = sample.take(Job("gymnasium_vec", "cartpole", 4, {"mode": "own"}, seconds=0.01, warmup_s=0.0))
-    assert found["rows"] == 4 * found["turns"]
-    with pytest.raises(Missing, match="no vector env of its own"):
-        importlib.import_module("bench.rivals.gymnasium_vec").open_runner(Job("gymnasium_vec", "noop", 4, {"mode": "own"}))
-
-
-def test_scenarios_name_their_variants_apart_and_have_both_sides() -> None:
-    found = scenarios(2)
-    assert len({scenario.name for scenario in found}) == len(found)
-    for scenario in found:
-        labels = [variant.label for variant in scenario.variants]
-        assert len(set(labels)) == len(labels)
-        kinds = {variant.kind for variant in scenario.variants if not variant.ours and variant.job.workload != "pong"}
-        assert kinds <= {variant.kind for variant in scenario.variants if variant.ours} | {"in process"}

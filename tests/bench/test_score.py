@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from bench import runs, score, train
-from drive_env.generate import generate
+from bench import score
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
 
@@ -84,59 +81,3 @@ def test_verdicts() -> None:
     assert score.verdicts("drive", sample, moment(0.75, 30.0))[0].endswith("wanted 0.90: MISSED")
     assert len(score.verdicts("drive", sample, moment(0.75, 7.0))) == 1  # nothing is wanted then
     assert len(score.verdicts("drive", {**sample, "trained_on": "a folder of scenes"}, moment(0.75))) == 1
-
-
-def test_runs_without_an_evaluation_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert train.main(["--parts", "score", "--runs", "tag_grid"]) == 2
-    assert "use --runs drive" in capsys.readouterr().err
-
-
-@pytest.fixture
-def scene_folder(tmp_path: Path) -> Path:
-    """A folder of two generated scenes."""
-    folder = tmp_path / "scenes"
-    assert generate.main(["--count", "2", "--out", str(folder)]) == 0
-    return folder
-
-
-@pytest.mark.slow
-def test_the_command_evaluates_on_all_scenes_and_names_no_folder(
-    tmp_path: Path, scene_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    small = {
-        "vec": {"num_envs": 2, "backend": "serial"},
-        "train": {"horizon": 4, "minibatch_size": 0},
-        "policy": {"hidden": (8,)},
-    }
-    monkeypatch.setattr(runs, "RUNS", {"drive": runs.Run("drive", small, "env/score")})
-    written = tmp_path / "r.json"
-    flags = [
-        "--parts",
-        "score",
-        "--envs",
-        "drive",
-        "--minutes",
-        "0.05",
-        "--at",
-        "0.02",
-        "--scenes",
-        "generated:3",
-        "--real",
-        str(scene_folder),
-    ]
-    assert train.main([*flags, "--json", str(written)]) == 0
-    text = written.read_text()
-    assert str(tmp_path) not in text and str(scene_folder) not in text
-    (sample,) = json.loads(text)["results"]["score"]["drive"]
-    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample["trained_on"] == "generated:3"
-    for found in sample["moments"]:
-        assert {name: one["scenes"] for name, one in found["evaluations"].items()} == {
-            "training scenes": 3,
-            "held-out": 100,
-            "real": 2,
-        }
-        for one in found["evaluations"].values():
-            assert one["score_95"][0] <= one["score"] <= one["score_95"][1]
-        assert set(found["gaps"]) == {"held-out", "real"}
-    assert len(sample["curve"]) >= 2 and sample["start_s"] > 0
-    assert "score after minutes of training" in capsys.readouterr().out

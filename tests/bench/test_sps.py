@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bench import common, sps
+from bench import sps
 from bench.modes import Mode, PolicyChoice, Sample
 from bench.workloads import Shares, preset
 
-SHORT = ["--num-envs", "8", "--seconds", "0.01", "--warmup", "0.005", "--repeats", "2"]
+SHORT = ["--num-envs", "8", "--seconds", "0.01", "--warmup", "0.005", "--repeats", "1"]
 
 
 def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -24,28 +24,11 @@ def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_every_mode_is_in_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], no_leaks: None) -> None:
-    document = _run(tmp_path, "--envs", "probe,tag_grid", "--workers", "1")
-    rows = document["results"]["rows"]
-    wanted = ["serial", "threading", "multiprocess", "double, split workers", "double, split envs"]
-    assert [(row["env"], row["mode"]) for row in rows] == [(env, mode) for env in ("probe", "tag_grid") for mode in wanted]
-    for row in rows:
-        assert row["policy"] == "none" and len(row["env_steps_per_s"]["samples"]) == 2
-        assert row["efficiency"]["median"] > 0 and (row["gain"] is None) == (row["num_buffers"] == 1)
-        agents = 5 if row["env"] == "tag_grid" else 1
-        assert row["agent_steps_per_s"]["median"] == pytest.approx(agents * row["env_steps_per_s"]["median"])
-    text = capsys.readouterr().out
-    for word in ("env-steps/s", "agent-steps/s", "us/iteration", "efficiency", "C loop on one thread", "commit", *wanted):
-        assert word in text
-    assert document["machine"]["usable_cores"] and document["settings"]["repeats"] == 2
-    assert [limit["env"] for limit in document["results"]["limits"]] == ["probe", "tag_grid"]
-
-
 def test_a_wait_gives_gain_and_overlap_and_a_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     trace, png = tmp_path / "t.json", tmp_path / "t.png"
     more = ["--trace", str(trace), "--png", str(png), "--trace-turns", "6", "--trace-split", "envs"]
-    document = _run(tmp_path, "--envs", "probe", "--workers", "1", "--modes", "multi,envs", "--policy-ms", "auto", *more)
+    document = _run(tmp_path, "--envs", "probe", "--workers", "1", "--modes", "multi,envs", "--policy-ms", "0.1", *more)
     rows = {(row["mode"], row["policy"]): row for row in document["results"]["rows"]}
     assert set(rows) == {(mode, policy) for mode in ("multiprocess", "double, split envs") for policy in ("none", "wait")}
     double = rows["double, split envs", "wait"]
@@ -54,16 +37,6 @@ def test_a_wait_gives_gain_and_overlap_and_a_timeline(tmp_path: Path, capsys: py
     text = capsys.readouterr().out
     assert "stands in for a GPU" in text and str(png) in text
     assert json.loads(trace.read_text())["traceEvents"] and png.read_bytes()[:4] == b"\x89PNG"
-
-
-def test_a_torch_policy_can_stand_between(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    threads = torch.get_num_threads()
-    try:
-        document = _run(tmp_path, "--envs", "probe", "--modes", "serial", "--policy", "torch")
-    finally:
-        torch.set_num_threads(threads)
-    assert [row["policy"] for row in document["results"]["rows"]] == ["none", "torch"]
 
 
 def _prepared() -> sps.Prepared:
@@ -107,25 +80,3 @@ def test_overlap_and_gain_follow_the_definitions(monkeypatch: pytest.MonkeyPatch
     results[sps._half_key(2)] = [4e-3]
     slower = sps._row(_prepared(), double, wait, [single, double], results)
     assert slower.overlap is not None and slower.overlap.median == pytest.approx(6.6 / 8), "the simulation is the longer one"
-
-
-@pytest.mark.parametrize(
-    "arguments, message", [(["--envs", "nothing"], "nothing"), (["--envs", "probe", "--policy-ms", "-1"], "policy")]
-)
-def test_bad_input_is_one_line_and_status_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sps.main([*SHORT, *arguments]) == 2
-    error = capsys.readouterr().err.strip().splitlines()
-    assert error[-1].startswith("error: ") and message in error[-1]
-
-
-@pytest.mark.parametrize("flag", [["--workers", "0"], ["--policy-ms", "soon"], ["--unknown"]])
-def test_flags_that_cannot_be_read_end_with_status_2(flag: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        sps.main(flag)
-    assert ended.value.code == 2
-
-
-def test_the_default_place_of_results_is_by_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(common, "results_path", lambda name, facts: tmp_path / f"{name}.json")
-    assert sps.main([*SHORT, "--envs", "probe", "--modes", "serial"]) == 0
-    assert json.loads((tmp_path / "sps.json").read_text())["benchmark"] == "sps"

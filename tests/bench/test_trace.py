@@ -91,11 +91,3 @@ def test_the_picture_is_a_png_of_a_sensible_size(timeline: Timeline, tmp_path: P
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
     assert width == 1600 and 300 < height < 2000
-
-
-def test_ticks_are_round_and_neither_few_nor_many() -> None:
-    for width in (0.7, 7.0, 95.0, 130.0, 1040.0, 77_777.0):
-        ticks = trace._ticks(width)
-        assert 3 <= len(ticks) <= 10 and ticks[0] == 0 and ticks[-1] < width
-        digits = f"{ticks[1] - ticks[0]:.0e}"[0]
-        assert digits in "125"

@@ -9,27 +9,12 @@ import os
 import numpy as np
 import pytest
 
-from bench import workloads
-from bench.workloads import Workload, c_loop, count_shares, draw_actions, half_actions, missing, preset
+from bench.workloads import Workload, c_loop, count_shares, draw_actions, half_actions
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 
 PROBE = Workload("probe", "probe", {"episode_length": 3, "num_agents": 2}, num_envs=4, episode_turns=4)
 TWO_GROUPS = Workload("probe", "probe", {"mode": 1, "num_agents": 2}, num_envs=4)
-
-
-def test_presets_are_the_c_envs_and_take_other_sizes_and_settings() -> None:
-    tag = preset("tag_grid", 10, episode_length=7)
-    assert tag.num_envs == 10 and tag.kwargs == {"num_taggers": 4, "grid_length": 100, "episode_length": 7}
-    assert preset("tag_grid").num_envs == 4096, "the shape of the throughput target"
-    assert set(workloads.PRESETS) == {"probe", "cartpole", "tag_grid", "drive"}
-    with pytest.raises(ConfigError, match="nothing"):
-        preset("nothing")
-
-
-def test_an_env_that_is_not_there_is_named() -> None:
-    assert missing(preset("probe")) == ""
-    assert "left out" in missing(Workload("gone", "gone"))
 
 
 def test_actions_are_in_range_contiguous_and_the_same_in_every_run() -> None:

@@ -1,0 +1,256 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the benchmarks make of their samples: rates, ratios, verdicts; and that what they compare is really switched on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from bench import bottlenecks, ceiling, checks, common, defaults, limits, presets, runs, sampling, saves, train, uneven
+from bench.limits import Crowd, Sample
+from bench.workloads import preset
+from puffervec.cores import affinity
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.collect import device_turn
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.registry import build_policy
+from puffervec.train.run import checkpoint as ckpt
+from tests.builds import source_folder
+from tests.train.conftest import torch_state  # noqa: F401 (autouse)
+from tests.train.saved import some
+
+SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 4, "threads": 2}, "policy": {"hidden": (8,)}}
+FACTS = {"horizon": 10, "num_envs": 2, "buffers": 2, "observation_floats": 8, "parameters": 100, "replay_ratio": 2}
+
+
+def rated(found: dict[str, list[float]], **facts: Any) -> dict[str, list[dict[str, Any]]]:
+    """Samples by label, of given rates."""
+    return {label: [{"agent_steps_per_s": rate, "facts": facts} for rate in rates] for label, rates in found.items()}
+
+
+def line(seconds: float, step: int, env: float) -> dict[str, float]:
+    rest = {"copy": 0.1, "forward": 0.2, "update": 0.5 - env, "log": 0.1, "other": 0.1}
+    return {"elapsed_s": seconds, "step": step, **{f"time/{part}": share for part, share in {"env": env, **rest}.items()}}
+
+
+# ---- training (bench/runs.py, train.py, presets.py, defaults.py) --------------------------------------------
+
+
+def test_rates_leave_the_first_lines_out_and_weigh_by_time() -> None:
+    lines = [line(9.0, 1, 0.0), line(10.0, 100, 0.0), line(11.0, 200, 0.2), line(14.0, 700, 0.4)]
+    lines = [lines[0], *lines]  # a fifth of five lines is warm-up
+    found = runs.rates(lines, FACTS)
+    assert found["agent_steps_per_s"] == pytest.approx(699 / 5)
+    assert found["env_steps_per_s"] == pytest.approx(3 * 10 * 2 / 5)
+    assert found["shares"]["env"] == pytest.approx((0 * 1 + 0.2 * 1 + 0.4 * 3) / 5)
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    assert found["iteration_s"] == pytest.approx((0.28 + 0.3) * 5 / 30)
+    assert found["policy_half_s"] == pytest.approx(0.3 * 5 / 60)
+
+
+def test_half_a_million_parameters_and_replay_ratio_1() -> None:
+    config = runs.config_of(runs.RUNS["drive-500k"], "cpu").merged({"env": {"scenes": "generated:2"}})
+    policy = build_policy(env_spec(config).groups[0], config.policy)
+    assert 500_000 <= sum(p.numel() for p in policy.parameters()) < 600_000 and config.train.update_epochs == 1
+
+
+def test_the_simulation_of_a_half_is_measured() -> None:
+    assert runs.simulation_half_s(TrainConfig.of("probe", **SMALL), turns=4) > 0
+
+
+def test_overlap_is_one_where_an_iteration_takes_twice_the_longer_of_both() -> None:
+    sample = {"facts": FACTS, "iteration_s": 0.4, "policy_half_s": 0.1}
+    assert train.overlap(sample, 0.2) == pytest.approx(1.0)
+    assert train.overlap(sample, 0.05) == pytest.approx(2.0)
+    assert train.overlap({**sample, "facts": FACTS | {"buffers": 1}}, 0.2) is None
+
+
+def test_each_row_is_compared_with_what_it_stands_beside() -> None:
+    rows = train.ladder_rows(rated({"naive": [1.0, 2.0], "a": [2.0, 4.0], "b": [8.0, 16.0]}, **FACTS))
+    assert [(row["over_before"].median, row["over_naive"].median) for row in rows] == [(1, 1), (2, 2), (4, 8)]
+    rows = presets.rows(rated({presets.AUTO: [2.0, 4.0], "a": [1.0, 2.0], "b": [4.0, 8.0]}, description="d"))
+    assert [(row["label"], row["over_auto"].median) for row in rows] == [("b", 2.0), (presets.AUTO, 1.0), ("a", 0.5)]
+    row = bottlenecks.row("copies", "what", "off", "on", rated({"off": [100.0, 200.0], "on": [50.0, 100.0]}))
+    assert row["left"].median == 0.5 and row["off"].median == 150.0
+
+
+def test_candidates_are_scored_by_means_over_tasks_of_means_over_seeds() -> None:
+    for tables in defaults.CANDIDATES.values():
+        TrainConfig.of("cartpole").merged(tables).check()
+    shares = (("a", "x", 1, 0.0), ("a", "x", 2, 1.0), ("b", "x", 1, 1.0), ("a", "y", 1, 1.0), ("b", "y", 1, 0.9))
+    rows = defaults.table([
+        {"task": task, "candidate": candidate, "seed": seed, "score": 10 * share, "share": share, "seconds": 1.0}
+        for task, candidate, seed, share in shares
+    ])  # fmt: skip
+    assert [(row["candidate"], row["share"], row["worst_share"]) for row in rows] == [("y", 0.95, 0.9), ("x", 0.75, 0.5)]
+    assert rows[1]["scores"] == {"a": [0.0, 10.0], "b": [10.0]}
+
+
+def test_one_thread_is_for_roll_outs_only() -> None:
+    seen = {}
+
+    def prepare(trainer: Trainer) -> None:
+        presets.one_thread(trainer)
+        seen["threads"] = (trainer.collector.rollout.team.count, trainer.team.count)
+
+    assert runs.trained(runs.config_of(runs.Run("probe", SMALL), "cpu"), 0.0, prepare)["agent_steps_per_s"] > 0
+    assert seen["threads"] == (1, 2)
+
+
+@pytest.mark.slow
+def test_every_preset_trains() -> None:
+    for setting in presets.settings().values():
+        assert presets.sample(runs.Run("probe", {**SMALL, "vec": {"num_envs": 8}}), setting, 0.01)["agent_steps_per_s"] > 0
+
+
+# ---- what training waits for (bench/bottlenecks.py, uneven.py) ----------------------------------------------
+
+
+class Recorded(TorchDispatchMode):
+    """Notes the operations that run within the block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_every_cause_does_something_at_every_turn(tmp_path: Path) -> None:
+    config = runs.config_of(runs.Run("probe", SMALL), "cpu").merged({"log": {"folder": str(tmp_path)}})
+    calls: list[int] = []
+    with Trainer(config) as trainer:
+        bottlenecks.put_on(trainer.vec, lambda: calls.append(1))
+        assert trainer.collect() and len(calls) == 2 * 4  # halves x horizon
+        found = bottlenecks.causes(torch.device("cpu"), 1e-5)
+        for cause, operation in {"synchronisation": "_local_scalar_dense", "copies": "clone", "shared device": "mm"}.items():
+            burden = found[cause].burden
+            assert burden is not None
+            carried = burden(trainer)
+            with Recorded() as recorded:
+                carried()
+            assert operation in recorded.names
+
+
+def test_on_cuda_pageable_copies_take_the_place_of_those_from_pinned_memory() -> None:
+    cause = bottlenecks.causes(torch.device("cuda"), 1e-5)["copies"]
+    assert cause.burden is None  # or rows would be copied once more
+    before = device_turn.pin
+    with cause.around():
+        assert device_turn.pin is not before and not device_turn.pin(torch.zeros(1), cause)
+    assert device_turn.pin is before
+
+
+def test_stragglers_take_the_same_time_on_the_mean_and_are_stepped_three_ways() -> None:
+    times = []
+    for even in (True, False):
+        env = uneven.uneven_env(even)
+        env.reset(seed=3)
+        times.append(env.unwrapped._times)
+    same, drawn = times
+    assert len(set(same)) == 1 and len(set(drawn)) > 1000
+    assert sum(same) == pytest.approx(sum(drawn))
+    found = {way: bottlenecks.straggler_config(False, vec, "cpu").vec for way, vec in bottlenecks.STRAGGLERS.items()}
+    assert (found["all at once"].num_buffers, found["two halves"].num_buffers, found["first come"].batch_size) == (1, 2, 4)
+
+
+# ---- machines (bench/limits.py, ceiling.py, checks.py, sampling.py) -----------------------------------------
+
+
+def test_shares_are_of_two_workers_on_the_same_cores() -> None:
+    samples = {
+        Crowd("drive", 1, 2): [Sample(100.0, 0.1), Sample(200.0, 0.1)],
+        Crowd("drive", 1, 4): [Sample(90.0, 0.1), Sample(180.0, 0.1)],
+        Crowd("drive", 1, 8): [Sample(80.0, 0.1), Sample(160.0, 0.1)],
+        Crowd("drive", 2, 2): [Sample(1000.0, 0.1)] * 2,
+        Crowd("drive", 2, 8): [Sample(900.0, 3.0)] * 2,
+    }
+    found = {(row.cores, row.workers): row for row in (limits.row(crowd, samples) for crowd in samples)}
+    wanted = {(1, 2): None, (1, 4): True, (1, 8): False, (2, 2): None, (2, 8): False}
+    assert {key: row.met for key, row in found.items()} == wanted
+    assert found[1, 4].share.median == pytest.approx(0.9) and found[2, 8].share.median == pytest.approx(0.9)
+
+
+def test_only_some_cores_are_used_meanwhile() -> None:
+    before = affinity()
+    with limits.on_cores(1):
+        assert affinity() == before[:1]
+    assert affinity() == before
+
+
+TIMED = """
+import json, time
+from bench.ceiling import wait_for_others
+time.sleep({seconds})
+wait_for_others()
+print(json.dumps({{"at": time.monotonic()}}))
+"""
+
+
+def test_loops_at_once_are_timed_from_the_same_moment_however_long_each_took_to_start() -> None:
+    found = ceiling.at_once([[sys.executable, "-c", TIMED.format(seconds=seconds)] for seconds in (0.0, 0.4)])
+    assert abs(found[0]["at"] - found[1]["at"]) < 0.3
+    with pytest.raises(PuffervecError, match="ended before it was timed"):
+        ceiling.at_once([[sys.executable, "-c", TIMED.format(seconds=0)], [sys.executable, "-c", "raise SystemExit(3)"]])
+
+
+def test_every_check_is_found_once_in_the_sources(tmp_path: Path) -> None:
+    source_folder()
+    checks.copy_sources(tmp_path)
+    before = {name: (tmp_path / name).read_text() for name, _, _ in checks.CUTS}
+    checks.cut(tmp_path)
+    for name, text in before.items():
+        assert (tmp_path / name).read_text() != text
+    with pytest.raises(ConfigError, match="has 0 times .* up to date"):
+        checks.cut(tmp_path)
+    assert checks.measure("probe", 4, 0.02) > 0 and ceiling.c_loops(preset("probe", 8), 2, 10) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [256, 2048])
+@pytest.mark.parametrize("actions", [20, 91])
+def test_drawing_is_at_least_three_times_as_fast_as_categorical_from_20_choices_on(actions: int, rows: int) -> None:
+    """CPU time and turns about, so that a loaded machine changes neither side alone."""
+    with sampling.one_torch_thread():
+        result, _ = sampling.measure(actions, rows, 0.2, 3, lambda text: None)
+    assert result.gain.median >= 3, result
+
+
+# ---- checkpoints (bench/saves.py), pictures -----------------------------------------------------------------
+
+
+def test_what_counts_as_a_failed_save(tmp_path: Path) -> None:
+    def looked(updates: int | None) -> saves.Count:
+        count = saves.Count()
+        saves.look(tmp_path, updates, count, "now")
+        return count
+
+    assert looked(None).failures == 0  # Killed before its first save.
+    assert looked(1).unloadable == ["now: no checkpoint verifies"]
+    for updates in (1, 2):
+        made = some(updates)
+        made.manifest["counters"]["updates"] = updates
+        last = ckpt.write(tmp_path / "checkpoints", made, keep=2)
+    assert [looked(updates).failures for updates in (0, 1, 2, 3, None)] == [1, 0, 0, 1, 0]
+    (last / "default.safetensors").write_bytes(b"")
+    assert looked(2).lost == ["now: the newest checkpoint is of update 1"]
+    (tmp_path / "checkpoints" / ".partial-1").mkdir()
+    assert looked(1).inside_a_save == 1
+
+
+def test_pictures_lie_beside_the_results(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figures = [common.figure([1.0, 2.0]), common.figure([3.0])]
+    panels = [lambda axis: runs.bars(axis, ["a", "b"], figures, "title")] * 2
+    options = train.parser().parse_args(["--json", str(tmp_path / "r.json")])
+    runs.draw_beside(panels, options, "name")
+    assert (tmp_path / "r.png").stat().st_size > 1000

@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Every benchmark in short: it runs, writes its results, and refuses bad input in one line. No figure is judged.
+
+What they reckon from their samples is in test_reckoning.py.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import common, compare, figures, limits, presets, runs
+from bench import compile as compiling
+from bench.limits import Crowd
+from drive_env.generate import generate
+from tests.train.conftest import torch_state  # noqa: F401 (autouse)
+
+SMALL = {"vec": {"num_envs": 4, "backend": "serial"}, "train": {"horizon": 4, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
+SHORT = ("--seconds", "0.001", "--repeats", "1")
+PAUSES = ("--pause-s", "0.01", "--pauses", "1", "--idle-s", "0.05")
+
+COMMANDS = {
+    "env_step": ["--num-envs", "2", "--envs", "probe,tag_grid"],
+    "host": [],
+    "latency": PAUSES,
+    "limits": ["--envs", "tag_grid"],
+    "sampling": ["--actions", "5,20", "--rows", "8"],
+    "sps": ["--num-envs", "8", "--warmup", "0.001", "--envs", "probe", "--workers", "1", "--modes", "serial,envs"],
+}
+SLOW_COMMANDS = {
+    "bottlenecks": ["--env", "probe"],
+    "train": ["--parts", "speed,ladder,presets", "--runs", "probe", "--envs", "probe"],
+}
+BAD = [
+    ("bottlenecks", "--env nothing", "--env is 'nothing': use one of drive"),
+    ("compare", "", "give two commands"),
+    ("compare", "--a true --b true --pairs 0", "--pairs"),
+    ("compare", "--a false --b true", "status 1"),
+    ("compare", "--a true --b true --metric x", "wrote no JSON"),
+    ("compare", "--revisions no-such-revision WORK -- true", "no-such-revision"),
+    ("compare", "--revisions HEAD WORK", "after --"),
+    ("defaults", "--tasks chess", "'chess' is none of CartPole-v1"),
+    ("env_step", "--envs nothing", "nothing"),
+    ("host", "--device abacus", "abacus"),
+    ("peers", "--workloads chess", "no workload is called 'chess'"),
+    ("peers", "--variants nobody", "contains 'nobody'"),
+    ("peers", "--pufferlib-python /does/not/exist", "'/does/not/exist': no such program"),
+    ("peers_train", "--tasks Pong", "--tasks has 'Pong': use some of CartPole-v1"),
+    ("sampling", "--rows 0", "whole numbers of at least 1"),
+    ("sps", "--envs nothing", "nothing"),
+    ("sps", "--seconds 0.001 --repeats 1 --envs probe --modes serial --policy-ms -1", "policy"),
+    ("train", "--parts sped", "--parts has 'sped': use some of speed"),
+    ("train", "--parts score --runs tag_grid", "use --runs drive"),
+]
+
+
+def benchmark(name: str) -> Callable[[list[str]], int]:
+    main: Callable[[list[str]], int] = importlib.import_module(f"bench.{name}").main
+    return main
+
+
+@pytest.fixture
+def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run a benchmark with small runs; return its results."""
+    monkeypatch.setattr(runs, "RUNS", {"probe": runs.Run("probe", SMALL), "drive": runs.Run("drive", SMALL, "env/score")})
+    monkeypatch.setattr(runs, "simulation_half_s", lambda config: 1e-3)
+    monkeypatch.setattr(presets, "settings", lambda: {presets.AUTO: presets.Setting({}, False)})
+    monkeypatch.setattr(limits, "ENVS", {"tag_grid": 8})
+    monkeypatch.setattr(limits, "crowds", lambda envs: [Crowd(env, 1, workers) for env in envs for workers in (2, 4)])
+
+    def run(name: str, *flags: str, seconds: tuple[str, ...] = SHORT) -> Any:
+        path = tmp_path / "r.json"
+        assert benchmark(name)([*seconds, *flags, "--json", str(path)]) == 0
+        text = path.read_text()
+        assert str(tmp_path) not in text, "results name no folder of the machine"
+        document = json.loads(text)
+        assert document["benchmark"].startswith(name.replace("_", "-")) and document["machine"]["foreign_load"] >= 0
+        return document["results"]
+
+    return run
+
+
+@pytest.mark.parametrize("module", [common, compare, figures])
+def test_doctests_hold(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_COMMANDS)])
+def test_it_measures_and_writes(name: str, short: Callable[..., Any], no_leaks: None) -> None:
+    assert short(name, *(COMMANDS | SLOW_COMMANDS)[name])
+
+
+@pytest.mark.parametrize(("name", "flags", "words"), BAD)
+def test_bad_input_is_one_line(name: str, flags: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark(name)(flags.split()) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("error: ") and words in error
+
+
+@pytest.mark.parametrize(("name", "flags"), [("sps", "--workers 0"), ("sps", "--policy-ms soon"), ("limits", "--envs pong")])
+def test_flags_that_cannot_be_read_end_with_status_2(name: str, flags: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        benchmark(name)(flags.split())
+    assert ended.value.code == 2
+
+
+def test_compiling_is_compared_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case, path = compiling.Case("small", "probe", 32, hidden=(8,)), tmp_path / "r.json"
+    assert compiling.main([*SHORT, "--json", str(path)], [case], "eager") == 0
+    (found,) = json.loads(path.read_text())["results"]
+    ratio, pays = found["ratio"]["median"], found["pays_after_s"]
+    assert pays is None if ratio >= 1 else pays == pytest.approx(found["compiling_s"] / (1 - ratio))
+    monkeypatch.setattr(compiling, "missing_compiler", lambda device: "there is no C++ compiler")
+    assert compiling.main(SHORT) == 1
+
+
+@pytest.mark.slow
+def test_scores_are_of_all_scenes(tmp_path: Path, short: Callable[..., Any]) -> None:
+    folder = tmp_path / "scenes"
+    assert generate.main(["--count", "2", "--out", str(folder)]) == 0
+    flags = ["--parts", "score", "--envs", "drive", "--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3"]
+    (sample,) = short("train", *flags, "--real", str(folder), seconds=())["score"]["drive"]
+    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample["trained_on"] == "generated:3"
+    for found in sample["moments"]:
+        evaluations = found["evaluations"].items()
+        assert {name: one["scenes"] for name, one in evaluations} == {"training scenes": 3, "held-out": 100, "real": 2}
+        assert all(one["score_95"][0] <= one["score"] <= one["score_95"][1] for _, one in evaluations)
+
+
+@pytest.mark.slow
+def test_candidates_for_defaults_are_scored(short: Callable[..., Any]) -> None:
+    flags = ["--tasks", "parts", "--candidates", "generic", "--seeds", "1"]
+    (row,) = short("defaults", *flags, seconds=())["rows"]
+    assert row["candidate"] == "generic" and row["share"] > 0.8
+
+
+@pytest.mark.slow
+def test_killed_trainers_leave_what_loads(short: Callable[..., Any]) -> None:
+    found = short("saves", "--kills", "20", "--commands", "1", seconds=())
+    assert found["forked trainers"]["kills"] == 20 and found["forked trainers"]["saves"] >= 20
+    assert found["whole commands"]["kills"] == 1 and not any(part["failures"] for part in found.values())
