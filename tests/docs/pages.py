@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import io
 import re
+import runpy
 import statistics
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCED = re.compile(r"^```(?P<info>\w+[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -61,6 +66,26 @@ def as_script(page: str) -> str:
         lines[first : first + len(text)] = text
         lines[first + len(text)] = f"print(end={END!r})"  # in place of the closing fence
     return "\n".join(lines) + "\n"
+
+
+def run_script(script: Path, *arguments: str, folder: Path | None = None) -> str:
+    """Run a script in this process, as `python SCRIPT ARGUMENTS` would in `folder`; return what it prints on stdout.
+
+    It must print nothing on stderr. A process of its own would first import torch, which takes longer than most scripts.
+    """
+    out, err, argv, path = io.StringIO(), io.StringIO(), sys.argv, sys.path.copy()
+    threads, drawn = torch.get_num_threads(), torch.get_rng_state()
+    sys.argv, sys.path[:0] = [str(script), *arguments], [str(script.parent)]
+    torch.set_num_threads(1)  # on a busy machine, threads that wait for each other take many times as long
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(folder or Path.cwd()):
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        torch.set_num_threads(threads)
+        torch.set_rng_state(drawn)
+    assert err.getvalue() == ""
+    return out.getvalue()
 
 
 def printed(page: str, folder: Path, timeout_s: float = 200.0) -> list[str]:

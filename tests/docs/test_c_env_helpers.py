@@ -55,7 +55,3 @@ def test_the_code_compiles(tmp_path: Path) -> None:
         flags = [*env_types.compile_args(), *STRICT, "-Wno-missing-prototypes", "-Wno-unused-function"]
         command = [os.environ.get("CC", "cc"), "-c", *flags, f"-I{env_types.get_include()}", str(file), "-o", "/dev/null"]
         assert subprocess.run(command, capture_output=True, text=True, timeout=60).stderr == ""
-
-
-def test_links() -> None:
-    assert pages.missing_links(FILE) == []

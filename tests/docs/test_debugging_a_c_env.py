@@ -94,7 +94,3 @@ def test_guard_zones(tmp_path: Path) -> None:
 
 def test_every_section_with_commands_is_followed() -> None:
     assert len(all_titles()) == 5 and all_titles()[:3] == CRASHES
-
-
-def test_links() -> None:
-    assert pages.missing_links(FILE) == []

@@ -39,6 +39,7 @@ def user(folder: Path) -> dict[str, str]:
     return found | {f"PIP_{name}": value for name, value in settings.items()}
 
 
+@pytest.mark.slow  # pip and a training; tests/examples/test_out_of_tree.py builds and trains such a package at every push
 def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> None:
     source_folder()
     folder = tmp_path / "empty"
@@ -108,8 +109,3 @@ def test_the_same_file_is_cpp(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         shown.append(done.stdout)
     assert shown[0] == shown[1] != ""
-
-
-def test_file_names_in_the_text_are_files() -> None:
-    for name in re.findall(r"`((?:csrc|examples)/[\w./]+)`", PAGE.read_text()):
-        assert (ROOT / name).exists(), name

@@ -39,9 +39,3 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     metrics = folder / "runs" / "catch" / "metrics.jsonl"
     caught = [float(value) for value in re.findall(r'"env/caught": ([\d.]+)', metrics.read_text())]
     assert caught[-1] > 1.3 * caught[0]
-
-
-def test_links() -> None:
-    assert pages.missing_links(FILE) == []
-    for name in re.findall(r"`((?:csrc|examples)/[\w./]+)`", FILE.read_text(encoding="utf-8")):
-        assert (pages.ROOT / name).exists(), name

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,22 +53,42 @@ def test_medians_go_into_the_page() -> None:
     assert changed == PAGE.replace("old\n", "1,500 at  9.0 us, (1, 2)\n")
 
 
-def test_words_leave_figures_out() -> None:
-    assert pages.words("a 1,234.5 us\n(3, -2) x4") == [["a", "#", "us"], ["(#,", "#)", "x4"]]
-
-
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("[a](page.md#x) [b](none.md) [c](https://example.org)")
     assert pages.missing_links(page) == ["none.md"]
     here = "tests/docs/test_pages.py"
-    text = f"`{here}` `{here}::test_words_leave_figures_out` `{here}::test_none` `tests/none.py`"
+    text = f"`{here}` `{here}::test_medians_go_into_the_page` `{here}::test_none` `tests/none.py`"
     assert pages.missing_tests(text) == [f"{here}::test_none", "tests/none.py"]
 
 
+# ---- all pages ---------------------------------------------------------------------------------------------
+
+DOCS = pages.ROOT / "docs"
+
+
+@pytest.mark.parametrize("file", sorted(DOCS.glob("*.md")), ids=lambda file: file.stem)
+def test_what_a_page_names_is_there(file: Path) -> None:
+    """Links and their sections, tests, sources and examples."""
+    page = file.read_text(encoding="utf-8")
+    assert pages.missing_links(file) == []
+    assert pages.missing_tests(page) == []
+    for name in re.findall(r"`(?:python )?((?:csrc|examples|bench)/\w[\w./]*\.\w+)`", page):
+        assert (pages.ROOT / name).exists(), name
+    for other, section in re.findall(r"\]\(([\w-]+\.md)?#([^)]+)\)", page):
+        titles = re.findall(r"^#+ (.*)$", (DOCS / other if other else file).read_text(encoding="utf-8"), re.MULTILINE)
+        assert section in {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", ["debugging-a-hang", "from-gymnasium", "state"])
+def test_the_code_of_a_page_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """debugging-a-hang.md, state.md; the other pages have test files of their own."""
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
+    assert pages.differing((DOCS / f"{page}.md").read_text(encoding="utf-8"), tmp_path) == []
+
+
 def test_the_index_lists_all_pages_and_examples() -> None:
-    index = pages.ROOT / "docs" / "README.md"
-    assert pages.missing_links(index) == []
+    index = DOCS / "README.md"
     text = index.read_text(encoding="utf-8")
     unlisted = [
         path.name

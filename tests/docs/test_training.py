@@ -60,7 +60,3 @@ def test_other_flags_that_the_text_names() -> None:
 
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
     assert pages.differing(PAGE.replace("2_000", "200").replace("4_000", "400"), tmp_path) == []
-
-
-def test_links() -> None:
-    assert pages.missing_links(FILE) == []

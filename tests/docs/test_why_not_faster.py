@@ -60,14 +60,3 @@ def test_the_text_says_what_the_figures_say() -> None:
     assert max(by_workers, by_envs) < one
     in_order, part, first = figures(shown, r"(\d+) steps/s")
     assert in_order < part < first
-
-
-def test_links() -> None:
-    assert pages.missing_links(FILE) == []
-    page = FILE.read_text(encoding="utf-8")
-    anchors = {
-        re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page, re.M)
-    }
-    assert set(re.findall(r"\]\(#([^)]+)\)", page)) <= anchors
-    for command in re.findall(r"`python (bench/\w+\.py)", page):
-        assert (pages.ROOT / command).exists()

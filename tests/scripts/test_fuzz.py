@@ -22,12 +22,6 @@ def test_chunks_cover_all_inputs_once() -> None:
     assert [chunk.count for chunk in fuzz.chunks(1, ["sets"])] == [1]
 
 
-def test_sums() -> None:
-    total = fuzz.merged([Report(10, 4, 5, 1, 300, 7, 1000), Report(20, 8, 12, 0, 200, 15, 3000)])
-    assert total == Report(30, 12, 17, 1, 300, 7, 3000)
-    assert "30 inputs: 12 accepted, 17 refused, 1 too large; 0 crashes; slowest 0 ms (input 7)" in fuzz.line("scenes", total)
-
-
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     work = fuzz.Work(1, Path(), Path(), (), ())

@@ -73,35 +73,6 @@ def test_scenes_are_compiled_anew_only_where_they_must(tmp_path: Path) -> None:
     assert golden.ensure_scenes(path) and path.read_bytes() == written
 
 
-def test_what_cannot_be_checked_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    absent = [golden.Kind("icc -O2", "icc"), golden.Kind("gcc -mspam", flags="-mspam", needs="spam")]
-    assert golden.check(absent, 10)
-    said = capsys.readouterr().out
-    assert "icc -O2: left out: icc is not installed" in said
-    assert "gcc -mspam: left out: this CPU has no spam" in said
-
-
-def test_the_builds_are_those_that_are_promised() -> None:
-    """-O0 and -O2, gcc and clang, vector variants on and off; three envs, five seeds, serial and one to four workers."""
-    names = " | ".join(kind.name for kind in golden.KINDS)
-    for word in (
-        "gcc -O0",
-        "gcc -O2",
-        "gcc -O3",
-        "clang -O0",
-        "clang -O2",
-        "variants by CPU",
-        "no variants",
-        "native",
-        "no futex",
-    ):
-        assert word in names
-    assert len(check.PLANS["workers"]) == 5
-    assert [case.env for case in cases.CASES if case.seeds == cases.FIVE] == ["cartpole", "tag_grid", "drive"]
-    environment = golden.KINDS[0].environment()
-    assert (environment["CC"], environment["PUFFERVEC_OPT"], environment["PV_GOLDEN_CFLAGS"]) == ("gcc", "-O0", "-O0")
-
-
 def test_a_difference_makes_the_check_fail(
     few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

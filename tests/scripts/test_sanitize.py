@@ -71,8 +71,3 @@ def test_a_compiler_without_runtimes_is_named(tmp_path: Path) -> None:
     compiler.chmod(0o755)
     with pytest.raises(FileNotFoundError, match="has no libasan.so: install"):
         sanitize.runtimes(str(compiler))
-
-
-def test_a_time_scale_that_was_given_stays() -> None:
-    assert sanitize.environment({"PV_TIME_SCALE": "20"})["PV_TIME_SCALE"] == "20"
-    assert float(sanitize.environment({})["PV_TIME_SCALE"]) > 1

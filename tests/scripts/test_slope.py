@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from scripts.slope import HOUR_S, MIB, Slope, fit, floors, steady
+from scripts.slope import HOUR_S, MIB, fit, steady
 
 
 def curve(
@@ -47,17 +47,6 @@ def test_a_short_run_decides_nothing() -> None:
     assert fit([]) is None and fit([[(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]]) is None
     few = fit([[(float(i), float(i)) for i in range(4)]])
     assert few is not None and math.isinf(few.high)  # four blocks cannot bound anything at 95 %
-
-
-def test_memory_that_does_not_move_is_flat_at_once() -> None:
-    slope = fit([[(5.0 * i, 100 * MIB) for i in range(60)]])
-    assert slope is not None and (slope.low, slope.median, slope.high) == (0.0, 0.0, 0.0)
-    assert str(Slope(0.5, -0.25, math.inf, 24, 1.0)) == "+0.50 MiB/h (-0.25 to +inf)"
-
-
-def test_floors_are_the_least_of_equal_stretches() -> None:
-    assert floors([(float(i), float(v)) for i, v in enumerate((5, 3, 9, 7, 8, 6))], blocks=3) == [(0.5, 3), (2.5, 7), (4.5, 6)]
-    assert floors([]) == []
 
 
 def test_counts_may_rise_for_a_moment_only() -> None:

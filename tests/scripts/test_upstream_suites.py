@@ -51,9 +51,3 @@ def test_a_suite_finds_our_classes(suite: str, text: str, tmp_path: Path) -> Non
     done = run(suite, str(tmp_path), "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "reached").exists()
-
-
-@pytest.mark.parametrize("arguments", [[], ["gymnasium"], ["pytorch", "."], ["sb3", "/nowhere"]], ids=str)
-def test_a_folder_without_tests_is_refused_with_the_usage(arguments: list[str]) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2 and "usage:" in done.stderr
