@@ -64,7 +64,7 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 pathlib.Path({str(pids)!r}).write_text(str(child.pid))
 time.sleep(600)
 """
-    entry = gpu.run_step(gpu.Step("slow", _python(code), 1.0), 600.0, tmp_path / "log")
+    entry = gpu.run_step(gpu.Step("slow", _python(code), 2.0), 600.0, tmp_path / "log")
     assert entry["status"] == "timed out"
     eventually(lambda: not _alive(int(pids.read_text())), "the child of a step to end")
 
