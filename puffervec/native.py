@@ -20,9 +20,8 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Evaluation, Recorder
 from puffervec.training import Training
 
-# What a dataclass field becomes in the C struct, and its struct-module letter.
-_KIND = {"int": "i4", "bool": "i4", "float": "f4"}
-_LETTER = {"i4": "i", "f4": "f"}
+# What a dataclass field becomes in the C struct.
+_KIND = {"int": np.dtype(np.int32), "bool": np.dtype(np.int32), "float": np.dtype(np.float32)}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,6 @@ class NativeEnv:
     training: Training = Training()
 
     def __post_init__(self) -> None:
-        """Compare the dataclass with the C struct."""
         if self.evaluation is not None and not callable(self.evaluation):
             raise ConfigError(
                 f"{self.name}: evaluation is {self.evaluation!r}: give a function without arguments that returns a "
@@ -121,12 +119,36 @@ class NativeEnv:
         return self.config(**given)
 
     def pack(self, config: Any) -> bytes:
-        """Return the bytes of the C config struct."""
         return pack_config(config)
 
+    def env_type(self) -> Any:
+        """Return the C table, `const pv_env_type*`. Raises ConfigError as `env_types.find`."""
+        return env_types.find(self.name, self.shared_library)
+
     def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
-        """Ask the env type for its spec; see `describe` below."""
-        return describe(self.name, config, params, data, self.shared_library, autoreset)
+        """Ask the env type for its spec.
+
+        Args:
+            config, params: blobs from pack_config and pack_params. data: a buffer with the shared data, or None.
+            autoreset: the mode, which the type may refuse.
+        Returns:
+            the C `pv_spec` and its Python form.
+        Raises:
+            ConfigError: with the env's own words.
+        """
+        # Copies, because C wants alignment that bytes objects do not promise.
+        config_copy, params_copy = ffi.new("uint64_t[]", len(config) // 8 + 1), ffi.new("uint64_t[]", len(params) // 8 + 1)
+        ffi.memmove(config_copy, config, len(config))
+        ffi.memmove(params_copy, params, len(params))
+        context = ffi.new("pv_context*")
+        context.config, context.params = config_copy, ffi.cast("const pv_params*", params_copy)
+        mapped = ffi.from_buffer("uint8_t[]", data) if data is not None else ffi.NULL
+        context.data, context.data_bytes = mapped, len(data) if data is not None else 0
+        context.autoreset = AUTORESET_MODES[autoreset]
+        spec, text = ffi.new("pv_spec*"), ffi.new("char[]", lib.PV_ERROR_TEXT)
+        if self.env_type().describe(context, spec, text):
+            raise ConfigError(f"{self.name}: {ffi.string(text).decode(errors='replace')}")
+        return spec, read_spec(spec)
 
     def close(self) -> None:
         """Hold nothing."""
@@ -161,18 +183,9 @@ def _checked(env: str, f: dataclasses.Field[Any], given: Any) -> Any:
     return value
 
 
-def env_type(name: str, library: str | None = None) -> Any:
-    """Return the C table entry `const pv_env_type*` of that name; see `env_types.find`.
-
-    Raises:
-        ConfigError: no such type, or one that was built against other headers.
-    """
-    return env_types.find(name, library)
-
-
 def _compare_config(name: str, config: type[Any], library: str | None) -> None:
     """Raise ImportError where the dataclass and the C struct differ in name, order, kind or size."""
-    native = env_type(name, library)
+    native = env_types.find(name, library)
     in_c = []
     for i in range(native.config_count):
         entry = native.config_fields[i]
@@ -193,7 +206,7 @@ def pack_config(config: Any) -> bytes:
 
 def _packed(config: str, f: dataclasses.Field[Any], value: Any) -> bytes:
     try:
-        return struct.pack("<" + _LETTER[_KIND[_type_name(f)]], value)
+        return struct.pack("<" + _KIND[_type_name(f)].char, value)
     except (struct.error, OverflowError) as error:
         raise ConfigError(f"{f.name} of {config} is {value!r:.40}, which does not fit its C type: {error}") from None
 
@@ -207,7 +220,7 @@ def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
         array = np.ascontiguousarray(given)
         if array.dtype not in DTYPE_CODE or array.ndim > lib.PV_MAX_NDIM or len(name.encode()) >= lib.PV_NAME_BYTES:
             raise ConfigError(
-                f"params {name!r} has type {array.dtype} and {array.ndim} axes: use one of {', '.join(DTYPES)}, "
+                f"params {name!r} has type {array.dtype} and {array.ndim} axes: use one of {', '.join(map(str, DTYPE_CODE))}, "
                 f"at most {lib.PV_MAX_NDIM} axes, and a name under {lib.PV_NAME_BYTES} bytes"
             )
         at = -(-at // 64) * 64
@@ -226,31 +239,3 @@ def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
     for offset, chunk in chunks:
         blob[offset : offset + len(chunk)] = chunk
     return bytes(blob)
-
-
-def describe(
-    name: str, config: bytes, params: bytes, data: Any, library: str | None = None, autoreset: str = "next_step"
-) -> tuple[Any, EnvSpec]:
-    """Ask the env type for its spec.
-
-    Args:
-        config, params: blobs from pack_config and pack_params. data: a buffer with the shared data, or None.
-        library: NativeEnv.shared_library. autoreset: the mode, which the type may refuse.
-    Returns:
-        the C `pv_spec` and its Python form.
-    Raises:
-        ConfigError: with the env's own words.
-    """
-    # Copies, because C wants alignment that bytes objects do not promise.
-    config_copy, params_copy = ffi.new("uint64_t[]", len(config) // 8 + 1), ffi.new("uint64_t[]", len(params) // 8 + 1)
-    ffi.memmove(config_copy, config, len(config))
-    ffi.memmove(params_copy, params, len(params))
-    context = ffi.new("pv_context*")
-    context.config, context.params = config_copy, ffi.cast("const pv_params*", params_copy)
-    mapped = ffi.from_buffer("uint8_t[]", data) if data is not None else ffi.NULL
-    context.data, context.data_bytes = mapped, len(data) if data is not None else 0
-    context.autoreset = AUTORESET_MODES.index(autoreset)
-    spec, text = ffi.new("pv_spec*"), ffi.new("char[]", lib.PV_ERROR_TEXT)
-    if env_type(name, library).describe(context, spec, text):
-        raise ConfigError(f"{name}: {ffi.string(text).decode(errors='replace')}")
-    return spec, read_spec(spec)

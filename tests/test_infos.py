@@ -179,13 +179,13 @@ def telling(*told: Callable[[int], Any], **settings: Any) -> VectorEnv:
 def posts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Everything that is put into a mailbox of this process."""
     found: list[Any] = []
-    post = mailbox.LocalSlot.post
+    post = mailbox.Slot.post
 
-    def spy(self: mailbox.LocalSlot, message: Any) -> None:
+    def spy(self: mailbox.Slot, message: Any) -> None:
         found.append(message)
         post(self, message)
 
-    monkeypatch.setattr(mailbox.LocalSlot, "post", spy)
+    monkeypatch.setattr(mailbox.Slot, "post", spy)
     yield found
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from puffervec.python import mailbox
-from puffervec.python.mailbox import LocalSlot, Mailbox, SharedSlot
+from puffervec.python.mailbox import Mailbox, SharedSlot, Slot
 from tests.python_envs import TwoPartsError
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
-SLOTS = pytest.mark.parametrize("kind", [LocalSlot, SharedSlot])
+SLOTS = pytest.mark.parametrize("kind", [Slot, SharedSlot])
 
 
 @SLOTS
@@ -42,7 +42,7 @@ def test_a_new_message_replaces_the_old_one(kind: type[Any]) -> None:
 
 
 def test_in_one_process_messages_are_references() -> None:
-    slot, message = LocalSlot(), object()
+    slot, message = Slot(), object()
     slot.post(message)
     assert slot.take() is message
 
@@ -135,7 +135,7 @@ def test_an_exception_is_found_in_whatever_half_it_is_and_all_answers_are_droppe
     assert isinstance(box.exception(), type(None) if shared else TwoPartsError)
 
 
-@pytest.mark.parametrize(("shared", "kind"), [(False, LocalSlot), (True, SharedSlot)])
+@pytest.mark.parametrize(("shared", "kind"), [(False, Slot), (True, SharedSlot)])
 def test_a_mailbox_has_a_question_and_an_answer_per_half(shared: bool, kind: type[Any]) -> None:
     box = Mailbox([1, 3], shared)
     slots = [*box.questions.values(), *box.answers.values()]

@@ -92,7 +92,7 @@ def random_request(rng: np.random.Generator) -> Request:
         split,
         int(rng.integers(0, 400)),
         int(rng.integers(16, 9000)),
-        str(rng.choice(AUTORESET_MODES)),
+        str(rng.choice(list(AUTORESET_MODES))),
         bool(rng.random() < 0.5),
         int(rng.choice([0, 8, 1000])),
     )

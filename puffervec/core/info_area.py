@@ -69,7 +69,6 @@ class InfoWriter:
     """The worker's side: `begin` each turn, `put` per env."""
 
     def __init__(self, area: InfoArea) -> None:
-        """Args: area: this worker's, of one half."""
         self.area = area
         self.others: list[tuple[int, Any]] = []
         self._columns: dict[tuple[tuple[str, ...], str], int] = {}
@@ -184,7 +183,6 @@ class InfoReader:
     """The learner's side of one area."""
 
     def __init__(self, area: InfoArea) -> None:
-        """Args: area: one worker's, of one half."""
         self.area = area
         self._names: list[tuple[tuple[str, ...], str]] = []
 

@@ -90,11 +90,9 @@ class Infos(Sequence[dict[str, Any]]):
     @overload
     def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
     def __getitem__(self, index: Any) -> Any:
-        """Return one dict, or a list of them."""
         return self._made()[index]
 
     def __len__(self) -> int:
-        """Return the number of dicts."""
         return len(self._made())
 
     def __bool__(self) -> bool:
@@ -102,7 +100,6 @@ class Infos(Sequence[dict[str, Any]]):
         return bool(len(self.episodes) or self.numeric or self.others)
 
     def __eq__(self, other: object) -> bool:
-        """Compare as a list of dicts."""
         return isinstance(other, (list, Infos)) and self._made() == list(other)
 
     __hash__ = None  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import AUTORESET_MODES, EnvSpec, GroupSpec
 from puffervec.host.memory import refuse_more
 
-SPLITS = ("workers", "envs")
+SPLITS = {"workers": lib.PV_SPLIT_WORKERS, "envs": lib.PV_SPLIT_ENVS}
 
 RECORD_DTYPE = np.dtype(
     {
@@ -44,8 +44,8 @@ class Request:
     def to_c(self) -> Any:
         """Return a filled `pv_slab_request*`."""
         values = dataclasses.asdict(self)
-        values["split"] = SPLITS.index(self.split)
-        values["autoreset"] = AUTORESET_MODES.index(self.autoreset)
+        values["split"] = SPLITS[self.split]
+        values["autoreset"] = AUTORESET_MODES[self.autoreset]
         return ffi.new("pv_slab_request*", values)
 
 

@@ -16,21 +16,16 @@ if TYPE_CHECKING:
 
     from puffervec.python.emulation import ActionPlan, ObservationPlan
 
-# In the order of base.h's codes; compared with them below.
-DTYPES = ("f4", "f2", "f8", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
-_CODES = ("F32", "F16", "F64", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
-if [getattr(lib, f"PV_{name}") for name in _CODES] != list(range(lib.PV_DTYPES)):
-    raise ImportError("puffervec/core/spec.py and csrc/base.h disagree about data types: rebuild the C core")
-
-DTYPE_CODE: dict[np.dtype[Any], int] = {np.dtype(name): code for code, name in enumerate(DTYPES)}
-
-ACTION_KINDS = ("discrete", "multi_discrete", "continuous")
-AUTORESET_MODES = ("next_step", "same_step", "disabled")
-if [lib.PV_NEXT_STEP, lib.PV_SAME_STEP, lib.PV_DISABLED] != list(range(len(AUTORESET_MODES))):
-    raise ImportError("puffervec/core/spec.py and csrc/env.h disagree about autoreset modes: rebuild the C core")
-
-
-FEWEST_PIXELS = 8  # A side of a picture; smaller tables of bytes are no pictures.
+# The codes of csrc/base.h.
+DTYPE_CODE: dict[np.dtype[Any], int] = {
+    np.dtype(f"{kind}{bits}"): getattr(lib, f"PV_{kind[0].upper()}{bits}")
+    for kind, widths in {"float": (16, 32, 64), "uint": (8, 16, 32, 64), "int": (8, 16, 32, 64)}.items()
+    for bits in widths
+}
+DTYPES = {code: dtype for dtype, code in DTYPE_CODE.items()}
+ACTION_KINDS = {lib.PV_DISCRETE: "discrete", lib.PV_MULTI_DISCRETE: "multi_discrete", lib.PV_CONTINUOUS: "continuous"}
+AUTORESET_MODES = {"next_step": lib.PV_NEXT_STEP, "same_step": lib.PV_SAME_STEP, "disabled": lib.PV_DISABLED}
+FEWEST_PIXELS = 8  # on the shorter side of a picture; smaller tables of bytes are not taken for pictures
 
 
 @dataclass(frozen=True)
@@ -232,7 +227,7 @@ def _text(chars: Any) -> str:
 def _read_field(field: Any) -> Field:
     return Field(
         name=_text(field.name),
-        dtype=np.dtype(DTYPES[field.dtype]),
+        dtype=DTYPES[field.dtype],
         shape=tuple(field.shape[i] for i in range(field.ndim)),
         offset=field.offset,
         unit=_text(field.unit),

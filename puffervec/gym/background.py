@@ -18,7 +18,6 @@ class Background:
     """One function that runs in a thread of its own."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
-        """Start it."""
         self._function = function
         self._value: Any = None
         self._error: BaseException | None = None

@@ -134,7 +134,6 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     call: Callable[..., tuple[Any, ...]]  # each kind has its own way
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Return an attribute of every sub-env, outermost wrapper first."""
         return self.call(name)
 
     def _one_each(self, values: Any) -> list[Any]:
@@ -158,7 +157,6 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...]:
-        """Return what `render` of every sub-env returns."""
         return self.call("render")
 
 

@@ -40,13 +40,12 @@ class Needs:
         return cls(not _fits(ObservationPlan, env.observation_space), not _fits(ActionPlan, env.action_space))
 
     def __bool__(self) -> bool:
-        """True if anything has to."""
         return self.observations or self.actions
 
 
 def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space[Any]) -> bool:
     try:
-        plan.of(space)
+        plan(space)
     except ConfigError:
         return False
     return True
@@ -56,7 +55,6 @@ class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An env whose observations stand in its infos, and whose actions come beside its rows, with spaces that fit a row."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], needs: Needs) -> None:
-        """Wrap `env`."""
         super().__init__(env)
         self._needs = needs
         if needs.observations:
@@ -73,11 +71,9 @@ class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.set_wrapper_attr(name, value, force=force)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the env."""
         return self._packed(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the env."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         observation, info = self._packed(observation, info)
         return observation, reward, terminated, truncated, info
@@ -93,7 +89,6 @@ class BesideReader:
     """Collects observations from infos; the counterpart of `ObservationReader`."""
 
     def __init__(self, single: gymnasium.Space[Any], num_envs: int) -> None:
-        """`single`: the space of one observation."""
         self._single = single
         self._current: list[Any] = [None] * num_envs
         self._final: dict[int, Any] = {}

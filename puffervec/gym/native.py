@@ -235,7 +235,6 @@ class NativeVectorEnv(TwoPartVectorEnv):
         return batch
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Say that C envs have no Python attributes. Raises ConfigError, or as `call`."""
         self._begin("get_attr", "call")
         return self.core.get_attr(name)
 

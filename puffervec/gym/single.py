@@ -138,7 +138,6 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         """Return None: there is nothing to show step by step."""
 
     def close(self) -> None:
-        """Free the env. May be called again."""
         self._core.close()
 
 

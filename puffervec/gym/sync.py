@@ -123,21 +123,14 @@ class SyncVectorEnv(PythonVectorEnv):
         return {name: value for name, value in self.__dict__.items() if name not in made_anew}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over the envs of a pickled vector env."""
         self.__dict__.update(state)
         self._start()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env."""
         found = [env.get_wrapper_attr(name) for env in self.envs]
         return tuple(entry(*args, **kwargs) if callable(entry) else entry for entry in found)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every sub-env: a list or tuple has one value per env, anything else goes to all.
-
-        Raises:
-            ValueError: a list or tuple of another length.
-        """
         for env, value in zip(self.envs, self._one_each(values), strict=True):
             env.set_wrapper_attr(name, value)
 

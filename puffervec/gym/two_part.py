@@ -214,7 +214,6 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return result
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Return an attribute of every sub-env, outermost wrapper first. Raises as `call`."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:

@@ -45,11 +45,9 @@ class Folder:
         self._finalizer = weakref.finalize(self, os.close, self.fd)
 
     def __enter__(self) -> Folder:
-        """Return itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close."""
         self.close()
 
     def close(self) -> None:

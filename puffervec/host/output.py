@@ -28,7 +28,6 @@ class Steady:
         self.lost: Exception | None = None
 
     def write(self, text: str) -> int:
-        """Write, or drop."""
         with self._dropping():
             try:
                 self._stream.write(text)
@@ -37,12 +36,10 @@ class Steady:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write all, or drop."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Hand over what was written, or drop it."""
         with self._dropping():
             self._stream.flush()
 

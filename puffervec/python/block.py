@@ -84,7 +84,7 @@ class Block:
         self.home = homes[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
         self._at = memoryview(ffi.buffer(block.error_env, 4)).cast("I")  # the env at work: named if this process dies there
-        observation, action = ObservationPlan.of(self.source.observation_space), ActionPlan.of(self.source.action_space)
+        observation, action = ObservationPlan(self.source.observation_space), ActionPlan(self.source.action_space)
         rows = _rows(block, self.home, observation, action)
         self.envs: list[Any] = []
         self.generators = global_random.EnvGenerators(self._at, self.source.entropy)
@@ -143,7 +143,6 @@ class Block:
         self._post_others()
 
     def step(self) -> None:
-        """Step all envs."""
         self.cells.step(self._take_native() if self._head["native"] else None)
         self._post_others()
 
@@ -166,7 +165,6 @@ class Block:
         self.home.answer.post(encoded)
 
     def close(self) -> None:
-        """Close the envs."""
         close_all(self.envs)
         global_random.remove()
 
@@ -194,7 +192,7 @@ def _check_spaces(env: Any, source: PythonSource) -> None:
     kinds: tuple[type[ObservationPlan] | type[ActionPlan], ...] = (ObservationPlan, ActionPlan)
     for space, wanted, plan in zip(found, (source.observation_space, source.action_space), kinds, strict=True):
         if space is not wanted and space != wanted:
-            own, first = plan.of(space), plan.of(wanted)
+            own, first = plan(space), plan(wanted)
             if own.dtype != first.dtype or own.row_shape != first.row_shape:
                 raise ConfigError(
                     f"this env has the {first.noun} space {space}, the first one {wanted}: all envs need equal rows"

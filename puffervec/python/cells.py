@@ -111,7 +111,6 @@ class GymnasiumCells(Cells):
         self._flat = FlatRows(self.rows.observations, self.observation) if self.observation.is_flat else None
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
-        """Reset one env and write its row."""
         observation, info = self._begin(env, seed, options)
         self.write[env](observation)
         rows = self.rows
@@ -132,7 +131,6 @@ class GymnasiumCells(Cells):
         return observation, info
 
     def step(self, native: list[Any] | None) -> None:
-        """Step all envs; those that ended with the last step are reset instead (next-step)."""
         self.infos.begin()
         if self._ended:
             self._forget_ends()
@@ -231,14 +229,12 @@ class ParallelCells(Cells):
         return env * len(self._agents)
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
-        """Reset one env and write its rows."""
         observations, infos = two(self.resets[env](seed, options))
         self._over[env] = False
         self._write(env, observations, {}, {}, {}, check=True)
         self._put(env, infos)
 
     def step(self, native: list[Any] | None) -> None:
-        """Step all envs; those that ended with the last step are reset instead (next-step)."""
         self.infos.begin()
         for env, parallel in enumerate(self.envs):
             self.at[0] = self.first + env
@@ -316,7 +312,6 @@ class PufferCells(Cells):
         return slice(env * agents, (env + 1) * agents)
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
-        """Reset one env."""
         puffer = self.envs[env]
         puffer.masks[:] = True
         puffer.rewards[:] = puffer.terminals[:] = puffer.truncations[:] = 0
@@ -325,7 +320,6 @@ class PufferCells(Cells):
         self._put(env, result[1] if len(result) > 1 else None)
 
     def step(self, native: list[Any] | None) -> None:
-        """Step all envs."""
         self.infos.begin()
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):

@@ -70,7 +70,6 @@ class GymnasiumMaker:
     spec: Any
 
     def __call__(self, **kwargs: Any) -> Any:
-        """Make one env."""
         import gymnasium
 
         return gymnasium.make(self.spec, **kwargs)

@@ -156,8 +156,8 @@ class PythonEnv:
                 None if first is None else int(first), entropy,
                 creators[0].always or vars(type(self.driver)).get("emulates") == PARALLEL,
             )  # fmt: skip
-            self.observation_plan = ObservationPlan.of(self.source.observation_space)
-            self.action_plan = ActionPlan.of(self.source.action_space)
+            self.observation_plan = ObservationPlan(self.source.observation_space)
+            self.action_plan = ActionPlan(self.source.action_space)
         except BaseException:
             self.close()
             raise

@@ -16,7 +16,7 @@ import os
 import pickle
 import struct
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from puffervec.host.memory_file import MemoryFile
 from puffervec.python import travel
@@ -24,47 +24,23 @@ from puffervec.python import travel
 _LENGTH = struct.Struct("<Q")
 
 
-class Slot(Protocol):
-    """Holds at most one message."""
-
-    def post(self, message: Any) -> None:
-        """Put a message in place of whatever is there: `encode` and `put` in one."""
-
-    def encode(self, message: Any) -> Any:
-        """Return the message as `put` takes it. Raises: whatever pickling raises."""
-
-    def decode(self, encoded: Any) -> Any:
-        """Return the message again. Raises: whatever unpickling raises."""
-
-    def put(self, encoded: Any) -> None:
-        """Put what `encode` returned in place of whatever is there."""
-
-    def read(self) -> Any:
-        """Return the message and leave it there; None if the slot is empty."""
-
-    def clear(self) -> None:
-        """Empty the slot."""
-
-    def take(self) -> Any:
-        """Return the message and empty the slot; None if it is empty."""
-
-
-class LocalSlot:
-    """A slot inside one process."""
+class Slot:
+    """Holds at most one message; this kind within one process, where nothing is copied."""
 
     def __init__(self) -> None:
         self._message: Any = None
 
-    def post(self, message: Any) -> None:
-        """Put a message in place of whatever is there; it is not copied."""
-        self._message = message
-
     def encode(self, message: Any) -> Any:
-        """Return the message itself."""
+        """Return the message as `put` takes it. Raises: whatever pickling raises."""
         return message
 
-    decode = encode
-    put = post
+    def decode(self, encoded: Any) -> Any:
+        """Return what was encoded. Raises: whatever unpickling raises."""
+        return encoded
+
+    def put(self, encoded: Any) -> None:
+        """Put what `encode` returned in place of whatever is there."""
+        self._message = encoded
 
     def read(self) -> Any:
         """Return the message and leave it there; None if the slot is empty."""
@@ -74,40 +50,35 @@ class LocalSlot:
         """Empty the slot."""
         self._message = None
 
+    def post(self, message: Any) -> None:
+        """Encode a message and put it in place of whatever is there. Raises as `encode`; the slot is then as it was."""
+        self.put(self.encode(message))
+
     def take(self) -> Any:
         """Return the message and empty the slot; None if it is empty."""
-        message, self._message = self._message, None
+        message = self.read()
+        self.clear()
         return message
 
 
-class SharedSlot(MemoryFile):
+class SharedSlot(MemoryFile, Slot):
     """A slot between two processes: an unnamed file in memory (memfd), passed on by multiprocessing."""
 
     def __init__(self) -> None:
-        super().__init__("puffervec-mail")
+        MemoryFile.__init__(self, "puffervec-mail")
         self._maker = os.getpid()
 
     def __setstate__(self, duplicate: Any) -> None:
         super().__setstate__(duplicate)
         self._maker = -1  # another process
 
-    def post(self, message: Any) -> None:
-        """Put a message in place of whatever is there.
-
-        Raises: whatever pickling raises; the slot is then as it was.
-        """
-        self.put(self.encode(message))
-
     def encode(self, message: Any) -> bytes:
-        """Return the message as `put` takes it. Raises: whatever pickling raises."""
         return dumps(message, to_learner=self._maker != os.getpid())
 
     def decode(self, encoded: bytes) -> Any:
-        """Return the message again. Raises: whatever unpickling raises."""
         return travel.loads(encoded)
 
     def put(self, encoded: bytes) -> None:
-        """Put what `encode` returned in place of whatever is there."""
         data = memoryview(encoded)
         written = 0
         while written < len(data):
@@ -116,20 +87,12 @@ class SharedSlot(MemoryFile):
         os.pwrite(self._fd, _LENGTH.pack(written), 0)
 
     def read(self) -> Any:
-        """Return the message and leave it there; None if the slot is empty."""
         head = os.pread(self._fd, _LENGTH.size, 0)
         size = _LENGTH.unpack(head)[0] if head else 0
         return travel.loads(_read(self._fd, size)) if size else None
 
     def clear(self) -> None:
-        """Empty the slot."""
         os.ftruncate(self._fd, 0)
-
-    def take(self) -> Any:
-        """Return the message and empty the slot; None if it is empty."""
-        message = self.read()
-        self.clear()
-        return message
 
 
 def _read(fd: int, size: int) -> bytes:
@@ -161,7 +124,7 @@ class Mailbox:
 
     def __init__(self, halves: Iterable[int], shared: bool) -> None:
         """Args: halves: those that the worker serves; shared: the worker is another process."""
-        kind = SharedSlot if shared else LocalSlot
+        kind = SharedSlot if shared else Slot
         self.shared = shared
         self.questions: dict[int, Slot] = {half: kind() for half in halves}
         self.answers: dict[int, Slot] = {half: kind() for half in halves}

@@ -57,7 +57,6 @@ class Stand:
         return load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
 
     def __call__(self, **kwargs: Any) -> Any:
-        """Make the env."""
         creator = self._creator
         return creator(**{**self._real.kwargs, **kwargs})
 

@@ -117,7 +117,6 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._file.flush()
 
     def close(self) -> None:
-        """Close the env and the file."""
         super().close()
         if self._file is not None:
             self._file.close()
@@ -128,7 +127,6 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._steps_before + self._length
 
     def get_total_steps(self) -> int:
-        """Return `total_steps`."""
         return self.total_steps
 
     def get_episode_rewards(self) -> list[float]:
@@ -241,7 +239,6 @@ class EnvMaker:
     wrapper_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
-        """Return the env, monitored and wrapped, its action space seeded."""
         env = self._bare()
         if self.seed is not None:
             env.action_space.seed(self.seed + self.rank)

@@ -26,13 +26,11 @@ class Control:
     # ---- numbers --------------------------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, int]:
-        """The running sums of all envs."""
         totals = self._rows.counters.sum(axis=(0, 1))
         named = {name: int(totals[i]) for i, name in enumerate(self._rows.spec.counter_names)}
         return {**named, "invalid_actions": self._turns.invalid_actions}
 
     def timing(self, half: int) -> np.ndarray:
-        """Begin and end of each worker's last turn."""
         workers = self._rows.workers[half]
         times = np.empty((len(workers), 2), np.int64)
         for i, worker in enumerate(workers):
@@ -41,14 +39,12 @@ class Control:
         return times
 
     def exact_rewards(self) -> np.ndarray:
-        """Rewards of the half last received, in float64."""
         assert self._mail is not None
         return np.concatenate([reader.area.rewards for _, reader in self._mail.readers[self._turns.half]])
 
     # ---- states ---------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take Python envs as they were made."""
         turns = self._turns
         turns.require_open()
         if self._mail is None:
@@ -61,7 +57,6 @@ class Control:
         turns.state = [HELD] * turns.num_buffers
 
     def peek(self, env: int) -> dict[str, np.ndarray]:
-        """The readable state of one env."""
         spec = self._rows.spec
         if not spec.state_fields:
             hint = "; use get_attr" if self._mail is not None else ""
@@ -72,7 +67,6 @@ class Control:
         return {field.name: np.array(row[field.name]) for field in spec.state_fields}
 
     def save(self) -> list[bytes]:
-        """The states of all envs."""
         self._require_saveable("save")
         saved: list[bytes] = []
         size, tasks = self._env_bytes, self._rows.tasks
@@ -84,7 +78,6 @@ class Control:
         return saved
 
     def load(self, states: Sequence[bytes]) -> None:
-        """Put all envs into saved states."""
         turns, rows, size = self._turns, self._rows, self._env_bytes
         self._require_saveable("load")
         if len(states) != rows.num_envs:

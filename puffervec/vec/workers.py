@@ -18,7 +18,7 @@ from puffervec.errors import UnclosedWarning, WorkerTimeout
 from puffervec.host import crashes, oom
 from puffervec.host.patience import Patience
 from puffervec.host.traces import TraceFile
-from puffervec.native import NativeEnv, env_type
+from puffervec.native import NativeEnv
 from puffervec.process import failures
 from puffervec.process.processes import WorkerProcesses
 from puffervec.process.worker_main import Learner, SharedFile, WorkerTask
@@ -86,7 +86,6 @@ class InProcess(Workers):
     _unwatch: Callable[[], Any]
 
     def start(self, turns: Turns) -> None:
-        """Open the envs of all workers."""
         rows = self.rows
         data = ffi.from_buffer("uint8_t[]", rows.data) if rows.data is not None else ffi.NULL
         size = len(rows.data) if rows.data is not None else 0
@@ -107,7 +106,7 @@ class InProcess(Workers):
     def _env_type(self) -> Any:
         """Return the `const pv_env_type*` of the envs."""
         if isinstance(self.env, NativeEnv):
-            return env_type(self.env.name, self.env.shared_library)
+            return self.env.env_type()
         from puffervec.python import block
 
         assert self.mail is not None
@@ -120,16 +119,13 @@ class InProcess(Workers):
         return block.TYPE
 
     def sent_one(self, worker: int, half: int) -> None:
-        """Step."""
         lib.pv_worker_serve(self.opened + worker, half)
 
     def sent(self, half: int) -> None:
-        """Step all."""
         for worker in self.rows.workers[half]:
             lib.pv_worker_serve(self.opened + worker, half)
 
     def stop(self, turns: Turns) -> None:
-        """Close the envs."""
         _close_workers(self.opened, self.rows.num_workers, None)
         self._forget()
         self._unwatch()
@@ -141,7 +137,6 @@ class Threads(InProcess):
     several = True
 
     def start(self, turns: Turns) -> None:
-        """Open the envs and start the threads."""
         super().start(turns)
         self._threads = [
             threading.Thread(target=lib.pv_worker_run, args=(self.opened + index,), daemon=True, name=f"puffervec-{index}")
@@ -163,7 +158,6 @@ class Threads(InProcess):
         """The threads have seen it."""
 
     def stop(self, turns: Turns) -> None:
-        """End the threads."""
         self._unwatch()
         if _end_threads(self.rows.slab, self._threads, (turns.waiter,) * 3):
             _close_workers(self.opened, self.rows.num_workers, None)
@@ -183,7 +177,6 @@ class Processes(Workers):
     memory_kind = SharedMemory
 
     def start(self, turns: Turns) -> None:
-        """Start the processes and wait until all have opened their envs."""
         rows, slab = self.rows, self.rows.slab
         data = SharedFile(rows.data_fd) if rows.data_fd >= 0 else None
         self.traces = [TraceFile() for _ in self.settings.cores]
@@ -225,25 +218,21 @@ class Processes(Workers):
         return {"python": source, "mailbox": self.mail.boxes[index], **surroundings}
 
     def check(self, workers: Sequence[int]) -> None:
-        """Raise WorkerDied where a process has ended."""
         found = self.group.dead(workers)
         if found is not None:
             worker, exit_code = found
             raise failures.died(self.rows.slab, worker, exit_code, self.traces[worker].read(), oom.hint(self._oom_kills))
 
     def trace_of(self, worker: int) -> str:
-        """Ask a worker where it is."""
         pid = self.group.processes[worker].pid
         assert pid is not None
         return self.traces[worker].ask(pid)
 
     def disown(self) -> None:
-        """In a forked child: leave the processes to the parent."""
         super().disown()
         self.group.disown()
 
     def stop(self, turns: Turns) -> None:
-        """End the processes."""
         for worker in range(self.rows.num_workers):
             _send_close(self.rows.slab, worker, turns.waiter)
         # After an error workers still answer, and close their envs; one that hangs does not.

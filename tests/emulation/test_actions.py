@@ -38,7 +38,7 @@ def test_documented_examples() -> None:
     ],
 )
 def test_kinds(name: str, kind: str, sizes: tuple[int, ...], shape: tuple[int, ...], dtype: type) -> None:
-    plan = ActionPlan.of(ACTIONS[name]())
+    plan = ActionPlan(ACTIONS[name]())
     assert (plan.kind, plan.sizes, plan.row_shape, plan.row_dtype) == (kind, sizes, shape, dtype)
     assert plan.low.shape == plan.high.shape == shape and plan.low.dtype == plan.high.dtype == dtype
 
@@ -46,12 +46,12 @@ def test_kinds(name: str, kind: str, sizes: tuple[int, ...], shape: tuple[int, .
 def test_spaces_that_are_flat_already_stay_the_same_object() -> None:
     for name in ("choice", "shifted", "many", "continuous", "scalar", "bytes"):
         space = ACTIONS[name]()
-        assert ActionPlan.of(space).emulated_space is space
+        assert ActionPlan(space).emulated_space is space
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_encode_decode_and_readers_agree_bit_by_bit(name: str) -> None:
-    plan = ActionPlan.of(SPACES[name]())
+    plan = ActionPlan(SPACES[name]())
     rng = np.random.default_rng(2)
     rows = np.zeros((4, *plan.row_shape), plan.row_dtype)
     readers = plan.readers(rows)
@@ -67,7 +67,7 @@ def test_encode_decode_and_readers_agree_bit_by_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", ACTIONS)
 def test_every_member_of_the_emulated_space_is_an_action(name: str) -> None:
-    plan = ActionPlan.of(ACTIONS[name]())
+    plan = ActionPlan(ACTIONS[name]())
     plan.emulated_space.seed(0)
     for _ in range(20):
         row = np.asarray(plan.emulated_space.sample())
@@ -79,7 +79,7 @@ def test_every_member_of_the_emulated_space_is_an_action(name: str) -> None:
 
 
 def test_values_include_the_start() -> None:
-    plan = ActionPlan.of(spaces.Tuple([spaces.Discrete(3, start=-1), spaces.MultiDiscrete([2, 2], start=[5, 6])]))
+    plan = ActionPlan(spaces.Tuple([spaces.Discrete(3, start=-1), spaces.MultiDiscrete([2, 2], start=[5, 6])]))
     row = np.zeros(plan.row_shape, plan.row_dtype)
     plan.encode((-1, np.array([6, 6])), row)
     assert row.tolist() == [-1, 6, 6]
@@ -88,7 +88,7 @@ def test_values_include_the_start() -> None:
 
 def test_a_single_choice_reads_as_a_numpy_integer() -> None:
     rows = np.array([4, 2])
-    plan = ActionPlan.of(spaces.Discrete(5))
+    plan = ActionPlan(spaces.Discrete(5))
     read = plan.readers(rows)[1]
     rows[1] = 3
     assert type(read()) is np.int64 and read() == 3
@@ -96,7 +96,7 @@ def test_a_single_choice_reads_as_a_numpy_integer() -> None:
 
 def test_arrays_that_are_read_belong_to_the_env() -> None:
     for name in ("continuous", "many", "boxes"):
-        plan = ActionPlan.of(ACTIONS[name]())
+        plan = ActionPlan(ACTIONS[name]())
         rows = np.zeros((1, *plan.row_shape), plan.row_dtype)
         kept = plan.readers(rows)[0]()
         before = repr(kept)
@@ -105,7 +105,7 @@ def test_arrays_that_are_read_belong_to_the_env() -> None:
 
 
 def test_a_wrong_action_is_refused_before_it_is_written() -> None:
-    plan = ActionPlan.of(ACTIONS["dict"]())
+    plan = ActionPlan(ACTIONS["dict"]())
     row = np.ones(plan.row_shape, plan.row_dtype)
     with pytest.raises(SpaceMismatchError, match=r"action\['look'\] has shape \(3,\)"):
         plan.encode({"move": 1, "look": np.zeros(3, int), "jump": np.zeros(2, int)}, row)
@@ -115,6 +115,6 @@ def test_a_wrong_action_is_refused_before_it_is_written() -> None:
 
 
 def test_no_choices_at_all() -> None:
-    plan = ActionPlan.of(spaces.Dict({}))
+    plan = ActionPlan(spaces.Dict({}))
     assert (plan.kind, plan.sizes, plan.row_shape) == ("multi_discrete", (), (0,))
     assert plan.readers(np.zeros((1, 0), np.int64))[0]() == {}

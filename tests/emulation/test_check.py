@@ -48,7 +48,7 @@ def rest(index: int, value: Any) -> dict[str, Any]:
     ],
 )
 def test_what_can_be_stored_without_loss_of_meaning_passes(value: Any) -> None:
-    ObservationPlan.of(SPACE).check(value)
+    ObservationPlan(SPACE).check(value)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_what_can_be_stored_without_loss_of_meaning_passes(value: Any) -> None:
 )
 def test_what_does_not_fit_is_named_with_its_path(value: Any, message: str) -> None:
     with pytest.raises(SpaceMismatchError, match=re.escape(message)) as caught:
-        ObservationPlan.of(SPACE).check(value)
+        ObservationPlan(SPACE).check(value)
     assert isinstance(caught.value, ConfigError)
 
 
 def test_only_truth_values_fit_into_booleans() -> None:
-    plan = ObservationPlan.of(spaces.Box(0, 1, (2,), np.bool_))
+    plan = ObservationPlan(spaces.Box(0, 1, (2,), np.bool_))
     plan.check(np.array([0, 1]))
     with pytest.raises(SpaceMismatchError, match="fit bool"):
         plan.check(np.array([0, 2]))

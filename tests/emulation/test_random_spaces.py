@@ -50,7 +50,7 @@ def test_drawn_spaces_survive_rows_bit_by_bit(seed: int) -> None:
     for _ in range(4):
         space = drawn_space(rng, 3)
         values = [sample(space, rng) for _ in range(3)]
-        seen, acted = ObservationPlan.of(space), ActionPlan.of(space)
+        seen, acted = ObservationPlan(space), ActionPlan(space)
         rows = np.zeros((3, *seen.row_shape), seen.row_dtype)
         action_rows = np.zeros((3, *acted.row_shape), acted.row_dtype)
         dtype = emulate_observation_space(space)[1]

@@ -24,7 +24,7 @@ def at(views: Any, index: int) -> Any:
 
 @pytest.fixture(params=OBSERVATIONS)
 def plan(request: pytest.FixtureRequest) -> ObservationPlan:
-    return ObservationPlan.of(OBSERVATIONS[request.param]())
+    return ObservationPlan(OBSERVATIONS[request.param]())
 
 
 def filled(plan: ObservationPlan, rows: np.ndarray) -> list[Any]:
@@ -65,7 +65,7 @@ def test_a_batch_is_written_leaf_by_leaf(plan: ObservationPlan) -> None:
 
 
 def test_a_batch_of_another_size_is_refused_before_it_is_written() -> None:
-    plan = ObservationPlan.of(OBSERVATIONS["mixed"]())
+    plan = ObservationPlan(OBSERVATIONS["mixed"]())
     rows = np.zeros((3, 40), np.uint8)
     batch = {"gear": np.ones(3, int), "image": np.ones((3, 3, 3), int), "wind": np.ones((2, 2))}
     with pytest.raises(SpaceMismatchError, match=r"\['wind'\] has shape \(2, 2\): the space wants shape \(3, 2\)"):
@@ -74,7 +74,7 @@ def test_a_batch_of_another_size_is_refused_before_it_is_written() -> None:
 
 
 def test_rows_of_another_kind_are_refused() -> None:
-    plan = ObservationPlan.of(spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(2)))
+    plan = ObservationPlan(spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(2)))
     for rows in (np.zeros((2, 15), np.uint8), np.zeros((2, 4), np.float32), np.zeros(16, np.uint8), np.uint8(0)):
         with pytest.raises(ConfigError, match=r"cannot hold observations: make them \(N, 16,\) uint8"):
             plan.writers(np.asarray(rows))

@@ -176,7 +176,7 @@ def test_flat_batches_of_a_one_dimensional_box_are_reshaped() -> None:
 
 def writer_of(space: Any, num_envs: int) -> ActionWriter:
     """Return the writer of a vector env of these."""
-    return ActionWriter(ActionPlan.of(space), space, batch_space(space, num_envs), num_envs)
+    return ActionWriter(ActionPlan(space), space, batch_space(space, num_envs), num_envs)
 
 
 TUPLE = spaces.Tuple([spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32)])

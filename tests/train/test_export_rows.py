@@ -32,7 +32,7 @@ SPACES = [
 
 
 def python_group(space: Any) -> GroupSpec:
-    plan, act = ObservationPlan.of(space), ActionPlan.of(spaces.Discrete(2))
+    plan, act = ObservationPlan(space), ActionPlan(spaces.Discrete(2))
     return GroupSpec("agents", 1, (), plan.row_bytes, "discrete", (2,), (0.0,), (0.0,), 0, plan, act)
 
 

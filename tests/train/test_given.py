@@ -34,7 +34,7 @@ SPACES = {
 
 def group(space: Any) -> Any:
     """A group of a Python env with these observations and one choice of two."""
-    plan, actions = ObservationPlan.of(space), ActionPlan.of(spaces.Discrete(2))
+    plan, actions = ObservationPlan(space), ActionPlan(spaces.Discrete(2))
     return dataclasses.replace(
         fakes.group(), fields=leaf_fields(plan), observation_plan=plan, action_plan=actions, action_sizes=(2,)
     )

@@ -22,7 +22,7 @@ ALIKE = spaces.Dict(a=spaces.Box(-1, 1, (2, 2)), b=spaces.Box(-1, 1, (3,)))
 
 
 def rows_of(space: Any, count: int = 5) -> tuple[ObservationPlan, np.ndarray, list[Any]]:
-    plan = ObservationPlan.of(space)
+    plan = ObservationPlan(space)
     space.seed(1)
     values = [space.sample() for _ in range(count)]
     rows = np.zeros((count, *plan.row_shape), plan.row_dtype)

@@ -77,5 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the lazy names too."""
     return sorted({*globals(), *__all__})

@@ -47,7 +47,6 @@ class _Policy(nn.Module):
         return self.forward(observations, state)
 
     def forward_train(self, observations: Tensor, state: State | None = None) -> tuple[Logits, Tensor]:
-        """Do the same as `forward`, under another of PufferLib's names."""
         return self.forward(observations, state)
 
 
@@ -89,7 +88,6 @@ class Default(_Policy):
             raise ConfigError(f"the action space is {space}: use Discrete, MultiDiscrete or Box, or emulate it first")
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
-        """Return (B, hidden_size) float features of rows (B, *single_observation_space.shape)."""
         rows = observations.shape[0]
         if self.is_dict_obs:
             leaves = _leaves(nativize_tensor(observations, self.dtype))
@@ -224,7 +222,6 @@ class Convolutional(_Policy):
         return self.network(observations.float() / 255.0)  # type: ignore[no-any-return]
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (logits (B, n), values (B, 1))."""
         return self.actor(hidden), self.value_fn(hidden)
 
 
@@ -252,7 +249,6 @@ class ProcgenResnet(_Policy):
         return self.network(observations.permute(0, 3, 1, 2).float() / 255.0)  # type: ignore[no-any-return]
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (logits (B, n), values (B, 1))."""
         return self.actor(hidden), self.value(hidden)
 
 
@@ -260,7 +256,6 @@ class ResidualBlock(nn.Module):
     """Two 3 x 3 convolutions whose result is added to the input; the shape stays."""
 
     def __init__(self, channels: int) -> None:
-        """Args: channels: in and out."""
         super().__init__()
         self.conv0 = nn.Conv2d(channels, channels, kernel_size=3, padding=1)
         self.conv1 = nn.Conv2d(channels, channels, kernel_size=3, padding=1)
@@ -275,7 +270,6 @@ class ConvSequence(nn.Module):
     """A convolution, a pooling that halves the image, and two residual blocks."""
 
     def __init__(self, input_shape: tuple[int, int, int], out_channels: int) -> None:
-        """Args: input_shape: (C, H, W); out_channels: channels of the result."""
         super().__init__()
         self._input_shape, self._out_channels = input_shape, out_channels
         self.conv = nn.Conv2d(input_shape[0], out_channels, kernel_size=3, padding=1)

@@ -21,7 +21,7 @@ def emulate_observation_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Sp
     Raises:
         ConfigError: a space without a fixed size.
     """
-    found = ObservationPlan.of(space)
+    found = ObservationPlan(space)
     return found.emulated_space, found.dtype
 
 
@@ -34,7 +34,7 @@ def emulate_action_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[A
     Raises:
         ConfigError: a space without a fixed size.
     """
-    found = ActionPlan.of(space)
+    found = ActionPlan(space)
     return found.emulated_space, found.row_dtype if found.emulated_space is space else found.dtype
 
 

@@ -28,7 +28,6 @@ class _Totals:
         self.sums: dict[str, Any] = {"episode_return": 0.0, "episode_length": 0}
 
     def add(self, reward: Any, info: Mapping[str, Any]) -> None:
-        """Count one step."""
         for key, value in unroll_nested_dict(info):
             numeric_array = isinstance(value, Array) and value.dtype.kind in "biuf"
             if numeric_array or isinstance(value, (numbers.Real, np.bool_)):
@@ -46,7 +45,6 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Args: env: is not touched before its reset."""
         super().__init__(env)
         self._totals = _Totals()
         self._reset = reset_of(env)

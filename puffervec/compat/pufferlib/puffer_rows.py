@@ -45,7 +45,7 @@ class EmulatedRows:
         seed: int | None,
     ) -> None:
         """Plan the rows and make or adopt the buffers."""
-        self.observation_plan, self.action_plan = ObservationPlan.of(observation_space), ActionPlan.of(action_space)
+        self.observation_plan, self.action_plan = ObservationPlan(observation_space), ActionPlan(action_space)
         self.single_observation_space = self.observation_plan.emulated_space
         self.single_action_space = self.action_plan.emulated_space
         self.is_obs_emulated = self.single_observation_space is not observation_space
@@ -84,11 +84,9 @@ class EmulatedRows:
         return self.observations.view(base).reshape(self.num_agents, *shape)
 
     def render(self) -> Any:
-        """Return what the wrapped env draws."""
         return self.env.render()
 
     def close(self) -> None:
-        """Close the wrapped env."""
         self.env.close()
 
     def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:

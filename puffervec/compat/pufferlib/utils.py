@@ -37,15 +37,12 @@ class Namespace(SimpleNamespace, Mapping[str, Any]):
     """A bag of attributes that is a mapping as well: `ns.x`, `ns["x"]`, `**ns`."""
 
     def __getitem__(self, key: str) -> Any:
-        """Return an attribute. Raises KeyError."""
         return self.__dict__[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names."""
         return iter(self.__dict__)
 
     def __len__(self) -> int:
-        """Return the number of attributes."""
         return len(self.__dict__)
 
 
@@ -70,7 +67,6 @@ class Suppress:
     """`with Suppress():` drops what Python and C code of this process write to standard output and standard error."""
 
     def __enter__(self) -> None:
-        """Point both at the null device."""
         sys.stdout.flush()
         sys.stderr.flush()
         self._kept = [os.dup(1), os.dup(2)]
@@ -82,7 +78,6 @@ class Suppress:
         sys.stdout = sys.stderr = self._null
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Put both back, also after an exception."""
         sys.stdout, sys.stderr = self._streams
         for target, kept in zip((1, 2), self._kept, strict=True):
             os.dup2(kept, target)

@@ -21,7 +21,6 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
     """
 
     def __init__(self, env: Any) -> None:
-        """Args: env: the old env; its spaces have to be Gymnasium's."""
         self.env = env
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self.metadata = dict(getattr(env, "metadata", None) or {})
@@ -39,11 +38,9 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
         return observation, reward, bool(done) and not truncated, truncated, info
 
     def render(self) -> Any:
-        """Return what the env renders."""
         return self.env.render()
 
     def close(self) -> None:
-        """Close the env."""
         self.env.close()
 
 
@@ -51,19 +48,16 @@ class PettingZooWrapper:
     """Base of wrappers round a PettingZoo ParallelEnv: everything that a subclass does not define goes to the env."""
 
     def __init__(self, env: Any) -> None:
-        """Args: env: a ParallelEnv, or another wrapper."""
         self.env = env
         self._reset = reset_of(env)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the env's public attribute."""
         if name.startswith("_") or name == "env":  # "env" is missing only while a copy is being unpickled
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
 
     @property
     def unwrapped(self) -> Any:
-        """The innermost env."""
         return self.env.unwrapped
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -75,23 +69,18 @@ class PettingZooWrapper:
         return self.env.step(actions)  # type: ignore[no-any-return]
 
     def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
-        """Return the observation space of an agent."""
         return self.env.observation_space(agent)  # type: ignore[no-any-return]
 
     def action_space(self, agent: Any) -> gymnasium.Space[Any]:
-        """Return the action space of an agent."""
         return self.env.action_space(agent)  # type: ignore[no-any-return]
 
     def render(self) -> Any:
-        """Return what the env renders."""
         return self.env.render()
 
     def close(self) -> None:
-        """Close the env."""
         self.env.close()
 
     def __str__(self) -> str:
-        """Name the wrapper and what is in it."""
         return f"{type(self).__name__}<{self.env}>"
 
 
@@ -99,6 +88,5 @@ class PettingZooTruncatedWrapper(PettingZooWrapper):
     """Gives every agent that has a first observation an empty reset info, for envs whose reset returns none or odd ones."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        """Reset, and replace the infos."""
         observations, _ = super().reset(seed, options)
         return observations, {agent: {} for agent in observations}

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -44,7 +44,7 @@ class ActionPlan(RowPlan):
         sizes: choices per dimension, () for continuous and bytes.
         low, high: (*row_shape) least and greatest value of a row (both included), row_dtype; -inf and inf where unbounded.
 
-    >>> plan = ActionPlan.of(spaces.Dict(gear=spaces.Discrete(3, start=-1), lights=spaces.MultiBinary(2)))
+    >>> plan = ActionPlan(spaces.Dict(gear=spaces.Discrete(3, start=-1), lights=spaces.MultiBinary(2)))
     >>> plan.emulated_space.nvec, plan.low
     (array([3, 2, 2]), array([-1,  0,  0]))
     >>> plan.decode(np.array([1, 0, 1]))
@@ -59,15 +59,6 @@ class ActionPlan(RowPlan):
         self.kind: Kind = kind
         self.is_plain = emulated is space
         self.sizes, self.low, self.high = _limits(emulated, kind)
-
-    @classmethod
-    def of(cls, space: gymnasium.Space[Any]) -> Self:
-        """Return the plan of `space`.
-
-        Raises:
-            ConfigError: a space without a fixed size (Text, Graph, Sequence, OneOf, custom ones).
-        """
-        return cls(space)
 
     def readers(self, rows: np.ndarray) -> list[Reader]:
         """Return one function per row that gives the native action standing there now.

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -18,7 +18,7 @@ class ObservationPlan(RowPlan):
     """How observations of one space stand in rows. A plain Box stays as it is (`is_flat`); anything else becomes a vector:
     of the leaves' dtype if all agree, else of bytes.
 
-    >>> plan = ObservationPlan.of(spaces.Dict(speed=spaces.Box(-1, 1, (2,)), gear=spaces.Discrete(5)))
+    >>> plan = ObservationPlan(spaces.Dict(speed=spaces.Box(-1, 1, (2,)), gear=spaces.Discrete(5)))
     >>> plan.emulated_space
     Box(0, 255, (16,), uint8)
     >>> rows = np.zeros((3, *plan.row_shape), plan.row_dtype)
@@ -33,15 +33,6 @@ class ObservationPlan(RowPlan):
         dtype = struct_dtype(space)
         self.is_flat = isinstance(space, spaces.Box)
         super().__init__(space, space if self.is_flat else _flat_box(space, dtype), dtype)
-
-    @classmethod
-    def of(cls, space: gymnasium.Space[Any]) -> Self:
-        """Return the plan of `space`.
-
-        Raises:
-            ConfigError: a space without a fixed size (Text, Graph, Sequence, OneOf, custom ones).
-        """
-        return cls(space)
 
     def nativize(self, row: np.ndarray) -> Any:
         """Return the observation that stands in `row`, (*row_shape) row_dtype.

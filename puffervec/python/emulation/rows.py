@@ -29,6 +29,8 @@ class RowPlan:
         space: as the env declares it. emulated_space: the flat space of a row.
         dtype: of one native row: an aligned structured dtype; a subarray dtype where the space is a single leaf.
         row_dtype, row_shape: of one row as it stands in memory, () for a single number. row_bytes: its size, 0 if empty.
+    Raises:
+        ConfigError: a space without a fixed size (Text, Graph, Sequence, OneOf, custom ones).
     """
 
     noun = "value"

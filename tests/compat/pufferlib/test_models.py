@@ -25,7 +25,7 @@ IMAGES = spaces.Box(0, 255, (8, 8, 3), np.uint8)
 
 def env_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> SimpleNamespace:
     """Return what a policy reads of an env."""
-    plan = ObservationPlan.of(observation)
+    plan = ObservationPlan(observation)
     emulated = {"observation_dtype": plan.row_dtype, "emulated_observation_dtype": plan.dtype}
     return SimpleNamespace(
         single_observation_space=plan.emulated_space,
@@ -70,7 +70,7 @@ def test_default_for_continuous_actions() -> None:
 
 def test_default_reads_every_leaf_of_nested_observations() -> None:
     space = NestedCounter.observation_space
-    plan = ObservationPlan.of(space)
+    plan = ObservationPlan(space)
     policy = models.Default(env_of(space, spaces.Discrete(2)), hidden_size=6)
     assert policy.is_dict_obs and {"encoder.weight", "encoder.bias"} < names(policy)
     with torch.no_grad():  # feature k goes to hidden unit k

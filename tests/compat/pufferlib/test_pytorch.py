@@ -36,7 +36,7 @@ def emulated(plan: ObservationPlan) -> dict[str, Any]:
 
 def filled(space: spaces.Space[Any], count: int = 4) -> tuple[ObservationPlan, np.ndarray]:
     """Return a plan and rows that hold samples of the space."""
-    plan = ObservationPlan.of(space)
+    plan = ObservationPlan(space)
     rows = np.zeros((count, *plan.row_shape), plan.row_dtype)
     space.seed(1)
     for write in plan.writers(rows):
@@ -111,7 +111,7 @@ def test_nativize_tensor_says_that_rows_were_cast() -> None:
 
 
 def test_nativize_dtype_has_pufferlibs_form() -> None:
-    layout = pytorch.nativize_dtype(emulated(ObservationPlan.of(FLOATS)))
+    layout = pytorch.nativize_dtype(emulated(ObservationPlan(FLOATS)))
     assert layout == {"x": (torch.float32, (2, 3), 0, 6), "y": (torch.float32, (1,), 6, 1)}
     box = np.dtype((np.float32, (4,)))
     flat = {"observation_dtype": np.dtype(np.float32), "emulated_observation_dtype": box}
@@ -119,7 +119,7 @@ def test_nativize_dtype_has_pufferlibs_form() -> None:
 
 
 def test_nativize_dtype_takes_a_namespace() -> None:
-    entries = emulated(ObservationPlan.of(MIXED))
+    entries = emulated(ObservationPlan(MIXED))
     assert pytorch.nativize_dtype(SimpleNamespace(**entries)) == pytorch.nativize_dtype(entries)
 
 
@@ -130,7 +130,7 @@ def test_nativize_dtype_names_a_leaf_that_torch_does_not_have() -> None:
 
 
 def test_nativedtype_is_what_nativize_dtype_returns() -> None:
-    assert isinstance(pytorch.nativize_dtype(emulated(ObservationPlan.of(MIXED))), pytorch.NativeDType.__args__[1].__origin__)
+    assert isinstance(pytorch.nativize_dtype(emulated(ObservationPlan(MIXED))), pytorch.NativeDType.__args__[1].__origin__)
 
 
 def test_nativize_observation_does_both() -> None:
@@ -139,9 +139,7 @@ def test_nativize_observation_does_both() -> None:
 
 
 def test_flattened_tensor_size_counts_all_leaves() -> None:
-    assert (
-        pytorch.flattened_tensor_size(pytorch.nativize_dtype(emulated(ObservationPlan.of(MIXED)))) == 3 + 4 + 1 + 5 + 1 + 0 + 1
-    )
+    assert pytorch.flattened_tensor_size(pytorch.nativize_dtype(emulated(ObservationPlan(MIXED)))) == 3 + 4 + 1 + 5 + 1 + 0 + 1
 
 
 def test_numpy_to_torch_dtype_dict_agrees_with_torch() -> None:
