@@ -275,7 +275,7 @@ def spaces_of(env: Any, kind: str) -> tuple[Any, Any]:
         return env.observation_plan.space, env.action_plan.space
     if kind == PUFFER:
         return env.single_observation_space, env.single_action_space
-    return _shared_spaces(env, tuple(env.possible_agents))
+    return shared_spaces(env, env.possible_agents)
 
 
 def _resets_itself(env: Any, autoreset: str) -> str:
@@ -294,8 +294,8 @@ def _no_env(env: Any) -> str:
     return f"{found}: give a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv"
 
 
-def _shared_spaces(env: Any, possible: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Return the spaces that all agents of a parallel env share."""
+def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the spaces that all agents of a parallel env share. Raises ConfigError where they differ, or there are no agents."""
     if not possible:
         raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")
     found = []
@@ -304,8 +304,8 @@ def _shared_spaces(env: Any, possible: tuple[Any, ...]) -> tuple[Any, Any]:
         for agent, space in zip(possible, spaces, strict=True):
             if space != spaces[0]:
                 raise ConfigError(
-                    f"{_name(env)}: {name} of {agent!r} is {space}, that of {possible[0]!r} {spaces[0]}: rows of a vector env "
-                    "share their spaces; pad them (supersuit.pad_observations_v0, pad_action_space_v0)"
+                    f"{_name(env)}: {name} of {agent!r} is {space}, that of {possible[0]!r} {spaces[0]}: all agents need the "
+                    "same spaces; pad them (supersuit.pad_observations_v0, pad_action_space_v0)"
                 )
         found.append(spaces[0])
     return found[0], found[1]

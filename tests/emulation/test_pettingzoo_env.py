@@ -166,7 +166,7 @@ def test_an_episode_is_over_when_all_have_ended_in_one_way_or_the_other() -> Non
 
 
 def test_envs_that_cannot_have_rows_are_refused() -> None:
-    with pytest.raises(ConfigError, match="agents have different observation spaces, 'a' .* and 'b' Discrete"):
+    with pytest.raises(ConfigError, match="observation_space of 'b' is Discrete.*, that of 'a' "):
         PettingZooPufferEnv(env=Small([], {"b": spaces.Discrete(3)}))
     nobody = Small([])
     nobody.possible_agents = []

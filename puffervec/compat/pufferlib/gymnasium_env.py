@@ -4,42 +4,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 
-from puffervec.compat.pufferlib.puffer_rows import EmulatedRows, make_object
+from puffervec.compat.pufferlib.puffer_rows import EmulatedRows
 from puffervec.python.env import GYMNASIUM
 
 
 class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
-    """One agent. Observations are written in place into one row; a done env must be reset by the caller.
-
-    Args:
-        env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
-        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a random one.
-    Raises:
-        ConfigError: a space without a fixed size. APIUsageError: a `buf` of other shapes.
-    """
+    """One agent. Observations are written in place into one row; a done env must be reset by the caller."""
 
     emulates = GYMNASIUM
 
-    def __init__(
-        self,
-        env: Any = None,
-        env_creator: Callable[..., Any] | None = None,
-        env_args: Sequence[Any] = (),
-        env_kwargs: Mapping[str, Any] | None = None,
-        buf: Any = None,
-        seed: int | None = 0,
-    ) -> None:
-        self.env = make_object(env, env_creator, env_args, env_kwargs)
-        self._open(self.env.observation_space, self.env.action_space, 1, buf, seed)
+    done = True
+    _next_seed: int | None = None
+
+    def _open(self, buf: Any) -> None:
+        self._plan(self.env.observation_space, self.env.action_space, 1, buf)
         self.observation_space, self.action_space = self.single_observation_space, self.single_action_space
-        self.metadata = getattr(self.env, "metadata", {})
-        self.done = True
-        self._next_seed: int | None = None
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from puffervec.compat.pufferlib.puffer_rows import EmulatedRows, make_object, pad_agent_data
-from puffervec.errors import ConfigError
+from puffervec.compat.pufferlib.puffer_rows import EmulatedRows, pad_agent_data
 from puffervec.python.emulation.exceptions import APIUsageError, InvalidAgentError
-from puffervec.python.env import PARALLEL
+from puffervec.python.env import PARALLEL, shared_spaces
 
 
 class PettingZooPufferEnv(EmulatedRows):
@@ -21,33 +20,18 @@ class PettingZooPufferEnv(EmulatedRows):
 
     A row is live (mask True) where the env gave an observation for its agent, on its last step too. The rows of absent agents
     are zero, flags and mask False. When all agents are gone, the caller resets.
-
-    Args:
-        env: a ParallelEnv, or None where `env_creator(*env_args, **env_kwargs)` makes it.
-        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a random one.
-    Raises:
-        ConfigError: agents with different spaces, or a space without a fixed size. APIUsageError: a `buf` of other shapes.
     """
 
     emulates = PARALLEL
 
-    def __init__(
-        self,
-        env: Any = None,
-        env_creator: Callable[..., Any] | None = None,
-        env_args: Sequence[Any] = (),
-        env_kwargs: Mapping[str, Any] | None = None,
-        buf: Any = None,
-        seed: int | None = 0,
-    ) -> None:
-        self.env = make_object(env, env_creator, env_args, env_kwargs)
+    all_done = True
+
+    def _open(self, buf: Any) -> None:
         self.possible_agents = list(self.env.possible_agents)
         self._index = {agent: i for i, agent in enumerate(self.possible_agents)}
-        self.env_single_observation_space = shared_space(self.env.observation_space, self.possible_agents, "observation")
-        self.env_single_action_space = shared_space(self.env.action_space, self.possible_agents, "action")
-        self._open(self.env_single_observation_space, self.env_single_action_space, len(self.possible_agents), buf, seed)
-        self.metadata = getattr(self.env, "metadata", {})
-        self.all_done = True
+        spaces = shared_spaces(self.env, self.possible_agents)
+        self.env_single_observation_space, self.env_single_action_space = spaces
+        self._plan(*spaces, len(self.possible_agents), buf)
         self.dict_obs = {agent: self.observations[i, ...] for agent, i in self._index.items()}
         self.mask = dict.fromkeys(self.possible_agents, False)
 
@@ -154,21 +138,3 @@ class PettingZooPufferEnv(EmulatedRows):
             self.terminals[i] = terminations.get(agent, False) if live else True
             self.truncations[i] = live and truncations.get(agent, False)
             self.masks[i] = self.mask[agent] = live
-
-
-def shared_space(space_of: Callable[[Any], gymnasium.Space[Any]], agents: Sequence[Any], noun: str) -> gymnasium.Space[Any]:
-    """Return the one space of all agents.
-
-    Raises:
-        ConfigError: there are no agents, or they differ.
-    """
-    if not agents:
-        raise ConfigError("the env has no possible_agents: a row per agent needs their names in advance")
-    first = space_of(agents[0])
-    for agent in agents[1:]:
-        if (space := space_of(agent)) != first:
-            raise ConfigError(
-                f"agents have different {noun} spaces, {agents[0]!r} {first} and {agent!r} {space}: "
-                "pad them to one space in a wrapper"
-            )
-    return first

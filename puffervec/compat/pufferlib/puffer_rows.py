@@ -25,6 +25,12 @@ class EmulatedRows:
         terminals, truncations, masks: (A,) bool. All are written in place; they are the caller's where `buf` was given.
         obs_dtype, atn_dtype: dtypes of native rows. emulated: the observations' dtypes in a dict.
         is_obs_emulated, is_atn_emulated: whether the flat space differs from the env's.
+
+    Args:
+        env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
+        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a random one.
+    Raises:
+        ConfigError: agents with different spaces, or a space without a fixed size. APIUsageError: a `buf` of other shapes.
     """
 
     env: Any
@@ -36,15 +42,26 @@ class EmulatedRows:
     truncations: np.ndarray
     masks: np.ndarray
 
-    def _open(
+    def __init__(
         self,
-        observation_space: gymnasium.Space[Any],
-        action_space: gymnasium.Space[Any],
-        agents: int,
-        buf: Any,
-        seed: int | None,
+        env: Any = None,
+        env_creator: Callable[..., Any] | None = None,
+        env_args: Sequence[Any] = (),
+        env_kwargs: Mapping[str, Any] | None = None,
+        buf: Any = None,
+        seed: int | None = 0,
     ) -> None:
-        """Plan the rows and make or adopt the buffers."""
+        self.env = make_object(env, env_creator, env_args, env_kwargs)
+        self.metadata = getattr(self.env, "metadata", {})
+        self._first_seed = seed
+        self._open(buf)
+
+    def _open(self, buf: Any) -> None:
+        """Look at the env and plan its rows; each kind of env has its own way."""
+        raise NotImplementedError
+
+    def _plan(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], agents: int, buf: Any) -> None:
+        """Plan the rows of this many agents and make or adopt the buffers."""
         self.observation_plan, self.action_plan = ObservationPlan(observation_space), ActionPlan(action_space)
         self.single_observation_space = self.observation_plan.emulated_space
         self.single_action_space = self.action_plan.emulated_space
@@ -62,7 +79,6 @@ class EmulatedRows:
         self.render_mode: str | None = getattr(self.env, "render_mode", None)
         self.initialized = False
         self.is_observation_checked = self.is_action_checked = False
-        self._first_seed = seed
         self._resets: tuple[Any, Reset] = self.env, reset_of(self.env)
         set_buffers(self, buf, self.action_plan.row_dtype)
         self._write = self.observation_plan.writers(self.observations)
