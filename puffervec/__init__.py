@@ -18,21 +18,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from puffervec.core.infos import Infos as Infos
-    from puffervec.env_types import get_include as get_include
-    from puffervec.errors import PuffervecError as PuffervecError
-    from puffervec.evaluation import Evaluation as Evaluation
-    from puffervec.gym.make_vec import make_vec as make_vec
-    from puffervec.native import EnvData as EnvData
-    from puffervec.native import NativeEnv as NativeEnv
-    from puffervec.python.puffer_env import PufferEnv as PufferEnv
-    from puffervec.torch_view import TorchView as TorchView
-    from puffervec.training import Training as Training
-    from puffervec.vec.backends import Multiprocessing as Multiprocessing
-    from puffervec.vec.backends import Serial as Serial
-    from puffervec.vec.backends import Threading as Threading
-    from puffervec.vec.backends import make as make
-    from puffervec.vec.vector_env import VectorEnv as VectorEnv
+    from puffervec.core.infos import Infos
+    from puffervec.env_types import get_include
+    from puffervec.errors import PuffervecError
+    from puffervec.evaluation import Evaluation
+    from puffervec.gym.make_vec import make_vec
+    from puffervec.native import EnvData, NativeEnv
+    from puffervec.python.puffer_env import PufferEnv
+    from puffervec.torch_view import TorchView
+    from puffervec.training import Training
+    from puffervec.vec.backends import Multiprocessing, Serial, Threading, make
+    from puffervec.vec.vector_env import VectorEnv
 
 __version__ = "0.1.0"
 

@@ -35,8 +35,6 @@ with extras.required("puffervec.pettingzoo"):
 
 Observations = dict[str, Any]
 Infos = dict[str, dict[str, Any]]
-# "options" is nothing: PettingZoo's parallel_api_test gives it to every env.
-_OPTIONS = ("task", "options")
 
 
 @dataclass
@@ -146,12 +144,12 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         Raises:
             ConfigError: an unusable seed or task, or another option. WorkerError: the env refused the task.
         """
-        _check_options(options, self.vec.env.name)
+        if isinstance(options, Mapping):  # PettingZoo's parallel_api_test gives "options" to every env, which means nothing
+            options = {key: value for key, value in options.items() if key != "options"}
         if seed is None and not self._seeded:
             seed = int.from_bytes(os.urandom(6), "little")
-        task = (options or {}).get("task", -1)
-        self.vec.set_tasks([0], [task])
-        self.vec.reset(seed=seed)
+        self.vec.set_tasks([0], -1)
+        self.vec.reset(seed=seed, options=options)
         self._seeded = True
         for seats in self._seats.values():
             seats.finished[:] = False
@@ -315,17 +313,6 @@ def _take_seats(vec: VectorEnv) -> dict[str, _Seats]:
         nobody = np.zeros(rows.rows, np.bool_)
         found[group] = _Seats(rows, names, nobody, nobody.copy())
     return found
-
-
-def _check_options(options: Any, env: str) -> None:
-    """Raise ConfigError unless `options` of a reset are None or a mapping of what the env knows."""
-    if options is None:
-        return
-    if not isinstance(options, Mapping):
-        raise ConfigError(f"options is {options!r}: give a dict such as {{'task': 0}}, or None")
-    unknown = [key for key in options if key not in _OPTIONS]
-    if unknown:
-        raise ConfigError(f"options have {unknown[0]!r}, which {env!r} does not know: use 'task'")
 
 
 def _some(names: Sequence[str]) -> str:

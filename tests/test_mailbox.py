@@ -68,7 +68,7 @@ def test_reads_and_writes_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_message_that_was_cut_short_is_an_error() -> None:
     slot = SharedSlot()
     slot.post(b"x" * 10_000)
-    os.ftruncate(slot._fd, 100)
+    os.ftruncate(slot.fd, 100)
     with pytest.raises(OSError, match="a message of .* bytes ends after"):
         slot.take()
 

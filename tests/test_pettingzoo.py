@@ -295,7 +295,7 @@ def test_unknown_options_reset_nothing(options: Any) -> None:
     env.reset(seed=0)
     env.step(draw_actions(env))
     before = env.state()
-    name = "typo|reset_mask" if isinstance(options, dict) else f"options is {options!r}"
+    name = "typo|reset_mask" if isinstance(options, dict) else f"options are {options!r}"
     with pytest.raises(ConfigError, match=f"{name}.*'task'"):
         env.reset(options=options)
     np.testing.assert_array_equal(env.state(), before)

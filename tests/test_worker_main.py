@@ -110,13 +110,10 @@ def test_a_worker_ends_by_itself_after_close() -> None:
 def test_a_shared_file_is_mapped_read_only(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"abc" * 1000)
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        path.unlink()  # a deleted path is no matter
-        mapped = SharedFile(fd).map()
-        assert mapped[:3] == b"abc" and len(mapped) == 3000
-        with pytest.raises(TypeError):
-            mapped[0] = 1
-        mapped.close()
-    finally:
-        os.close(fd)
+    file = SharedFile(os.open(path, os.O_RDONLY))
+    path.unlink()  # a deleted path is no matter
+    mapped = file.map()
+    assert mapped[:3] == b"abc" and len(mapped) == 3000
+    with pytest.raises(TypeError):
+        mapped[0] = 1
+    mapped.close()

@@ -53,7 +53,7 @@ class Infos(Sequence[dict[str, Any]]):
         merged: list[dict[str, Any]] = [{} for _ in range(envs)]
         for position, other in self.others:
             for info in other if isinstance(other, list) else [other]:
-                _merge(merged[position], info)
+                merge(merged[position], info)
         for path, (values, present) in self.numeric.items():
             for position in np.flatnonzero(present).tolist():
                 at = merged[position]
@@ -111,14 +111,11 @@ class Infos(Sequence[dict[str, Any]]):
 NO_INFOS = Infos()
 
 
-def _merge(into: dict[str, Any], info: Mapping[str, Any]) -> None:
+def merge(into: dict[Any, Any], info: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Write copies of what is in `info` into `into`, dicts into dicts, and return it."""
     for key, value in info.items():
         if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
+            merge(into[key], value)
         else:
-            into[key] = _copied(value)
-
-
-def _copied(value: Any) -> Any:
-    """Copy nested dicts, so that merging numbers into them changes nothing that the env holds."""
-    return {key: _copied(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
+            into[key] = merge({}, value) if isinstance(value, Mapping) else value
+    return into

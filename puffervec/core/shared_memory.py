@@ -10,12 +10,12 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from multiprocessing import heap, reduction, sharedctypes
+from multiprocessing import heap, sharedctypes
 from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.host import limits
-from puffervec.host.memory_file import reserve, unnamed_file
+from puffervec.host.memory_file import Descriptor, reserve, unnamed_file
 
 PAGE = 4096
 SHM_FOLDER = "/dev/shm"
@@ -36,14 +36,14 @@ class SharedMemory:
     def __init__(self, size: int) -> None:
         self.size = size
         self._array: Any = None
-        self._fd = -1
+        self._file = Descriptor(-1)
         self._mapping: mmap.mmap | None = None
         with limits.named(f"{size:,} bytes of shared memory"):
             if _shm_free() >= size + 2 * PAGE:
                 self._array = _reserved_array(size + PAGE)
             if self._array is None:
-                self._fd = _reserved_memfd(size)
-                self._mapping = mmap.mmap(self._fd, size)
+                self._file = Descriptor(_reserved_memfd(size))
+                self._mapping = mmap.mmap(self._file.fd, size)
                 ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
 
     @property
@@ -61,18 +61,11 @@ class SharedMemory:
         return memoryview(self._array).cast("B")[skip : skip + self.size]
 
     def __getstate__(self) -> dict[str, Any]:
-        fd = reduction.DupFd(self._fd) if self._fd >= 0 else None
-        return {"size": self.size, "array": self._array, "fd": fd}
+        return {"size": self.size, "_array": self._array, "_file": self._file}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.size, self._array = state["size"], state["array"]
-        self._fd = state["fd"].detach() if state["fd"] is not None else -1
-        self._mapping = mmap.mmap(self._fd, self.size) if self._fd >= 0 else None
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        vars(self).update(state)
+        self._mapping = mmap.mmap(self._file.fd, self.size) if self._array is None else None
 
 
 class PrivateMemory:

@@ -33,12 +33,12 @@ class DoneEnvError(CallOrderError, AssertionError):
     """A step of an env that is done, with autoreset disabled. An AssertionError too, which is what Gymnasium raises there."""
 
 
-def needs_reset(env: Any) -> bool:
-    """True unless `env` is a Python env that lets itself be stepped before its first reset, as far as its wrappers tell."""
+def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
+    """True unless `env` is a Python env that may be stepped before its first reset: OrderEnforcing and `wrappers` forbid it."""
     if not isinstance(env, Env):
         return True
     while isinstance(env, Wrapper):
-        if isinstance(env, OrderEnforcing):
+        if isinstance(env, (OrderEnforcing, *wrappers)):
             return True
         env = env.env
     return False
@@ -137,11 +137,6 @@ def check_options(options: Any, known: Collection[str], env: str) -> None:
         raise ConfigError(f"options have {unknown[0]!r}, which {env!r} does not know: use {' and '.join(map(repr, known))}")
 
 
-def is_custom(observation_mode: Any) -> bool:
-    """True for a pair (batched space, single space), which replaces what the envs say."""
-    return isinstance(observation_mode, tuple) and len(observation_mode) == 2
-
-
 def observation_spaces(observation_mode: Any, spaces: Sequence[Space[Any]]) -> tuple[Space[Any], Space[Any]]:
     """Return (batched space, single space).
 
@@ -151,7 +146,7 @@ def observation_spaces(observation_mode: Any, spaces: Sequence[Space[Any]]) -> t
     Raises:
         ValueError: no such mode. TypeError: a pair of other things than spaces. RuntimeError: spaces that cannot be batched.
     """
-    if is_custom(observation_mode):
+    if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
         if not all(isinstance(space, Space) for space in observation_mode):
             found = " and ".join(str(type(space)) for space in observation_mode)
             raise TypeError(f"Expected both elements of observation_mode to be Spaces, got {found}")

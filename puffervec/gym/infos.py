@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from puffervec.core.infos import Infos
+from puffervec.core.infos import Infos, merge
 
 # Always an object array, whatever the observations are.
 OBJECT_KEYS = frozenset(("final_obs",))
@@ -57,7 +56,7 @@ class _Entry:
             assert isinstance(self.column, np.ndarray)
             known = self.column[position]
             merges = isinstance(known, dict) and isinstance(value, Mapping)  # one dict, whose numbers came before the rest
-            self.column[position] = _merged(known, value) if merges else value
+            self.column[position] = merge(merge({}, known), value) if merges else value
         self.mask[position] = True
 
     def _to_objects(self) -> None:
@@ -127,15 +126,6 @@ def _fits(column: Any, value: Any) -> bool:
         return False
     dtype = np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype  # an int has the width that it needs
     return np.can_cast(dtype, column.dtype)
-
-
-def _merged(known: Mapping[Any, Any], more: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return both dicts in one; those within them too."""
-    both = dict(known)
-    for key, value in more.items():
-        inner = both.get(key)
-        both[key] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, Mapping) else value
-    return both
 
 
 def _with_masks(level: Level) -> dict[str, Any]:

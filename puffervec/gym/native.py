@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError
 from puffervec.gym import arguments
 from puffervec.gym.base import Seed, Step, send
-from puffervec.gym.observations import copied
+from puffervec.gym.observations import copied, row_of
 from puffervec.gym.statistics import RowStatistics, add_records
 from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.vec.backends import make
@@ -31,6 +31,8 @@ class NativeVectorEnv(TwoPartVectorEnv):
 
     Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's AsyncVectorEnv. `call`,
     `get_attr` and `set_attr` say that C envs have no Python attributes: `core.peek` and `core.counters` show what they have.
+    Actions out of range act as the no-op (strict=True: are refused). Infos of envs with several agents have "mask",
+    (num_envs,) bool: the rows with a live agent's observation or its last step.
 
     >>> envs = NativeVectorEnv("tag_grid", num_envs=4, flatten_agents=True, backend="serial", num_taggers=10)
     >>> observations, infos = envs.reset(seed=0)
@@ -123,8 +125,7 @@ class NativeVectorEnv(TwoPartVectorEnv):
             options: "reset_mask": (num_envs,) bool, the same for all agents of an env; "task": which task (scene, start layout)
                 the envs that are reset run next, one whole number or one per C env.
         Raises:
-            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: seeds, mask or tasks that cannot be used, or
-            an option that is neither.
+            ValueError, TypeError: seeds, a mask or tasks that cannot be used, or an option that is neither.
         """
         super().reset_async(seed, options)
         if isinstance(seed, (int, np.integer)):
@@ -197,36 +198,10 @@ class NativeVectorEnv(TwoPartVectorEnv):
             self._infos(batch, masks),
         )
 
-    def step_async(self, actions: Any) -> None:
-        """Hand over the actions and let the workers step; `step_wait` returns the results.
-
-        Args:
-            actions: (num_envs,) or (num_envs, D), an element of `action_space`, or a list with one action per row; whole
-                numbers of any width. Values out of range act as the no-op (strict=True: are refused).
-        Raises:
-            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: actions that cannot be used. DoneEnvError:
-            an env is done and autoreset is disabled.
-        """
-        super().step_async(actions)
-
-    def step_wait(self, timeout: float | None = None) -> Step:
-        """Wait for the step that was started.
-
-        Args:
-            timeout: seconds; None waits for `timeout_s`.
-        Returns:
-            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos). Infos of envs
-            with several agents have "mask", (num_envs,) bool: the rows with a live agent's observation or its last step.
-        Raises:
-            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. WorkerError:
-            an env failed, or did not answer within `timeout_s`.
-        """
-        return super().step_wait(timeout)
-
     def _add_final(self, batch: dict[str, Any], ended: NDArray[np.bool_]) -> None:
         final = np.full(self.num_envs, None, object)
         for row in np.flatnonzero(ended).tolist():
-            final[row] = _row(self.core.final_observations, row)
+            final[row] = row_of(self.core.final_observations, row)
         batch.update(final_obs=final, _final_obs=ended.copy(), final_info={}, _final_info=ended.copy())
 
     def _infos(self, batch: dict[str, Any], masks: NDArray[np.bool_]) -> dict[str, Any]:
@@ -243,13 +218,6 @@ class NativeVectorEnv(TwoPartVectorEnv):
 
     def render(self) -> None:
         """Return None: there is nothing to show step by step."""
-
-
-def _row(observations: Any, row: int) -> Any:
-    """Return a copy of one row of an array, or of a dict of arrays."""
-    if isinstance(observations, dict):
-        return {key: _row(value, row) for key, value in observations.items()}
-    return np.array(observations[row])
 
 
 def flattened(**arguments: Any) -> NativeVectorEnv:

@@ -54,8 +54,13 @@ def _with_ints(value: Any) -> Any:
 
 def copied(batch: Any) -> Any:
     """Return a deep copy of nested dicts and tuples of arrays."""
+    return row_of(batch, ())
+
+
+def row_of(batch: Any, row: int | tuple[()]) -> Any:
+    """Return a copy of one row of nested dicts and tuples of arrays."""
     if isinstance(batch, dict):
-        return {key: copied(value) for key, value in batch.items()}
+        return {key: row_of(value, row) for key, value in batch.items()}
     if isinstance(batch, tuple):
-        return tuple(copied(value) for value in batch)
-    return np.array(batch)
+        return tuple(row_of(value, row) for value in batch)
+    return np.array(batch[row])

@@ -16,8 +16,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from puffervec.errors import ConfigError
-from puffervec.gym import arguments
-from puffervec.gym.observations import copied
+from puffervec.gym.observations import copied, row_of
 from puffervec.vec.backends import make
 
 MOST_SEED = 2**62
@@ -74,16 +73,12 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         Raises:
             ConfigError: another option, or a seed or task that cannot be used.
         """
-        arguments.check_options(options, ("task",), self._core.env.name)
         first = self._np_random is None
         super().reset(seed=seed)
         if seed is None and first:
             seed = int(self.np_random.integers(MOST_SEED))
-        if options and "task" in options:
-            self._core.set_tasks([0], options["task"])
-        observations, _ = self._core.reset(seed)
-        if options and "task" in options:  # for this episode only
-            self._core.set_tasks([0], -1)
+        observations, _ = self._core.reset(seed, options=options)
+        self._core.set_tasks([0], -1)  # a task is for one episode only
         self._return, self._length = 0.0, 0
         rows = next(iter(self._core.halves[0].groups.values()))
         return self._observation(observations), self._info(rows.rewards, rows.terminals, rows.truncations, rows.masks)
@@ -121,8 +116,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         return self._observation(observations), reward, over and not truncated, truncated, info
 
     def _observation(self, observations: Any) -> Any:
-        batch = copied(observations)
-        return batch if self._agents > 1 else _first(batch)
+        return copied(observations) if self._agents > 1 else row_of(observations, 0)
 
     def _info(self, rewards: Any, terminals: Any, truncations: Any, masks: NDArray[np.bool_]) -> dict[str, Any]:
         if self._agents == 1:
@@ -139,10 +133,6 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         self._core.close()
-
-
-def _first(batch: Any) -> Any:
-    return {key: _first(value) for key, value in batch.items()} if isinstance(batch, dict) else batch[0]
 
 
 def _joint(single: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:

@@ -39,18 +39,7 @@ class SyncVectorEnv(PythonVectorEnv):
         observation_mode: Any = "same",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     ) -> None:
-        """Make the envs.
-
-        Args:
-            env_fns: functions that make one env each, with equal action spaces.
-            copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
-            observation_mode: "same": equal observation spaces; "different": spaces of one shape and dtype with other bounds; or
-                a pair (batched space, single space) that is taken as it is.
-            autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
-        Raises:
-            RuntimeError: spaces that do not fit together. ValueError, TypeError: an argument that cannot be used, such as
-            env_fns that are no list of functions.
-        """
+        """Make the envs. Arguments and errors are those of `AsyncVectorEnv`."""
         super().__init__(env_fns, copy, observation_mode, autoreset_mode)
         self.envs = [env_fn() for env_fn in self.env_fns]
         name = type(self).__name__
@@ -75,15 +64,9 @@ class SyncVectorEnv(PythonVectorEnv):
         raise_original(error)
 
     def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all envs, or those in `options["reset_mask"]`.
+        """Reset all envs, or those in `options["reset_mask"]`, and return (observations, infos).
 
-        Args:
-            seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None: the envs go on drawing.
-            options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset; the others keep their state.
-        Returns:
-            (observations, infos): an element of `observation_space`, and a dict of arrays as in `batch_infos`.
-        Raises:
-            ValueError, TypeError: seeds, options or a mask that cannot be used. What an env raises is raised here, with a note.
+        Arguments and errors are those of `AsyncVectorEnv.reset_async`.
         """
         seeds = arguments.env_seeds(seed, self.num_envs)
         mask, rest = arguments.split_options(options, self.num_envs)
@@ -94,17 +77,7 @@ class SyncVectorEnv(PythonVectorEnv):
             self._start_again(error)
 
     def step(self, actions: Any) -> Step:
-        """Step all envs.
-
-        Args:
-            actions: an element of `action_space`, or a list with one action per env. In a Tuple or Dict action space each part
-                has one entry per env (a list of tuples is the tuple of parts there); the parts may be lists.
-        Returns:
-            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
-        Raises:
-            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and autoreset is disabled. What an
-            env raises is raised here, with a note.
-        """
+        """Step all envs; see `AsyncVectorEnv.step_async` and `step_wait`. What an env raises is raised here, with a note."""
         try:
             self._send_step(actions)
             try:

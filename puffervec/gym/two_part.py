@@ -35,6 +35,11 @@ RESERVED = ("reset", "step", "close")
 class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """A vector env over a puffervec backend whose calls can be begun and waited for. A subclass says how: see the end.
 
+    All calls raise ClosedEnvironmentError after `close`. Calls that begin something raise AlreadyPendingCallError while another
+    one is under way; `*_wait` raises NoAsyncCallError where nothing was begun. What an env raises is raised here, with a note
+    (C envs: as WorkerError). `*_wait(timeout)` raises multiprocessing.TimeoutError after `timeout` seconds; then call `reset`
+    or `close`. None waits as long as the workers live and the vector env's own limit allows.
+
     Attributes:
         core: the puffervec vector env underneath.
     """
@@ -105,7 +110,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None: the envs go on drawing.
             options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset; the others keep their state.
         Raises:
-            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: seeds, options or mask that cannot be used.
+            ValueError, TypeError: seeds, options or a mask that cannot be used.
         """
         self._require_open()
         seeds = arguments.env_seeds(seed, self.core.num_envs)
@@ -125,14 +130,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._pending, self._late = "reset", ""
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
-        """Wait for the reset that was started and return (observations, infos).
-
-        Args:
-            timeout: seconds; None waits as long as the workers live and the vector env's own limit allows.
-        Raises:
-            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. What an env
-            raises is raised here, with a note (a C env: as WorkerError).
-        """
+        """Wait for the reset that was started and return (observations, infos)."""
         result: tuple[Any, dict[str, Any]] = self._wait("reset", timeout, self._recv_reset)
         return result
 
@@ -150,8 +148,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             actions: an element of `action_space`, or a list with one action per env. In a Tuple or Dict action space each part
                 has one entry per env (a list of tuples is the tuple of parts there); the parts may be lists.
         Raises:
-            ClosedEnvironmentError, AlreadyPendingCallError. ValueError, TypeError: actions that cannot be used. DoneEnvError:
-            an env is done and autoreset is disabled.
+            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and autoreset is disabled.
         """
         self._begin("step_async", "step")
         self._send_step(actions)
@@ -160,13 +157,8 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def step_wait(self, timeout: float | None = None) -> Step:
         """Wait for the step that was started.
 
-        Args:
-            timeout: seconds; None waits as long as the workers live and the vector env's own limit allows.
         Returns:
             (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
-        Raises:
-            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. What an env
-            raises is raised here, with a note (a C env: as WorkerError).
         """
         result: Step = self._wait("step", timeout, self._recv_step)
         return result
@@ -177,8 +169,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env (copies).
 
         Raises:
-            ClosedEnvironmentError, AlreadyPendingCallError. ValueError: a name that has a call of its own here. ConfigError: C
-            envs have no methods. What an env raises is raised here, with a note.
+            ValueError: a name that has a call of its own here. ConfigError: C envs have no methods.
         """
         self._begin_call(name)
         try:
@@ -187,11 +178,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise_original(error)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Ask every sub-env for a method's result or an attribute; `call_wait` returns them.
-
-        Raises:
-            ClosedEnvironmentError, AlreadyPendingCallError. ValueError: a name that has a call of its own here.
-        """
+        """Ask every sub-env for a method's result or an attribute; `call_wait` returns them. Raises as `call`."""
         self._begin_call(name)
         self._called = Background(functools.partial(self.core.call, name, *args, **kwargs))
         self._pending = "call"
@@ -202,14 +189,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise ValueError(f"Trying to call function `{name}` with `call`, use `{name}` directly instead.")
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
-        """Wait for the results of `call_async`, one per env.
-
-        Args:
-            timeout: seconds; None waits as long as the workers live and the vector env's own limit allows.
-        Raises:
-            ClosedEnvironmentError, NoAsyncCallError. multiprocessing.TimeoutError: call `reset` or `close` next. What an env
-            raises is raised here, with a note. ConfigError: C envs have no methods.
-        """
+        """Wait for the results of `call_async`, one per env."""
         result: tuple[Any, ...] = self._wait("call", timeout, lambda timeout_s: self._called.result(timeout_s))
         return result
 
@@ -220,8 +200,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Set an attribute of every sub-env: a list or tuple has one value per env, anything else goes to all.
 
         Raises:
-            ValueError: a list or tuple of another length. ClosedEnvironmentError, AlreadyPendingCallError. ConfigError: C envs
-            have no attributes.
+            ValueError: a list or tuple of another length. ConfigError: C envs have no attributes.
         """
         self._require_open()
         given = self._one_each(values)

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,16 +81,8 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
     """
     try:
         with holding(path, make=True) as folder:
-            fresh = f".{path.name}.{secrets.token_hex(8)}.tmp"
-            try:
-                folder.write(fresh, chunks)
-                folder.refuse_odd(path.name)
-                folder.rename(fresh, path.name)
-                fresh = ""
-                folder.sync()
-            finally:
-                if fresh:
-                    folder.remove_tree(fresh)
+            folder.replace(path.name, chunks)
+            folder.sync()
     except OSError as error:
         raise SceneError(f"{path}: cannot be written: {said(error)}; set {CACHE_VARIABLE} to a folder that can") from error
 

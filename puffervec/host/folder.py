@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import shutil
 import stat
 import weakref
@@ -155,8 +156,7 @@ class Folder:
         """Write a file that others see either as it was or as a whole. Raises: OSError, NotPlainError."""
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
-        fresh = f".{name}.{os.getpid()}"  # Of this process alone: several may write the same name at once.
-        self._remove_file(fresh)
+        fresh = f".{name}.{secrets.token_hex(8)}.tmp"  # Several processes, also of several machines, may write the same name.
         try:
             self.write(fresh, chunks)
             self.rename(fresh, name)

@@ -34,20 +34,26 @@ def reserve(fd: int, size: int) -> None:
         at += os.pwrite(fd, zeros[: size - at], at)
 
 
-class MemoryFile:
-    """Base of what stands in such a file, by its descriptor `_fd`. Passed on by multiprocessing; closed with the object."""
+class Descriptor:
+    """A descriptor `fd` (-1: none) that multiprocessing passes on with the object and that is closed with it."""
 
-    def __init__(self, name: str) -> None:
-        """Args: name: as of `unnamed_file`."""
-        self._fd = unnamed_file(name)
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
 
     def __getstate__(self) -> Any:
-        return reduction.DupFd(self._fd)
+        return (reduction.DupFd(self.fd) if self.fd >= 0 else None,)
 
-    def __setstate__(self, duplicate: Any) -> None:
-        self._fd = duplicate.detach()
+    def __setstate__(self, state: Any) -> None:
+        self.fd = state[0].detach() if state[0] is not None else -1
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if getattr(self, "fd", -1) >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+class MemoryFile(Descriptor):
+    """Base of what stands in such a file. name: as of `unnamed_file`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(unnamed_file(name))

@@ -33,27 +33,27 @@ class TraceFile(MemoryFile):
         """
         from puffervec.host import crashes  # not in learners, which have it when they step envs themselves
 
-        faulthandler.enable(self._fd)
-        crashes.watch_worker(self._fd)  # writes first, then leaves it to faulthandler
-        faulthandler.register(signal.SIGUSR1, self._fd, all_threads=True)
+        faulthandler.enable(self.fd)
+        crashes.watch_worker(self.fd)  # writes first, then leaves it to faulthandler
+        faulthandler.register(signal.SIGUSR1, self.fd, all_threads=True)
         if c_envs:
             crashes.answer(signal.SIGUSR1)
 
     def read(self, begin: int = 0) -> str:
         """Return what was written from byte `begin` on, at most 64 KiB."""
-        return os.pread(self._fd, MOST_BYTES, begin).decode(errors="replace").strip()
+        return os.pread(self.fd, MOST_BYTES, begin).decode(errors="replace").strip()
 
     def ask(self, pid: int) -> str:
         """Return the Python stacks of the worker with this process id, or why there are none."""
         if _is_stopped(pid):
             return "the process is stopped (SIGSTOP, or a debugger): it can only go on by SIGCONT"
-        begin = size = os.fstat(self._fd).st_size
+        begin = size = os.fstat(self.fd).st_size
         steady = 0
         os.kill(pid, signal.SIGUSR1)
         give_up = time.monotonic() + ASK_TIMEOUT_S
         while time.monotonic() < give_up:
             time.sleep(_POLL_S)
-            before, size = size, os.fstat(self._fd).st_size
+            before, size = size, os.fstat(self.fd).st_size
             steady = steady + 1 if size == before else 0
             if size > begin and steady == 2:
                 break

@@ -120,23 +120,16 @@ def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str)
     return _noted(error, trace, "left this behind")
 
 
-def hung(slab: Any, worker: int, limit_s: float, trace: str) -> WorkerTimeout:
-    """Return the error of a worker that has not answered in time. trace: its Python stacks."""
+def hung(slab: Any, worker: int, limit_s: float, trace: str, starting: bool = False) -> WorkerTimeout:
+    """Return the error of a worker that has not answered, or got its envs ready, in time. trace: its Python stacks."""
     at = work(slab, worker)
-    where = "it has not begun its turn" if at.doing == "idle" else f"an env hangs ({at}{blamed(trace)})"
-    text = f"worker {worker} gave no answer in {limit_s:g} s: {where}, or timeout_s is too short"
-    return _noted(WorkerTimeout(text, **at.of(worker)), trace, "is here")
-
-
-def hung_start(slab: Any, worker: int, limit_s: float, trace: str) -> WorkerTimeout:
-    """Return the error of a worker that has not got its envs ready in time. trace: its Python stacks."""
-    at = work(slab, worker)
-    which = "" if at.env is None else f" (env {at.env})"
-    text = (
-        f"worker {worker} was not ready after {limit_s:g} s: an env's constructor hangs{which}, or takes longer; give a larger "
-        "timeout_s"
-    )
-    return _noted(WorkerTimeout(text, **at.of(worker)), trace, "is here")
+    if starting:
+        which = "" if at.env is None else f" (env {at.env})"
+        text = f"was not ready after {limit_s:g} s: an env's constructor hangs{which}, or takes longer; give a larger timeout_s"
+    else:
+        where = "it has not begun its turn" if at.doing == "idle" else f"an env hangs ({at}{blamed(trace)})"
+        text = f"gave no answer in {limit_s:g} s: {where}, or timeout_s is too short"
+    return _noted(WorkerTimeout(f"worker {worker} {text}", **at.of(worker)), trace, "is here")
 
 
 def _noted(error: Traced, trace: str, says: str) -> Traced:

@@ -189,7 +189,10 @@ class WorkerProcesses:
         for process in self.processes:
             # multiprocessing ends what it takes for the children of this process when the process exits.
             multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
-        self._forget()
+        for fd in self._pidfds:
+            if fd >= 0:
+                os.close(fd)
+        self.processes, self._pidfds = [], []
 
     def end(self, timeout_s: float) -> None:
         """Wait for all to end by themselves; then SIGTERM, a second, SIGKILL."""
@@ -228,12 +231,6 @@ class WorkerProcesses:
             return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfds[index], number)
-
-    def _forget(self) -> None:
-        for fd in self._pidfds:
-            if fd >= 0:
-                os.close(fd)
-        self.processes, self._pidfds = [], []
 
 
 def _end_group(group: int | None) -> None:

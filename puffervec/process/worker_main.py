@@ -13,11 +13,11 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from multiprocessing import reduction
 from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.host import limits
+from puffervec.host.memory_file import Descriptor
 from puffervec.host.output import steady
 
 MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -25,17 +25,8 @@ MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "N
 HELD_AT_START = (signal.SIGINT, signal.SIGTERM)  # By the learner, until `_protect`.
 
 
-class SharedFile:
+class SharedFile(Descriptor):
     """A read-only file that the learner has open; workers get the descriptor, so a renamed or deleted path is no matter."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    def __getstate__(self) -> Any:
-        return reduction.DupFd(self.fd)
-
-    def __setstate__(self, duplicate: Any) -> None:
-        self.fd = duplicate.detach()
 
     def map(self) -> mmap.mmap:
         """Map the whole file, shared and read-only."""
@@ -43,24 +34,10 @@ class SharedFile:
 
 
 class Learner:
-    """This process as its workers watch it: by a pidfd, which means this process whatever becomes of its number, where the
-    system has them. fd: it, or -1.
-    """
+    """This process as its workers watch it: by a pidfd, where the system has them, since its number may become another's."""
 
     def __init__(self) -> None:
-        self.pid, self.fd = os.getpid(), open_pidfd(os.getpid())
-
-    def __getstate__(self) -> Any:
-        return self.pid, reduction.DupFd(self.fd) if self.fd >= 0 else None
-
-    def __setstate__(self, state: Any) -> None:
-        self.pid, duplicate = state
-        self.fd = duplicate.detach() if duplicate is not None else -1
-
-    def __del__(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        self.pid, self.pidfd = os.getpid(), Descriptor(open_pidfd(os.getpid()))
 
 
 def open_pidfd(pid: int) -> int:
@@ -137,7 +114,7 @@ def watch_learner(learner: Learner) -> None:
     from puffervec._ffi import lib
 
     parent = multiprocessing.parent_process()
-    code = lib.pv_watch_learner(parent.sentinel, learner.fd, learner.pid) if parent is not None else 0
+    code = lib.pv_watch_learner(parent.sentinel, learner.pidfd.fd, learner.pid) if parent is not None else 0
     if code:
         error = OSError(code, os.strerror(code))
         raise ConfigError(f"the worker cannot start a thread: {limits.in_words(error) or error}")

@@ -295,7 +295,7 @@ def _no_env(env: Any) -> str:
 
 
 def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the spaces that all agents of a parallel env share. Raises ConfigError where they differ, or there are no agents."""
+    """Return the spaces that all agents of a parallel env share. Raises ConfigError where they differ, or nobody is there."""
     if not possible:
         raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")
     found = []

@@ -68,8 +68,8 @@ class SharedSlot(MemoryFile, Slot):
         MemoryFile.__init__(self, "puffervec-mail")
         self._maker = os.getpid()
 
-    def __setstate__(self, duplicate: Any) -> None:
-        super().__setstate__(duplicate)
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
         self._maker = -1  # another process
 
     def encode(self, message: Any) -> bytes:
@@ -82,17 +82,17 @@ class SharedSlot(MemoryFile, Slot):
         data = memoryview(encoded)
         written = 0
         while written < len(data):
-            written += os.pwrite(self._fd, data[written:], _LENGTH.size + written)
-        os.ftruncate(self._fd, _LENGTH.size + written)  # a longer message may have been here
-        os.pwrite(self._fd, _LENGTH.pack(written), 0)
+            written += os.pwrite(self.fd, data[written:], _LENGTH.size + written)
+        os.ftruncate(self.fd, _LENGTH.size + written)  # a longer message may have been here
+        os.pwrite(self.fd, _LENGTH.pack(written), 0)
 
     def read(self) -> Any:
-        head = os.pread(self._fd, _LENGTH.size, 0)
+        head = os.pread(self.fd, _LENGTH.size, 0)
         size = _LENGTH.unpack(head)[0] if head else 0
-        return travel.loads(_read(self._fd, size)) if size else None
+        return travel.loads(_read(self.fd, size)) if size else None
 
     def clear(self) -> None:
-        os.ftruncate(self._fd, 0)
+        os.ftruncate(self.fd, 0)
 
 
 def _read(fd: int, size: int) -> bytes:

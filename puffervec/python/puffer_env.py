@@ -36,6 +36,8 @@ class PufferEnv:
         observation_space, action_space: of all agents. agent_ids: (A,) 0 to A - 1. infos: of the last async call.
     """
 
+    emulated = False  # the rows are the env's own
+    done = False  # it resets its agents by itself
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.Space[Any]
     num_agents: int
@@ -54,8 +56,8 @@ class PufferEnv:
         """
         self._check_setup()
         set_buffers(self, buf)
-        self.observation_space = joint_space(self.single_observation_space, self.num_agents)
-        self.action_space = joint_space(self.single_action_space, self.num_agents)
+        self.observation_space = batch_space(self.single_observation_space, self.num_agents)
+        self.action_space = batch_space(self.single_action_space, self.num_agents)
         self.agent_ids = np.arange(self.num_agents)
         self.infos: list[dict[str, Any]] = []
 
@@ -74,16 +76,6 @@ class PufferEnv:
             raise APIUsageError(f"single_action_space is {self.single_action_space}: use Discrete, MultiDiscrete or Box")
 
     @property
-    def emulated(self) -> bool:
-        """False: the rows are the env's own."""
-        return False
-
-    @property
-    def done(self) -> bool:
-        """False: the env resets its agents by itself."""
-        return False
-
-    @property
     def driver_env(self) -> Self:
         """The env itself."""
         return self
@@ -93,10 +85,7 @@ class PufferEnv:
         """Rows of one `recv`: all."""
         return self.num_agents
 
-    @property
-    def agent_per_batch(self) -> int:
-        """The same, under the name that PufferLib gives it here."""
-        return self.num_agents
+    agent_per_batch = agents_per_batch  # as PufferLib calls it here
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, list[dict[str, Any]]]:
         """Begin all episodes; to be written by the subclass. Returns `observations` and a list of infos."""
@@ -141,13 +130,3 @@ class PufferEnv:
         if not isinstance(infos, list):
             raise APIUsageError(f"{type(self).__name__} gave infos of type {type(infos).__name__}: give a list of dicts")
         return infos
-
-
-def joint_space(space: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:
-    """Return the space of `agents` rows: Discrete becomes MultiDiscrete, MultiDiscrete and Box a Box with one more axis.
-
-    >>> joint_space(spaces.Discrete(3), 2)
-    MultiDiscrete([3 3])
-    """
-    joint: gymnasium.Space[Any] = batch_space(space, agents)
-    return joint

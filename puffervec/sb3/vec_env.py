@@ -29,6 +29,7 @@ from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.actions import ActionWriter
+from puffervec.gym.observations import copied, row_of
 from puffervec.native import NativeEnv
 from puffervec.process.processes import AUTO, START_METHODS
 from puffervec.sb3.seat import EnvMaker, SeatMaker, class_name
@@ -159,7 +160,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         self._returns[:] = 0.0
         self._lengths[:] = 0
         self._there = self._rows.masks.copy()
-        return _copied(self._observations)
+        return copied(self._observations)
 
     def _reset_native(self, seeds: Any, options: list[dict[str, Any]]) -> list[dict[str, Any]]:
         self.vec.set_tasks(range(len(options)), [env_options.get("task", -1) for env_options in options])
@@ -183,7 +184,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         try:
             self.vec.send(rows)
         except CallOrderError:
-            if self._was_reset or _needs_reset(self.vec.driver_env):
+            if self._was_reset or arguments.needs_reset(self.vec.driver_env, *_MONITORS):
                 raise
             self._was_reset = True
             self.vec.begin()
@@ -220,7 +221,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             self._count(shown, dones)
         if dones.any():
             self._finish(shown, np.flatnonzero(dones).tolist())
-        return _copied(self._observations), rows.rewards.copy(), dones, shown
+        return copied(self._observations), rows.rewards.copy(), dones, shown
 
     def _finish(self, infos: list[dict[str, Any]], done: list[int]) -> None:
         """Complete the infos of rows whose episode ended (last info, last observation, kind of end); keep the reset's apart."""
@@ -230,7 +231,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
                 del infos[i]["TimeLimit.truncated"]
                 self.reset_infos[i], infos[i] = infos[i], last
             infos[i]["TimeLimit.truncated"] = bool(self._rows.truncations[i] and not self._rows.terminals[i])
-            infos[i]["terminal_observation"] = _one(self._final, i)
+            infos[i]["terminal_observation"] = row_of(self._final, i)
 
     def _count(self, infos: list[dict[str, Any]], dones: np.ndarray) -> None:
         """Add this step to the episodes of a C env's rows and report those that ended; mark rows without an agent."""
@@ -399,16 +400,6 @@ def _kind_of(given: Any, settings: dict[str, Any]) -> Any:
     return given
 
 
-def _needs_reset(env: Any) -> bool:
-    """True unless an env lets itself be stepped before its first reset, as far as its wrappers tell."""
-    wrapper = env
-    while isinstance(wrapper, gymnasium.Wrapper):
-        if isinstance(wrapper, _MONITORS):
-            return True
-        wrapper = wrapper.env
-    return arguments.needs_reset(env)
-
-
 def _with_file(venv: VecEnv, path: Path) -> stable_baselines3.common.vec_env.VecMonitor:
     """Leave counting and reporting to SB3's VecMonitor, which writes a file."""
     venv._monitored = False
@@ -443,17 +434,3 @@ def _problem(vec: VectorEnv) -> str:
     if nested:
         return f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 takes no nested ones, flatten them"
     return ""
-
-
-def _copied(tree: Any) -> Any:
-    """Return a deep copy of nested dicts and tuples of arrays."""
-    if isinstance(tree, Mapping):
-        return {key: _copied(value) for key, value in tree.items()}
-    return tuple(_copied(value) for value in tree) if isinstance(tree, tuple) else tree.copy()
-
-
-def _one(tree: Any, row: int) -> Any:
-    """Return a copy of one row of nested dicts and tuples of arrays."""
-    if isinstance(tree, Mapping):
-        return {key: _one(value, row) for key, value in tree.items()}
-    return tuple(_one(value, row) for value in tree) if isinstance(tree, tuple) else tree[row].copy()

@@ -85,9 +85,9 @@ class Resets:
         return self._mail.encoded(dict.fromkeys(self._rows.lanes(halves), options), "options")
 
     def _take_task(self, options: Mapping[str, Any], mask: np.ndarray | None) -> None:
-        if set(options) - {"task"}:
-            raise ConfigError(f"options are {options!r}: {self._rows.name} knows only 'task'")
-        elif options:
+        if not isinstance(options, Mapping) or set(options) - {"task"}:
+            raise ConfigError(f"options are {options!r}: {self._rows.name!r} takes None or {{'task': number}}")
+        if options:
             envs = np.arange(self._rows.num_envs) if mask is None else np.flatnonzero(mask)
             self._rows.put_tasks(envs, options["task"])
 

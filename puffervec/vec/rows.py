@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ class Rows:
     """The slab of a vector env and the views on it.
 
     Attributes:
-        slab: `pv_slab*`. buffer, memory: the bytes and what owns them. data, data_fd: what every worker maps, if anything.
+        slab: `pv_slab*`. buffer, memory: the bytes and what owns them. data, data_file: what every worker maps, if anything.
         spec: the rows as the env describes them. single: there is one group. state_dtype: of the readable state.
         halves: views on each half's rows. results: of each half, the arrays that `recv` returns; dicts by group.
         workers: of each half, the workers that serve it. fast_actions: see `action_border.fast_codes`.
@@ -53,10 +52,8 @@ class Rows:
         self.name, self.num_envs, self.num_workers = env.name, settings.num_envs, settings.num_workers
         build = env.build(config)
         packed, params = env.pack(config), native.pack_params(build.params)
-        self.data_fd = os.open(build.data, os.O_RDONLY | os.O_CLOEXEC) if build.data is not None else -1
-        if self.data_fd >= 0:
-            weakref.finalize(self, os.close, self.data_fd)
-        self.data = SharedFile(self.data_fd).map() if self.data_fd >= 0 else None
+        self.data_file = SharedFile(os.open(build.data, os.O_RDONLY | os.O_CLOEXEC)) if build.data is not None else None
+        self.data = self.data_file.map() if self.data_file is not None else None
         c_spec, self.spec = env.describe(packed, params, self.data, settings.autoreset)
         head = layout(c_spec, _request(settings, len(packed), len(params), isinstance(env, native.NativeEnv)))
         self.memory = memory_kind(head.bytes)

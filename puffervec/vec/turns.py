@@ -178,11 +178,10 @@ class Turns:
         waited = patience.waited_s()
         try:
             self.workers.check(workers)
-            if start_s is not None and waited > start_s:
-                raise failures.hung_start(self.slab, waiting_for, start_s, self.workers.trace_of(waiting_for))
-            if start_s is None and waited > self.settings.timeout_s:
+            limit_s = self.settings.timeout_s if start_s is None else start_s
+            if waited > limit_s:
                 trace = self.workers.trace_of(waiting_for)
-                raise failures.hung(self.slab, waiting_for, self.settings.timeout_s, trace)
+                raise failures.hung(self.slab, waiting_for, limit_s, trace, starting=start_s is not None)
         except WorkerError as error:
             self.broken = error
             raise

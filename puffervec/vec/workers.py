@@ -21,7 +21,7 @@ from puffervec.host.traces import TraceFile
 from puffervec.native import NativeEnv
 from puffervec.process import failures
 from puffervec.process.processes import WorkerProcesses
-from puffervec.process.worker_main import Learner, SharedFile, WorkerTask
+from puffervec.process.worker_main import Learner, WorkerTask
 from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings
@@ -178,13 +178,21 @@ class Processes(Workers):
 
     def start(self, turns: Turns) -> None:
         rows, slab = self.rows, self.rows.slab
-        data = SharedFile(rows.data_fd) if rows.data_fd >= 0 else None
         self.traces = [TraceFile() for _ in self.settings.cores]
         self._oom_kills = oom.kills()
-        learner, source = Learner(), self._source()
+        learner, origin = Learner(), self._origin()
+        boxes = [None] * rows.num_workers if self.mail is None else self.mail.boxes
         tasks = [
             WorkerTask(
-                rows.memory, index, self.env.name, data, core, self.traces[index], learner, **self._of_worker(index, source)
+                rows.memory,
+                index,
+                self.env.name,
+                rows.data_file,
+                core,
+                self.traces[index],
+                learner,
+                mailbox=boxes[index],
+                **origin,
             )
             for index, core in enumerate(self.settings.cores)
         ]
@@ -201,21 +209,13 @@ class Processes(Workers):
             self.group.kill()
             raise
 
-    def _source(self) -> bytes:
-        """Return what makes the Python envs, pickled once."""
-        if isinstance(self.env, NativeEnv):
-            return b""
-        from puffervec.python.env import dump_source
-
-        return dump_source(self.env)
-
-    def _of_worker(self, index: int, source: bytes) -> dict[str, Any]:
-        """Return what a worker is told about where its env type comes from."""
+    def _origin(self) -> dict[str, Any]:
+        """Return what workers are told about where their env type comes from."""
         if isinstance(self.env, NativeEnv):
             return {"shared_library": self.env.shared_library_path}
-        assert self.mail is not None
-        surroundings = {"environ": dict(os.environ), "folder": os.getcwd()}
-        return {"python": source, "mailbox": self.mail.boxes[index], **surroundings}
+        from puffervec.python.env import dump_source
+
+        return {"python": dump_source(self.env), "environ": dict(os.environ), "folder": os.getcwd()}
 
     def check(self, workers: Sequence[int]) -> None:
         found = self.group.dead(workers)

@@ -16,33 +16,29 @@ from typing import TYPE_CHECKING, Any
 from puffervec import extras
 
 if TYPE_CHECKING:
-    from puffervec.compat.pufferlib import emulation as emulation
-    from puffervec.compat.pufferlib import exceptions as exceptions
-    from puffervec.compat.pufferlib import models as models
-    from puffervec.compat.pufferlib import postprocess as postprocess
-    from puffervec.compat.pufferlib import pytorch as pytorch
-    from puffervec.compat.pufferlib import spaces as spaces
-    from puffervec.compat.pufferlib import utils as utils
-    from puffervec.compat.pufferlib import vector as vector
-    from puffervec.compat.pufferlib import wrappers as wrappers
-    from puffervec.compat.pufferlib.exceptions import APIUsageError as APIUsageError
-    from puffervec.compat.pufferlib.exceptions import EnvironmentSetupError as EnvironmentSetupError
-    from puffervec.compat.pufferlib.exceptions import InvalidAgentError as InvalidAgentError
-    from puffervec.compat.pufferlib.postprocess import ClipAction as ClipAction
-    from puffervec.compat.pufferlib.postprocess import EpisodeStats as EpisodeStats
-    from puffervec.compat.pufferlib.postprocess import MeanOverAgents as MeanOverAgents
-    from puffervec.compat.pufferlib.postprocess import MultiagentEpisodeStats as MultiagentEpisodeStats
-    from puffervec.compat.pufferlib.postprocess import ResizeObservation as ResizeObservation
-    from puffervec.compat.pufferlib.utils import Namespace as Namespace
-    from puffervec.compat.pufferlib.utils import Suppress as Suppress
-    from puffervec.compat.pufferlib.utils import namespace as namespace
-    from puffervec.compat.pufferlib.utils import silence_warnings as silence_warnings
-    from puffervec.compat.pufferlib.utils import unroll_nested_dict as unroll_nested_dict
-    from puffervec.compat.pufferlib.wrappers import GymToGymnasium as GymToGymnasium
-    from puffervec.compat.pufferlib.wrappers import PettingZooTruncatedWrapper as PettingZooTruncatedWrapper
-    from puffervec.compat.pufferlib.wrappers import PettingZooWrapper as PettingZooWrapper
-    from puffervec.python.emulation import set_buffers as set_buffers
-    from puffervec.python.puffer_env import PufferEnv as PufferEnv
+    from puffervec.compat.pufferlib import (
+        emulation,
+        exceptions,
+        models,
+        postprocess,
+        pytorch,
+        spaces,
+        utils,
+        vector,
+        wrappers,
+    )  # fmt: skip
+    from puffervec.compat.pufferlib.exceptions import APIUsageError, EnvironmentSetupError, InvalidAgentError
+    from puffervec.compat.pufferlib.postprocess import (
+        ClipAction,
+        EpisodeStats,
+        MeanOverAgents,
+        MultiagentEpisodeStats,
+        ResizeObservation,
+    )  # fmt: skip
+    from puffervec.compat.pufferlib.utils import Namespace, Suppress, namespace, silence_warnings, unroll_nested_dict
+    from puffervec.compat.pufferlib.wrappers import GymToGymnasium, PettingZooTruncatedWrapper, PettingZooWrapper
+    from puffervec.python.emulation import set_buffers
+    from puffervec.python.puffer_env import PufferEnv
 
 _MODULES = ("emulation", "exceptions", "models", "postprocess", "pytorch", "spaces", "utils", "vector", "wrappers")
 _WITH_TORCH = ("models", "pytorch")
@@ -59,7 +55,12 @@ _HOME = {
     **dict.fromkeys(("Namespace", "Suppress", "namespace", "silence_warnings", "unroll_nested_dict"), f"{__name__}.utils"),
 }
 
-__all__ = [*_MODULES, *(name for name in _HOME if name != "__version__")]  # noqa: PLE0604 (both hold strings)
+__all__ = [
+    "APIUsageError", "ClipAction", "EnvironmentSetupError", "EpisodeStats", "GymToGymnasium", "InvalidAgentError",
+    "MeanOverAgents", "MultiagentEpisodeStats", "Namespace", "PettingZooTruncatedWrapper", "PettingZooWrapper", "PufferEnv",
+    "ResizeObservation", "Suppress", "emulation", "exceptions", "models", "namespace", "postprocess", "pytorch", "set_buffers",
+    "silence_warnings", "spaces", "unroll_nested_dict", "utils", "vector", "wrappers",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,8 @@ from puffervec.compat.pufferlib.nativize import (
 )
 from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
 from puffervec.compat.pufferlib.puffer_rows import make_object, pad_agent_data
-from puffervec.python.emulation import check_space, dtype_from_space, flatten_space, get_dtype_bounds
+from puffervec.python.emulation import check_space, flatten_space, get_dtype_bounds
+from puffervec.python.emulation import struct_dtype as dtype_from_space
 
 __all__ = [
     "GymnasiumPufferEnv",

@@ -42,12 +42,7 @@ class _Policy(nn.Module):
         """Return (logits, values (B, 1)) of (B, *observation); `state` is not used."""
         return self.decode_actions(self.encode_observations(observations, state))
 
-    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Logits, Tensor]:
-        """Do the same as `forward`: without memory there is no difference."""
-        return self.forward(observations, state)
-
-    def forward_train(self, observations: Tensor, state: State | None = None) -> tuple[Logits, Tensor]:
-        return self.forward(observations, state)
+    forward_eval = forward_train = forward  # without memory there is no difference
 
 
 class Default(_Policy):

@@ -40,30 +40,12 @@ class PufferVectorEnv(VectorEnv):
         """Number of workers that fill a batch."""
         return len(self.rows.workers[0]) * int(self.settings.batch_halves)
 
-    @property
-    def observations(self) -> Any:
-        """(rows, F); dict by group where there are several groups, as all of these arrays."""
-        return self._received(0)
+    # (rows, ...) each; dicts by group where there are several groups.
+    observations = property(lambda self: self._received("observations"))
+    rewards = property(lambda self: self._received("rewards"))
+    terminals = property(lambda self: self._received("terminals"))
+    truncations = property(lambda self: self._received("truncations"))
+    masks = property(lambda self: self._received("masks"))
 
-    @property
-    def rewards(self) -> Any:
-        """(rows,) float32."""
-        return self._received(1)
-
-    @property
-    def terminals(self) -> Any:
-        """(rows,) bool."""
-        return self._received(2)
-
-    @property
-    def truncations(self) -> Any:
-        """(rows,) bool."""
-        return self._received(3)
-
-    @property
-    def masks(self) -> Any:
-        """(rows,) bool."""
-        return self._received(5)
-
-    def _received(self, place: int) -> Any:
-        return delivery.joined([self.rows.results[half][place] for half in self.turns.batch])
+    def _received(self, name: str) -> Any:
+        return delivery.joined([self.rows.by_group(self.halves[half], name) for half in self.turns.batch])

@@ -155,9 +155,7 @@ def _sizes(num_envs: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         settings["num_workers"] = "auto"
     if isinstance(workers, int) and workers > 0 and isinstance(num_envs, int) and num_envs % workers:
         raise ConfigError(f"num_workers is {workers} for {num_envs} envs: use a divisor, so that all workers have as many")
-    if isinstance(settings.get("batch_size"), str):
-        if settings["batch_size"] != "auto":
-            raise ConfigError(f"batch_size is {settings['batch_size']!r}: give a number of envs, 'auto' or None")
+    if settings.get("batch_size") == "auto":
         settings["batch_size"] = max(1, num_envs // 2)
     return settings
 

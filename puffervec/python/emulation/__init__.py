@@ -8,7 +8,7 @@ from puffervec.python.emulation.actions import ActionPlan
 from puffervec.python.emulation.buffers import set_buffers
 from puffervec.python.emulation.check import check_space
 from puffervec.python.emulation.exceptions import APIUsageError, InvalidAgentError, SpaceMismatchError
-from puffervec.python.emulation.layout import dtype_from_space, flatten_space, get_dtype_bounds
+from puffervec.python.emulation.layout import flatten_space, get_dtype_bounds, struct_dtype
 from puffervec.python.emulation.observations import ObservationPlan
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "ObservationPlan",
     "SpaceMismatchError",
     "check_space",
-    "dtype_from_space",
     "flatten_space",
     "get_dtype_bounds",
     "set_buffers",
+    "struct_dtype",
 ]

@@ -121,6 +121,9 @@ def struct_dtype(space: gymnasium.Space[Any], number: np.dtype[Any] | None = Non
         number: the dtype of all leaves where it is not to be each leaf's own.
     Raises:
         ConfigError: a space that has no fixed number of bytes; the message names it and its path.
+
+    >>> struct_dtype(spaces.Tuple([spaces.MultiBinary(3), spaces.Discrete(4)])).fields["f1"]
+    (dtype('int64'), 8)
     """
     if not isinstance(space, (spaces.Dict, spaces.Tuple)):
         own = leaf_dtype(space, path)
@@ -146,18 +149,6 @@ def leaves(tree: Node | Leaf) -> Iterator[Leaf]:
     else:
         for child in tree.children:
             yield from leaves(child)
-
-
-def dtype_from_space(space: gymnasium.Space[Any]) -> np.dtype[Any]:
-    """Return the dtype of one native row of `space`.
-
-    >>> dtype_from_space(spaces.Tuple([spaces.MultiBinary(3), spaces.Discrete(4)])).fields["f1"]
-    (dtype('int64'), 8)
-
-    Raises:
-        ConfigError: a space that has no fixed number of bytes.
-    """
-    return struct_dtype(space)
 
 
 def flatten_space(space: gymnasium.Space[Any]) -> list[gymnasium.Space[Any]]:
