@@ -23,6 +23,7 @@
 #define PV_ERROR_TEXT 4096
 #define PV_LINE_BYTES 128   // two cache lines: the adjacent-line prefetcher pulls pairs
 #define PV_MAX_BUFFERS 256  // batches that the envs are split into
+#define PV_MAX_WORKERS 4096
 #define PV_ALL_ENVS 0xFFFFFFFFu
 
 // Result codes. 0 is success everywhere; anything else comes with a text in the error slot.
@@ -35,7 +36,7 @@
 #define PV_ERROR_STATE 6    // saved state that does not fit
 #define PV_ERROR_BOUNDS 7   // C code of an env wrote outside of its rows (debug builds)
 
-// Data types of fields. The order is mirrored by puffervec/core/spec.py and compared at import.
+// Data types of fields. Python takes these codes by name (puffervec/core/spec.py).
 #define PV_F32 0
 #define PV_F16 1
 #define PV_F64 2

@@ -39,23 +39,23 @@ static inline void cpu_pause(void) {
 
 #if defined(__linux__) && !defined(PV_NO_FUTEX)
 // The futex is shared between processes, hence no FUTEX_PRIVATE_FLAG. The time-out is relative, on the monotonic clock.
-static void bell_sleep(const pv_bell* bell, uint32_t seen, int64_t slice_ns) {
+static void doorbell_wait(const pv_doorbell* doorbell, uint32_t seen, int64_t slice_ns) {
     struct timespec slice = {slice_ns / 1000000000, slice_ns % 1000000000};
-    syscall(SYS_futex, &bell->word, FUTEX_WAIT, seen, &slice, NULL, 0);
+    syscall(SYS_futex, &doorbell->word, FUTEX_WAIT, seen, &slice, NULL, 0);
 }
 
-static void bell_wake(const pv_bell* bell) { syscall(SYS_futex, &bell->word, FUTEX_WAKE, 1, NULL, NULL, 0); }
+static void doorbell_wake(const pv_doorbell* doorbell) { syscall(SYS_futex, &doorbell->word, FUTEX_WAKE, 1, NULL, NULL, 0); }
 #else
 // Without a futex a sleeper naps and looks again, and nobody needs to wake it.
-static void bell_sleep(const pv_bell* bell, uint32_t seen, int64_t slice_ns) {
+static void doorbell_wait(const pv_doorbell* doorbell, uint32_t seen, int64_t slice_ns) {
     int64_t nap_ns = slice_ns < PV_NAP_NS ? slice_ns : PV_NAP_NS;
-    for (int64_t slept_ns = 0; slept_ns < slice_ns && pv_load_acquire(&bell->word) == seen; slept_ns += nap_ns) {
+    for (int64_t slept_ns = 0; slept_ns < slice_ns && pv_load_acquire(&doorbell->word) == seen; slept_ns += nap_ns) {
         struct timespec nap = {0, nap_ns};
         if (nanosleep(&nap, NULL)) return; // a signal: let the caller look around
     }
 }
 
-static void bell_wake(const pv_bell* bell) { (void)bell; }
+static void doorbell_wake(const pv_doorbell* doorbell) { (void)doorbell; }
 #endif
 
 static pv_line* line_at(const pv_slab* slab, uint32_t worker, uint32_t half, uint32_t status) {
@@ -67,18 +67,18 @@ pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half) { 
 
 pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half) { return line_at(slab, worker, half, 1); }
 
-pv_bell* pv_learner_bell(const pv_slab* slab, uint32_t worker, uint32_t half) {
-    if (!slab->any_order) return &pv_status_line(slab, worker, half)->bell;
+pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t half) {
+    if (!slab->any_order) return &pv_status_line(slab, worker, half)->doorbell;
     uint64_t lines = 2 * (uint64_t)slab->num_workers * slab->lanes;
-    return &((pv_line*)(void*)pv_slab_at(slab, slab->lines_offset))[lines].bell;
+    return &((pv_line*)(void*)pv_slab_at(slab, slab->lines_offset))[lines].doorbell;
 }
 
-void pv_publish(pv_line* line, pv_bell* bell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
+void pv_publish(pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
     line->semaphore = semaphore;
     pv_store_seq_cst(&line->turn, turn); // releases the payload, and is ordered before the look at `sleeping`
-    if (PV_UNLIKELY(pv_load_seq_cst(&bell->sleeping))) {
-        pv_increment(&bell->word);
-        bell_wake(bell);
+    if (PV_UNLIKELY(pv_load_seq_cst(&doorbell->sleeping))) {
+        pv_increment(&doorbell->word);
+        doorbell_wake(doorbell);
         waiter->wakes_sent++;
     }
 }
@@ -97,21 +97,21 @@ static int look_seq_cst(const pv_watch* watches, int count) {
     return -1;
 }
 
-// A slow yield is a hiccup, our own other worker on this core, or foreign load; only the next ones tell.
+// A slow yield may be a hiccup, another worker of ours on this core, or another program. Only the next ones tell which.
 static void slow_yield(pv_waiter* waiter) {
     waiter->penalty = waiter->penalty * 2 < PV_SKIP_FIRST ? PV_SKIP_FIRST : waiter->penalty * 2;
     if (waiter->penalty > PV_SKIP_MOST) waiter->penalty = PV_SKIP_MOST;
     waiter->skip_yields = waiter->penalty;
 }
 
-static int climb_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
+static int try_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
     uint32_t yields = waiter->yields ? waiter->yields : PV_YIELDS;
     uint64_t before_ns = pv_now_ns();
     for (uint32_t i = 0; i < yields; i++) {
         sched_yield();
         int changed = look(watches, count);
         uint64_t now_ns = pv_now_ns();
-        // The peer working next to us also makes a yield long, so a slow yield counts only if it brought no news.
+        // A yield is also slow where the peer itself ran on this core, so it counts only if no turn has changed.
         int slow = now_ns - before_ns > PV_SLOW_YIELD_NS;
         if (changed >= 0) {
             if (!slow) waiter->penalty /= 2;
@@ -126,7 +126,7 @@ static int climb_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
     return -1;
 }
 
-int pv_wait(const pv_watch* watches, int count, pv_bell* bell, pv_waiter* waiter, int64_t slice_ns, int resume) {
+int pv_wait(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns, int resume) {
     int changed = look(watches, count);
     if (changed >= 0) return changed;
     if (!resume) {
@@ -138,18 +138,18 @@ int pv_wait(const pv_watch* watches, int count, pv_bell* bell, pv_waiter* waiter
         }
         if (waiter->skip_yields) {
             waiter->skip_yields--;
-        } else if ((changed = climb_yields(watches, count, waiter)) >= 0) {
+        } else if ((changed = try_yields(watches, count, waiter)) >= 0) {
             return changed;
         }
     }
-    uint32_t seen = pv_load_acquire(&bell->word);
-    pv_store_seq_cst(&bell->sleeping, 1);
+    uint32_t seen = pv_load_acquire(&doorbell->word);
+    pv_store_seq_cst(&doorbell->sleeping, 1);
     changed = look_seq_cst(watches, count);
     if (changed < 0) {
         waiter->sleeps++;
-        bell_sleep(bell, seen, slice_ns);
+        doorbell_wait(doorbell, seen, slice_ns);
         changed = look(watches, count);
     }
-    pv_store_seq_cst(&bell->sleeping, 0);
+    pv_store_seq_cst(&doorbell->sleeping, 0);
     return changed;
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Stop 4 of an observation's path: when. The only file (with channel.c) that has atomics. Each (worker, half) has two lines of 128
-// bytes, so that no two writers share a cache line pair:
+// Stop 4 of an observation's path: when a row may be read. Only this file and channel.c have atomics. Each (worker, half) has two
+// lines of 128 bytes, so that no two writers share a pair of cache lines:
 //
 //   command line   written by the learner    "step your envs of this half"
 //   status line    written by the worker     "done"
@@ -11,26 +11,28 @@
 // read semaphore and payload. A turn is only compared for (in)equality, so it may wrap. The status turn becomes equal to the
 // command turn when the command is done.
 //
-// Sleeping: a reader has one bell, because a futex waits on one word while a worker that serves both halves waits on two turns.
-// The worker's bell is the one in the command line of its first half; the learner's is the one in the status line it waits for.
+// Sleeping: a futex waits on one word, but a worker that serves both halves waits for two turns. So each reader has one doorbell,
+// the word that its futex waits on. A worker's doorbell is in the command line of its first half, the learner's in the status line
+// that it waits for.
 //
 //   sender                                   sleeper
-//   turn     = n           (seq_cst)         seen     = bell.word
+//   turn     = n           (seq_cst)         seen     = doorbell.word
 //   sleeping ?             (seq_cst)         sleeping = 1            (seq_cst)
-//     bell.word += 1; wake                   turn changed ?          (seq_cst)  -> do not sleep
-//                                            futex_wait(bell.word == seen, slice)
+//     doorbell.word += 1; wake                   turn changed ?          (seq_cst)  -> do not sleep
+//                                            futex_wait(doorbell.word == seen, slice)
 //                                            sleeping = 0
 //
 // Why no wake-up is lost: the four marked accesses are sequentially consistent, so either the sender sees sleeping = 1, or the
-// sleeper sees the new turn. If the sender sees it, bell.word changes before the wake, so a sleeper that has not reached the
-// kernel yet is turned away there. Each word has one writer: turn, semaphore and bell.word the sender, sleeping the sleeper.
-// Only where the learner takes halves in any order (first come, first served) it waits for many workers at once, and all of them
-// ring one bell: its word is therefore incremented atomically.
+// sleeper sees the new turn. In the first case doorbell.word changes before the wake, so the kernel does not put a sleeper to sleep
+// that arrives later. Each word has one writer: the sender writes turn, semaphore and doorbell.word, the sleeper writes sleeping.
+// There is one exception: a learner that takes halves in any order waits for many workers at once, which all ring one doorbell.
+// Therefore its word is incremented atomically.
 //
-// Waiting climbs a ladder: some pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
-// futex with a slice of at most 20 ms. A yield that took over 100 us and brought no news may mean that somebody else's work runs
-// here: each further yield would hand it a whole scheduler slice. So this waiter skips yields for its next 16 waits, twice as many
-// after each further slow yield, up to 2,000; a wait that ends by yielding halves what the next slow one costs.
+// Waiting has three stages: a few pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
+// futex, for at most 20 ms at a time. Yields back off exponentially: one that took over 100 us without a new turn may mean that
+// another program runs on this core, and each further yield would give it a whole scheduler slice. So the waiter skips yields in
+// its next 16 waits, in twice as many after each further slow yield, up to 2,000. A wait that ends while yielding halves the next
+// penalty.
 #pragma once
 
 #include "base.h"
@@ -54,12 +56,12 @@
 #define PV_RESET_KEEP 1   // its next episode
 #define PV_RESET_SEEDED 2 // a new seed
 
-#define PV_SLICE_NS 20000000 // longest sleep before a waiter looks around
+#define PV_SLICE_NS 20000000 // longest sleep before a waiter checks whether its peer still lives
 
-typedef struct pv_bell {
+typedef struct pv_doorbell {
     uint32_t word;     // the futex word; written by the sender
     uint32_t sleeping; // written by the sleeper
-} pv_bell;
+} pv_doorbell;
 
 typedef struct pv_line {
     uint32_t turn;
@@ -68,7 +70,7 @@ typedef struct pv_line {
     uint16_t unused;
     uint32_t first, count;     // arguments of a command
     uint64_t begin_ns, end_ns; // status: CLOCK_MONOTONIC around the last step or reset
-    pv_bell bell;
+    pv_doorbell doorbell;
     uint32_t begun; // status: the turn that the worker began last; it is at work while turn differs
     uint32_t steps; // status: steps begun since the last reset of all envs of the half
     uint8_t pad[PV_LINE_BYTES - 48];
@@ -84,8 +86,8 @@ typedef struct pv_waiter {
 
 pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half);
 pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half);
-// The bell that `worker` rings when it is done with a turn of `half`.
-pv_bell* pv_learner_bell(const pv_slab* slab, uint32_t worker, uint32_t half);
+// The doorbell that `worker` rings when it is done with a turn of `half`.
+pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t half);
 uint64_t pv_now_ns(void);
 /* [/cffi] */
 
@@ -95,8 +97,8 @@ static inline void pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __
 static inline uint32_t pv_load_seq_cst(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
 static inline void pv_store_seq_cst(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
 
-// Publishes what was written before: sets the semaphore, then the turn, and wakes the reader if it sleeps on `bell`.
-void pv_publish(pv_line* line, pv_bell* bell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter);
+// Publishes what was written before: sets the semaphore, then the turn, and wakes the reader if it sleeps on `doorbell`.
+void pv_publish(pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter);
 
 // One turn that a waiter looks at: changed when line->turn != seen.
 typedef struct pv_watch {
@@ -106,4 +108,4 @@ typedef struct pv_watch {
 
 // Waits until one of the watched turns has changed and returns its index, or -1 after `slice_ns` of sleep (a signal also ends a
 // sleep early). `resume` starts at the futex: the wait went on before.
-int pv_wait(const pv_watch* watches, int count, pv_bell* bell, pv_waiter* waiter, int64_t slice_ns, int resume);
+int pv_wait(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns, int resume);

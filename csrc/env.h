@@ -15,7 +15,7 @@
 // nothing, opens nothing, locks nothing and reads no clock. Randomness comes from rng.h only, keyed by the env's seed. The block's
 // rows are already checked: discrete actions are in range and continuous ones finite and clipped (action.c).
 //
-// Rows (see DESIGN in ARCHITECTURE.md): masks[k] is 1 where row k holds a live agent's observation or its last step. Autoreset by
+// Rows (see ARCHITECTURE.md): masks[k] is 1 where row k holds a live agent's observation or its last step. Autoreset by
 // default is next-step: a finished row carries the true last observation; at the next turn its action is ignored and it becomes the
 // reset row (reward 0, flags 0). `step` does this itself, since only the type knows which rows restart together.
 //

@@ -60,7 +60,7 @@ void pv_worker_alone(pv_worker* worker) {
     pv_slab head = *slab; // the head is poisoned for a moment
     PV_POISON(slab, head.bytes);
     PV_UNPOISON(slab, head.lines_offset); // what all workers read: head, config, params, tasks, seeds, reset masks
-    allow(slab, slab->lines_offset + 2 * lanes * PV_LINE_BYTES, PV_LINE_BYTES); // the bell of any_order
+    allow(slab, slab->lines_offset + 2 * lanes * PV_LINE_BYTES, PV_LINE_BYTES); // the doorbell of any_order
     allow(slab, slab->errors_offset + worker->index * sizeof(pv_error_slot), sizeof(pv_error_slot));
     allow(slab, slab->transfers_offset + worker->index * slab->transfer_bytes, slab->transfer_bytes);
     for (uint32_t half = 0; half < slab->num_buffers; half++) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The layout of the slab. puffervec/core/slab.py holds a twin of pv_slab_layout; both are compared at import. Runs everywhere; owns no memory.
+// The layout of the slab; see slab.h. Runs everywhere; owns no memory.
 #include "slab.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Stop 3 of an observation's path: which bytes. The slab is the one piece of memory that learner and workers share; this is the
-// only place that computes an address in it. It has no pointers, so every process maps it where it likes.
+// Stop 3 of an observation's path: which bytes it is. The slab is the one piece of memory that learner and workers share. Only this
+// file and slab.c compute addresses in it. It holds no pointers, so each process may map it anywhere.
 //
 //   | pv_slab (head, spec) | config | params | tasks | seeds | reset masks | lines | counters | records | errors | transfers |
 //   | infos | half 0 | half 1 | ... |
@@ -26,14 +26,14 @@
 #define PV_SPLIT_WORKERS 0 // each half has its own workers
 #define PV_SPLIT_ENVS 1    // every worker serves a part of each half
 
-// What one wants of a slab; pv_slab_layout turns it into offsets.
+// The sizes that pv_slab_layout turns into offsets.
 typedef struct pv_slab_request {
     uint32_t num_envs;
     uint32_t num_workers;
-    uint32_t num_buffers; // halves: 1, 2 for double buffering, or more (the name stays)
+    uint32_t num_buffers; // halves: 1, 2 for double buffering, or more (each is still called a half)
     uint32_t split;       // PV_SPLIT_..., of several halves
     uint32_t autoreset;   // PV_NEXT_STEP...
-    uint32_t any_order;   // 1: the learner takes halves as they get ready, and all workers ring one bell
+    uint32_t any_order;   // 1: the learner takes halves as they get ready, and all workers ring one doorbell
     uint64_t info_bytes;  // of one lane's info area (puffervec/core/info_area.py), 0 for C envs
     uint64_t config_bytes;
     uint64_t params_bytes;
@@ -65,7 +65,7 @@ typedef struct pv_slab {
     uint64_t tasks_offset;       // int64_t[num_envs]
     uint64_t seeds_offset;       // uint64_t[num_envs]
     uint64_t reset_masks_offset; // uint8_t[num_envs]
-    uint64_t lines_offset;       // per lane: command line, status line; then one line that holds the bell of any_order
+    uint64_t lines_offset;       // per lane: command line, status line; then one line that holds the doorbell of any_order
     uint64_t counters_offset;    // uint64_t[lanes of all workers][PV_COUNTERS]
     uint64_t records_offset, record_area_bytes;   // per lane: uint32 count, uint32 dropped, pad to 64, records
     uint64_t errors_offset;      // pv_error_slot[num_workers]

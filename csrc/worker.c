@@ -15,8 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PV_MAX_WATCHES 4096 // as many workers as settings.py allows
-
 // ---- starting and ending -----------------------------------------------------------------------------------------------------
 
 static const char NO_MEMORY[] = "not enough memory for the env states: use fewer envs";
@@ -260,7 +258,7 @@ static int serve(pv_worker* worker, uint32_t half) {
     }
     worker->seen[half] = turn;
     int close = command->semaphore == PV_CLOSE;
-    pv_publish(status, pv_learner_bell(worker->slab, worker->index, half), code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
+    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half), code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
     return close;
 }
 
@@ -268,19 +266,19 @@ void pv_worker_serve(pv_worker* worker, uint32_t half) {
     if (pv_load_acquire(&pv_command_line(worker->slab, worker->index, half)->turn) != worker->seen[half]) serve(worker, half);
 }
 
-uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker) {
+uint32_t pv_control_half(const pv_slab* slab, uint32_t worker) {
     return slab->split == PV_SPLIT_WORKERS ? worker / (slab->num_workers / slab->num_buffers) : 0;
 }
 
-static pv_bell* worker_bell(const pv_slab* slab, uint32_t worker) {
-    return &pv_command_line(slab, worker, pv_worker_home(slab, worker))->bell;
+static pv_doorbell* worker_doorbell(const pv_slab* slab, uint32_t worker) {
+    return &pv_command_line(slab, worker, pv_control_half(slab, worker))->doorbell;
 }
 
 void pv_worker_refuse(pv_worker* worker) {
-    uint32_t home = pv_worker_home(worker->slab, worker->index);
+    uint32_t home = pv_control_half(worker->slab, worker->index);
     pv_line* status = pv_status_line(worker->slab, worker->index, home);
     uint32_t turn = pv_load_acquire(&pv_command_line(worker->slab, worker->index, home)->turn);
-    pv_publish(status, pv_learner_bell(worker->slab, worker->index, home), PV_FAILED, turn, &worker->waiter);
+    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, home), PV_FAILED, turn, &worker->waiter);
 }
 
 void pv_worker_run(pv_worker* worker) {
@@ -292,11 +290,11 @@ void pv_worker_run(pv_worker* worker) {
         halves[count] = half;
         watches[count++].line = pv_command_line(worker->slab, worker->index, half);
     }
-    pv_bell* bell = worker_bell(worker->slab, worker->index);
+    pv_doorbell* doorbell = worker_doorbell(worker->slab, worker->index);
     const uint32_t forks = pv_fork_count();
     for (int resume = 0;;) {
         for (int i = 0; i < count; i++) watches[i].seen = worker->seen[halves[i]];
-        int changed = pv_wait(watches, count, bell, &worker->waiter, PV_SLICE_NS, resume);
+        int changed = pv_wait(watches, count, doorbell, &worker->waiter, PV_SLICE_NS, resume);
         resume = changed < 0;
         if (changed >= 0 && serve(worker, halves[changed])) return;
         if (PV_UNLIKELY(pv_fork_count() != forks)) pv_end_copy(); // an env forked, and this is the child
@@ -310,7 +308,7 @@ void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t sem
     pv_line* command = pv_command_line(slab, worker, half);
     command->first = first;
     command->count = count;
-    pv_publish(command, worker_bell(slab, worker), semaphore, command->turn + 1, waiter);
+    pv_publish(command, worker_doorbell(slab, worker), semaphore, command->turn + 1, waiter);
 }
 
 void pv_turn_send(pv_slab* slab, uint32_t half, uint8_t semaphore, uint8_t seeded, uint32_t count, pv_waiter* waiter) {
@@ -334,7 +332,7 @@ int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* w
     uint32_t seen;
     while ((seen = pv_load_acquire(&status->turn)) != turn) {
         pv_watch watch = {status, seen};
-        if (pv_wait(&watch, 1, pv_learner_bell(slab, worker, half), waiter, slice_ns, resume) < 0) return -1 - (int)worker;
+        if (pv_wait(&watch, 1, pv_learner_doorbell(slab, worker, half), waiter, slice_ns, resume) < 0) return -1 - (int)worker;
     }
     return status->semaphore == PV_FAILED ? PV_TURN_FAILED : 0;
 }
@@ -373,7 +371,7 @@ static int watch_half(const pv_slab* slab, uint32_t half, pv_watch* watches, int
 }
 
 int pv_turn_recv_any(pv_slab* slab, const uint8_t* pending, uint32_t first, pv_waiter* waiter, int64_t slice_ns, int resume) {
-    pv_watch watches[PV_MAX_WATCHES];
+    pv_watch watches[PV_MAX_WORKERS];
     for (;;) {
         int count = 0;
         for (uint32_t i = 0; i < slab->num_buffers; i++) {
@@ -383,6 +381,6 @@ int pv_turn_recv_any(pv_slab* slab, const uint8_t* pending, uint32_t first, pv_w
             count = watch_half(slab, half, watches, count);
             if (count == before) return (int)half;
         }
-        if (!count || pv_wait(watches, count, pv_learner_bell(slab, 0, 0), waiter, slice_ns, resume) < 0) return -1;
+        if (!count || pv_wait(watches, count, pv_learner_doorbell(slab, 0, 0), waiter, slice_ns, resume) < 0) return -1;
     }
 }

@@ -31,13 +31,12 @@ int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_t
                    uint64_t data_bytes);
 // Serves commands until PV_CLOSE. Blocks.
 void pv_worker_run(pv_worker* worker);
-// Serves the command that stands in the line of `half`, if it was not served yet. Never waits.
+// Serves the command in the line of `half` unless that was done before. Never waits.
 void pv_worker_serve(pv_worker* worker, uint32_t half);
-// Answers the command that stands in the worker's home line with a failure, whose text is in the error slot: what a worker does
-// that could not be opened.
+// For a worker that could not be opened: answers its first command with a failure, whose text is in the error slot.
 void pv_worker_refuse(pv_worker* worker);
-// The half whose command line carries commands to this worker alone: the first half that it serves.
-uint32_t pv_worker_home(const pv_slab* slab, uint32_t worker);
+// The half whose command line carries control commands, which go to one worker alone: the first half that it serves.
+uint32_t pv_control_half(const pv_slab* slab, uint32_t worker);
 // Frees the env blocks. Safe after a failed open and when called twice.
 void pv_worker_close(pv_worker* worker);
 

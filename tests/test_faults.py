@@ -151,7 +151,7 @@ def test_an_interrupted_wait_can_be_gone_on_with() -> None:
         line = lib.pv_status_line(vec.rows.slab, 0, 0)
 
         def interrupt() -> None:
-            eventually(lambda: line.bell.sleeping, "recv to sleep")
+            eventually(lambda: line.doorbell.sleeping, "recv to sleep")
             os.kill(os.getpid(), signal.SIGUSR2)
 
         before = signal.signal(signal.SIGUSR2, signal.default_int_handler)

@@ -109,7 +109,7 @@ def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, i
         (head.tasks_offset, head.tasks_offset + 8 * request.num_envs, 64, "tasks"),
         (head.seeds_offset, head.seeds_offset + 8 * request.num_envs, 64, "seeds"),
         (head.reset_masks_offset, head.reset_masks_offset + request.num_envs, 64, "reset masks"),
-        (head.lines_offset, head.lines_offset + (2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES, "lines and a bell"),
+        (head.lines_offset, head.lines_offset + (2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES, "lines and a doorbell"),
         (head.counters_offset, head.counters_offset + lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES, "counters"),
         (head.records_offset, head.records_offset + lanes * head.record_area_bytes, 64, "records"),
         (head.errors_offset, head.errors_offset + request.num_workers * ffi.sizeof("pv_error_slot"), 8, "errors"),
@@ -160,8 +160,8 @@ def test_everything_lies_apart_aligned_and_inside(seed: int) -> None:
 
 
 @pytest.mark.parametrize("split", ["workers", "envs"])
-def test_the_bell_of_any_order_is_one_line_behind_all_others(split: str) -> None:
-    """In strict order each worker and half has a bell of its own in its status line."""
+def test_the_doorbell_of_any_order_is_one_line_behind_all_others(split: str) -> None:
+    """In strict order each worker and half has a doorbell of its own in its status line."""
     c_spec, _ = random_spec(np.random.default_rng(0))
     lanes = [(worker, half) for worker in range(4) for half in range(4) if split == "envs" or worker == half]
     for any_order in (False, True):
@@ -171,13 +171,13 @@ def test_the_bell_of_any_order_is_one_line_behind_all_others(split: str) -> None
         made = ffi.cast("pv_slab*", memory)
         ffi.memmove(made, head, ffi.sizeof("pv_slab"))
         base = int(ffi.cast("uintptr_t", made))
-        bells = {int(ffi.cast("uintptr_t", lib.pv_learner_bell(made, *lane))) - base for lane in lanes}
+        doorbells = {int(ffi.cast("uintptr_t", lib.pv_learner_doorbell(made, *lane))) - base for lane in lanes}
         lines = {int(ffi.cast("uintptr_t", lib.pv_status_line(made, *lane))) - base for lane in lanes}
-        within = ffi.offsetof("pv_line", "bell")
+        within = ffi.offsetof("pv_line", "doorbell")
         if any_order:
-            assert bells == {made.lines_offset + 2 * len(lanes) * lib.PV_LINE_BYTES + within}
+            assert doorbells == {made.lines_offset + 2 * len(lanes) * lib.PV_LINE_BYTES + within}
         else:
-            assert bells == {line + within for line in lines} and len(bells) == len(lanes)
+            assert doorbells == {line + within for line in lines} and len(doorbells) == len(lanes)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -204,7 +204,7 @@ def test_spans_share_out_the_envs_in_order(seed: int) -> None:
     by_workers = request.split == "workers"
     assert len(served) == request.num_workers * (1 if by_workers else request.num_buffers)
     for worker in range(request.num_workers):
-        home = lib.pv_worker_home(head, worker)
+        home = lib.pv_control_half(head, worker)
         assert lib.pv_slab_span(head, worker, home).env_count > 0
 
 

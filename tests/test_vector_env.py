@@ -448,7 +448,7 @@ def wrapping(backend: str) -> type[VectorEnv]:
                 for half in range(turns.num_buffers):
                     for line in (lib.pv_command_line(turns.slab, worker, half), lib.pv_status_line(turns.slab, worker, half)):
                         line.turn = 0xFFFFFFF0
-                        line.bell.word = 0xFFFFFFFA
+                        line.doorbell.word = 0xFFFFFFFA
             super().start(turns)
 
     class Wrapping(kind):  # type: ignore[misc]

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError
 from puffervec.gym.observations import copied, row_of
 from puffervec.vec.backends import make
-
-MOST_SEED = 2**62
+from puffervec.vec.settings import MOST_SEED
 
 
 class NativeEnvView(gymnasium.Env[Any, Any]):

@@ -19,7 +19,6 @@ from puffervec.errors import ConfigError
 from puffervec.process.processes import AUTO, START_METHODS
 
 MOST_ENVS = 2**31 - 1
-MOST_WORKERS = 4096
 MOST_SEED = 2**63 - 1
 
 
@@ -82,7 +81,7 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
         # Twice the cores for double buffering: they stay busy while one half waits for the policy.
         cores = usable_cores() if own <= 2 else -(-usable_cores() // own)
         return own * max(1, min(cores, per_half))
-    workers = whole("num_workers", value, 1, MOST_WORKERS)
+    workers = whole("num_workers", value, 1, lib.PV_MAX_WORKERS)
     if workers % own:
         raise ConfigError(
             f"num_workers is {workers}: {num_buffers} buffers need a multiple of {num_buffers}, so many for each; "
@@ -133,7 +132,7 @@ def _batches(envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_tra
     if workers == "auto":
         share = max(n for n in range(1, size + 1) if size % n == 0 and n <= max(1, usable_cores() if count <= 2 else 1))
         workers = count if in_process else -(-envs // size) * share
-    workers = whole("num_workers", workers, 1, MOST_WORKERS)
+    workers = whole("num_workers", workers, 1, lib.PV_MAX_WORKERS)
     if envs % workers:
         raise ConfigError(
             f"num_envs is {envs}, no multiple of num_workers {workers}: batches need workers with equally many envs"

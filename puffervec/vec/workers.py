@@ -99,7 +99,7 @@ class InProcess(Workers):
         for index in range(rows.num_workers):
             if lib.pv_worker_open(self.opened + index, rows.slab, index, kind, data, size):
                 try:
-                    turns.raise_failure(lib.pv_worker_home(rows.slab, index))
+                    turns.raise_failure(lib.pv_control_half(rows.slab, index))
                 finally:
                     _close_workers(self.opened, rows.num_workers, None)
 
@@ -196,7 +196,7 @@ class Processes(Workers):
             )
             for index, core in enumerate(self.settings.cores)
         ]
-        homes = [lib.pv_worker_home(slab, index) for index in range(rows.num_workers)]
+        homes = [lib.pv_control_half(slab, index) for index in range(rows.num_workers)]
         for index, home in enumerate(homes):  # answered when the worker is ready
             lib.pv_turn_send_one(slab, index, home, lib.PV_IDLE, 0, 0, turns.waiter)
         preload = () if isinstance(self.env, NativeEnv) else self.env.preload
@@ -245,7 +245,7 @@ class Processes(Workers):
 
 def _send_close(slab: Any, worker: int, waiter: Any) -> None:
     """Tell a worker to end, whatever it is doing: its home line is read after any turn."""
-    lib.pv_turn_send_one(slab, worker, lib.pv_worker_home(slab, worker), lib.PV_CLOSE, 0, 0, waiter)
+    lib.pv_turn_send_one(slab, worker, lib.pv_control_half(slab, worker), lib.PV_CLOSE, 0, 0, waiter)
 
 
 def _close_workers(opened: Any, count: int, keep: Any) -> None:

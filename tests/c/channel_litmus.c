@@ -32,7 +32,7 @@ typedef struct slot {
 
 typedef struct shared {
     slot slots[BATCH];
-    pv_bell bell;
+    pv_doorbell doorbell;
     uint8_t pad[PV_LINE_BYTES];
     uint32_t arrived[2][PV_LINE_BYTES / 4]; // one cache line pair for each side
     uint32_t place[2][PV_LINE_BYTES / 4];
@@ -82,7 +82,7 @@ static void buffer_batch(int side, int role, uint32_t n, int relaxed) {
     for (int i = 0; i < BATCH; i++) {
         fall_in(side, n * BATCH + (uint32_t)i);
         pv_line* line = &all->slots[i].line;
-        uint32_t *turn = &line->turn, *sleeping = &line->bell.sleeping;
+        uint32_t *turn = &line->turn, *sleeping = &line->doorbell.sleeping;
         all->seen[side][i] = role ? both(sleeping, turn, n, relaxed) : both(turn, sleeping, n, relaxed);
     }
 }
@@ -98,7 +98,7 @@ static void pass(uint32_t n, pv_waiter* waiter) {
         slot* to = &all->slots[i];
         for (int word = 0; word < WORDS * 4; word += 3) to->rows[word] = n;
         to->line.first = to->line.count = n;
-        pv_publish(&to->line, &all->bell, (uint8_t)n, n, waiter);
+        pv_publish(&to->line, &all->doorbell, (uint8_t)n, n, waiter);
         if (roll() % 64 == 0) sched_yield();
     }
 }
@@ -111,7 +111,7 @@ static uint64_t take(uint32_t n, pv_waiter* waiter) {
         pv_watch watch = {&from->line, n - 1};
         waiter->pauses = 1 + (uint32_t)roll() % 20;
         waiter->skip_yields = roll() % 4 == 0;
-        for (int resume = 0; pv_wait(&watch, 1, &all->bell, waiter, NO_LIMIT_NS, resume) < 0;) resume = 1;
+        for (int resume = 0; pv_wait(&watch, 1, &all->doorbell, waiter, NO_LIMIT_NS, resume) < 0;) resume = 1;
         int stale = from->line.semaphore != (uint8_t)n || from->line.first != n || from->line.count != n;
         for (int word = 0; word < WORDS * 4; word += 3) stale |= from->rows[word] != n;
         old += (uint64_t)stale;
@@ -145,8 +145,8 @@ int main(int argc, char** argv) {
     uint64_t batches = (strtoull(argv[2], NULL, 10) + BATCH - 1) / BATCH;
     all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED) return 2;
-    for (int i = 0; i < BATCH; i++) all->slots[i].line.turn = all->slots[i].line.bell.sleeping = FIRST;
-    all->bell.word = FIRST;
+    for (int i = 0; i < BATCH; i++) all->slots[i].line.turn = all->slots[i].line.doorbell.sleeping = FIRST;
+    all->doorbell.word = FIRST;
     dice = (strtoull(argv[3], NULL, 10) + 1) * 0x9E3779B97F4A7C15u;
     int status;
     pid_t parent = getpid(), child = fork();

@@ -6,7 +6,7 @@
 //
 //     channel_stress threads|processes WORKERS HALVES envs|workers in_order|any_order TURNS SEED [jester]
 //
-// WORKERS serve 12 `probe` envs in HALVES halves, each of which takes TURNS steps. Turns and bells begin at 0xFFFFFFF0, so they wrap.
+// WORKERS serve 12 `probe` envs in HALVES halves, each of which takes TURNS steps. Turns and doorbells begin at 0xFFFFFFF0, so they wrap.
 // Seeded dice decide where a side yields, spins or sleeps, and how long it waits before it sleeps. With `jester`, one process more
 // stops, continues and signals the others at random. Prints turns, sleeps, wakes and a hash of all rows, which depends on HALVES
 // and TURNS only; exits 1 where a row is not what it has to be. A lost wake-up of the learner is a hang: it waits without a limit.
@@ -256,7 +256,7 @@ static void make_slab(pv_slab_request request) {
         ((uint64_t*)(void*)pv_slab_at(slab, slab->seeds_offset))[env] = twins[env].seed = 1000 + env;
     }
     pv_line* lines = (pv_line*)(void*)pv_slab_at(slab, slab->lines_offset);
-    for (uint32_t i = 0; i <= 2 * slab->num_workers * slab->lanes; i++) lines[i].turn = lines[i].bell.word = FIRST;
+    for (uint32_t i = 0; i <= 2 * slab->num_workers * slab->lanes; i++) lines[i].turn = lines[i].doorbell.word = FIRST;
 }
 
 static void open_workers(void) {
@@ -274,7 +274,7 @@ static void open_workers(void) {
 
 static void close_workers(pv_waiter* waiter) {
     for (uint32_t w = 0; w < slab->num_workers; w++)
-        pv_turn_send_one(slab, w, pv_worker_home(slab, w), PV_CLOSE, 0, 0, waiter);
+        pv_turn_send_one(slab, w, pv_control_half(slab, w), PV_CLOSE, 0, 0, waiter);
 }
 
 static int run_threads(uint64_t turns, pv_waiter* waiter) {

@@ -45,7 +45,7 @@ def serve_in_threads(vec: VectorEnv) -> list[threading.Thread]:
 
 def end(vec: VectorEnv, threads: list[threading.Thread]) -> None:
     for worker, thread in enumerate(threads):
-        lib.pv_turn_send_one(vec.rows.slab, worker, lib.pv_worker_home(vec.rows.slab, worker), lib.PV_CLOSE, 0, 0, waiter())
+        lib.pv_turn_send_one(vec.rows.slab, worker, lib.pv_control_half(vec.rows.slab, worker), lib.PV_CLOSE, 0, 0, waiter())
         thread.join()
 
 
@@ -89,7 +89,7 @@ def test_each_line_has_two_cache_lines_of_its_own(vec: VectorEnv) -> None:
 
 
 def test_a_futex_word_is_aligned() -> None:
-    assert (ffi.offsetof("pv_line", "bell") + ffi.offsetof("pv_bell", "word")) % 4 == 0
+    assert (ffi.offsetof("pv_line", "doorbell") + ffi.offsetof("pv_doorbell", "word")) % 4 == 0
 
 
 def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> None:
@@ -128,7 +128,7 @@ def test_a_worker_that_does_not_answer_is_named_after_a_slice(vec: VectorEnv) ->
     assert (mine.waits, mine.sleeps) == (3, 4)
     lib.pv_worker_serve(vec.workers.opened + 1, 0)
     assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
-    assert lib.pv_status_line(vec.rows.slab, 0, 0).bell.sleeping == 0
+    assert lib.pv_status_line(vec.rows.slab, 0, 0).doorbell.sleeping == 0
 
 
 def test_yields_are_skipped_for_as_many_waits_as_were_set(vec: VectorEnv) -> None:
@@ -142,34 +142,42 @@ def test_yields_are_skipped_for_as_many_waits_as_were_set(vec: VectorEnv) -> Non
 
 
 def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
-    """The worker's bell says that it sleeps; then one send must bring it back and count one wake-up."""
+    """The worker's doorbell says that it sleeps; then one send must bring it back and count one wake-up."""
     threads = serve_in_threads(vec)
     mine = waiter()
     for worker in range(2):
-        bell = lib.pv_command_line(vec.rows.slab, worker, 0).bell
-        eventually(lambda bell=bell: bell.sleeping, "the worker to go to sleep")
-        word, sent = bell.word, mine.wakes_sent
+        doorbell = lib.pv_command_line(vec.rows.slab, worker, 0).doorbell
+        eventually(lambda doorbell=doorbell: doorbell.sleeping, "the worker to go to sleep")
+        word, sent = doorbell.word, mine.wakes_sent
         lib.pv_turn_send_one(vec.rows.slab, worker, 0, lib.PV_STEP, 0, 0, mine)
-        assert mine.wakes_sent - sent == bell.word - word <= 1  # 0 if it woke by itself in that moment
+        assert mine.wakes_sent - sent == doorbell.word - word <= 1  # 0 if it woke by itself in that moment
         eventually(lambda worker=worker: lib.pv_turn_recv_one(vec.rows.slab, worker, 0, mine, SLICE_NS, 0) == 0, "an answer")
     end(vec, threads)
 
 
-def test_the_bell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None:
-    """The flags say that both workers sleep, and that the learner sleeps on each of its bells: only the one meant rings."""
+def test_the_doorbell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None:
+    """The flags say that both workers sleep, and that the learner sleeps on each of its doorbells: only the one meant rings."""
     mine = waiter()
     for worker in range(2):
-        bells = [lib.pv_command_line(vec.rows.slab, w, 0).bell for w in range(2)]
-        bells += [lib.pv_learner_bell(vec.rows.slab, w, 0) for w in range(2)]
-        for bell in bells:
-            bell.sleeping = 1
-        before = [bell.word for bell in bells]
+        doorbells = [lib.pv_command_line(vec.rows.slab, w, 0).doorbell for w in range(2)]
+        doorbells += [lib.pv_learner_doorbell(vec.rows.slab, w, 0) for w in range(2)]
+        for doorbell in doorbells:
+            doorbell.sleeping = 1
+        before = [doorbell.word for doorbell in doorbells]
         lib.pv_turn_send_one(vec.rows.slab, worker, 0, lib.PV_STEP, 0, 0, mine)
-        assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1, 0, 0]
+        assert [one.word - word for one, word in zip(doorbells, before, strict=True)] == [
+            worker == 0,
+            worker == 1,
+            0,
+            0,
+        ]
         lib.pv_worker_serve(vec.workers.opened + worker, 0)
-        assert [bell.word - word for bell, word in zip(bells, before, strict=True)] == [worker == 0, worker == 1] * 2
-        for bell in bells:
-            bell.sleeping = 0
+        assert [one.word - word for one, word in zip(doorbells, before, strict=True)] == [
+            worker == 0,
+            worker == 1,
+        ] * 2
+        for doorbell in doorbells:
+            doorbell.sleeping = 0
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ SABOTAGES = {
     "a worker publishes before it has noted the time": (
         "csrc/worker.c",
         "    worker->seen[half] = turn;\n",
-        "    pv_publish(status, pv_learner_bell(worker->slab, worker->index, half), PV_DONE, turn, &worker->waiter);\n"
+        "    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half), PV_DONE, turn, &worker->waiter);\n"
         "    status->end_ns = pv_now_ns();\n    worker->seen[half] = turn;\n",
     ),
 }

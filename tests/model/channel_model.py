@@ -54,8 +54,8 @@ class Protocol:
     """The sleeper reads the futex word before it looks at the turn (else after)."""
     atomic: bool = True
     """The futex word is incremented in one step (else read and then stored)."""
-    home_bell: bool = True
-    """The learner rings the bell of the worker's first half (else that of the half it sends to)."""
+    home_doorbell: bool = True
+    """The learner rings the doorbell of the worker's first half (else that of the half it sends to)."""
     inequality: bool = True
     """A turn is new if it differs (else if it is greater)."""
     note_turn: bool = True
@@ -91,15 +91,15 @@ class Setup:
         """The halves that a worker serves."""
         return range(self.halves) if self.shared else range(worker, worker + 1)
 
-    def learner_bell(self, worker: int, half: int) -> str:
-        """pv_learner_bell."""
+    def learner_doorbell(self, worker: int, half: int) -> str:
+        """pv_learner_doorbell."""
         return "learner" if self.any_order else f"learner{worker}{half}"
 
-    def worker_bell(self, worker: int, half: int, p: Protocol) -> str:
-        """worker_bell of csrc/worker.c."""
+    def worker_doorbell(self, worker: int, half: int, p: Protocol) -> str:
+        """worker_doorbell of csrc/worker.c."""
         if not self.workers_sleep:
             return ""
-        return f"worker{worker}{self.halves_of(worker)[0] if p.home_bell else half}"
+        return f"worker{worker}{self.halves_of(worker)[0] if p.home_doorbell else half}"
 
 
 def always(r: Registers) -> bool:
@@ -119,22 +119,22 @@ def is_new(value: int, seen: int, p: Protocol) -> bool:
 
 
 def publish(
-    line: str, bell: str, payload: list[Instruction], value: Callable[[Registers], int], p: Protocol, mark: str
+    line: str, doorbell: str, payload: list[Instruction], value: Callable[[Registers], int], p: Protocol, mark: str
 ) -> list[Instruction]:
-    """pv_publish: payload, turn, look whether the reader sleeps, ring. bell: "" where the reader never does."""
-    bump: list[Instruction] = [("add", f"{bell}.word")]
+    """pv_publish: payload, turn, look whether the reader sleeps, ring. doorbell: "" where the reader never does."""
+    bump: list[Instruction] = [("add", f"{doorbell}.word")]
     if not p.atomic:
-        bump = [("load", "word", f"{bell}.word"), ("store", f"{bell}.word", lambda r: r["word"] + 1, PLAIN)]
+        bump = [("load", "word", f"{doorbell}.word"), ("store", f"{doorbell}.word", lambda r: r["word"] + 1, PLAIN)]
         bump += [("set", "word", lambda r: 0)]
     store: list[Instruction] = [("store", line, value, p.turn_order)]
-    if not bell:
+    if not doorbell:
         return [*payload, *store]
-    awake: list[Instruction] = [("branch", f"{bell}.sleeping", lambda value, r: not value, f"sent {mark}")]
+    awake: list[Instruction] = [("branch", f"{doorbell}.sleeping", lambda value, r: not value, f"sent {mark}")]
     store = payload + store if p.turn_last else store + payload
     return [
         *(store + awake if p.look_after else awake + store),
         *(bump if p.bump else []),
-        *([("wake", f"{bell}.word")] if p.wake else []),
+        *([("wake", f"{doorbell}.word")] if p.wake else []),
         ("jump", f"rung {mark}", always),
         ("label", f"sent {mark}"),
         *([] if p.look_after else store),
@@ -142,19 +142,19 @@ def publish(
     ]
 
 
-def sleep(watched: list[Instruction], bell: str, p: Protocol) -> list[Instruction]:
+def sleep(watched: list[Instruction], doorbell: str, p: Protocol) -> list[Instruction]:
     """The end of pv_wait. watched: branches to "awake ..." for each turn that may have changed."""
-    word: list[Instruction] = [("load", "seen", f"{bell}.word")]
+    word: list[Instruction] = [("load", "seen", f"{doorbell}.word")]
     recheck = (watched if p.recheck_all else watched[:1]) if p.recheck else []
     return [
         *(word if p.word_first else []),
-        ("store", f"{bell}.sleeping", lambda r: 1, SEQ_CST if p.sleeping_seq_cst else PLAIN),
+        ("store", f"{doorbell}.sleeping", lambda r: 1, SEQ_CST if p.sleeping_seq_cst else PLAIN),
         *recheck,
         *([] if p.word_first else word),
-        ("wait", f"{bell}.word", "seen"),
+        ("wait", f"{doorbell}.word", "seen"),
         ("label", watched[0][3]),
         ("set", "seen", lambda r: 0),
-        ("store", f"{bell}.sleeping", lambda r: 0, SEQ_CST),
+        ("store", f"{doorbell}.sleeping", lambda r: 0, SEQ_CST),
     ]
 
 
@@ -171,7 +171,7 @@ def send(s: Setup, half: int, p: Protocol, mark: str) -> list[Instruction]:
             return turn(r[f"got{half}"] + 1)
 
         payload: list[Instruction] = [("store", f"asked{lane}", value, PLAIN)]
-        program += publish(f"command{lane}", s.worker_bell(w, half, p), payload, value, p, f"{mark} {lane}")
+        program += publish(f"command{lane}", s.worker_doorbell(w, half, p), payload, value, p, f"{mark} {lane}")
     return program
 
 
@@ -189,11 +189,11 @@ def answered(w: int, half: int, label: str, p: Protocol) -> Instruction:
     return ("branch", f"status{w}{half}", lambda value, r: is_new(value, turn(r[f"got{half}"]), p), label)
 
 
-def waits(s: Setup, watched: list[tuple[int, int]], bell: str, look: str, p: Protocol) -> list[Instruction]:
+def waits(s: Setup, watched: list[tuple[int, int]], doorbell: str, look: str, p: Protocol) -> list[Instruction]:
     """pv_wait by the learner, and what Python does between two slices: look at the workers, run signal handlers."""
     mark = f"{look} awake"
     return [
-        *sleep([answered(w, h, mark, p) for w, h in watched], bell, p),
+        *sleep([answered(w, h, mark, p) for w, h in watched], doorbell, p),
         *[answered(w, h, look, p) for w, h in watched],
         ("poll", "failed" if p.poll else look, "close"),
         ("jump", look, always),
@@ -209,7 +209,7 @@ def in_order(s: Setup, p: Protocol) -> list[Instruction]:
         for w in s.workers_of(h):
             look, done = f"look {w}{h}", f"done {w}{h}"
             program += [("label", look), answered(w, h, done, p)]
-            program += [*waits(s, [(w, h)], s.learner_bell(w, h), look, p), ("label", done)]
+            program += [*waits(s, [(w, h)], s.learner_doorbell(w, h), look, p), ("label", done)]
         program += take(s, h) if p.read_late else take(s, h)[-1:]
         program += [
             ("jump", f"last {h}", lambda r, h=h: r[f"got{h}"] == s.turns),
@@ -220,7 +220,7 @@ def in_order(s: Setup, p: Protocol) -> list[Instruction]:
 
 
 def first_come(s: Setup, p: Protocol) -> list[Instruction]:
-    """pv_turn_recv_any: take whichever half is done; else wait on the bell that all workers ring."""
+    """pv_turn_recv_any: take whichever half is done; else wait on the doorbell that all workers ring."""
     program: list[Instruction] = [("label", "look")]
     finished = [(lambda r, h=h: r[f"got{h}"] == s.turns) for h in range(s.halves)]
     for h in range(s.halves):
@@ -282,7 +282,7 @@ def learner(s: Setup, p: Protocol) -> list[Instruction]:
         asked: list[Instruction] = [("store", f"asked{w}{home}", lambda r: CLOSING, PLAIN)]
         program += [("load", "sent", f"command{w}{home}")]
         program += publish(
-            f"command{w}{home}", s.worker_bell(w, home, p), asked, lambda r: (r["sent"] + 1) % TURNS, p, f"close {w}"
+            f"command{w}{home}", s.worker_doorbell(w, home, p), asked, lambda r: (r["sent"] + 1) % TURNS, p, f"close {w}"
         )
     joins: list[Instruction] = [("join", 1 + w) for w in range(s.workers)]
     return [*program, *joins, ("end",), ("label", "failed"), ("kill",), ("end",)]
@@ -298,11 +298,11 @@ def worker(w: int, s: Setup, p: Protocol) -> list[Instruction]:
     def called(h: int, label: str) -> Instruction:
         return ("branch", f"command{w}{h}", lambda value, r: is_new(value, r[f"served{h}"], p), label)
 
-    bell = s.worker_bell(w, halves[0], p)
+    doorbell = s.worker_doorbell(w, halves[0], p)
     program: list[Instruction] = [("label", "look")]
     if s.workers_sleep:
         program += [called(h, f"serve {h}") for h in halves]
-        program += [*sleep([called(h, "awake") for h in halves], bell, p), ("jump", "look", always)]
+        program += [*sleep([called(h, "awake") for h in halves], doorbell, p), ("jump", "look", always)]
     else:
         program += [("until", *called(halves[0], "")[1:3])]
     for h in halves:
@@ -315,7 +315,7 @@ def serve(w: int, h: int, s: Setup, p: Protocol) -> list[Instruction]:
     lane = f"{w}{h}"
     closes = ("branch", f"asked{lane}", lambda value, r: value == CLOSING, f"closing {h}")
     rows: list[Instruction] = [("store", f"rows{lane}", lambda r: r["turn"], PLAIN)]
-    status, bell = f"status{lane}", s.learner_bell(w, h)
+    status, doorbell = f"status{lane}", s.learner_doorbell(w, h)
     return [
         ("label", f"serve {h}"),
         ("load", "turn", f"command{lane}"),
@@ -323,11 +323,11 @@ def serve(w: int, h: int, s: Setup, p: Protocol) -> list[Instruction]:
         ("check", lambda r: r["turn"] == (r[f"served{h}"] + 1) % TURNS),
         ("read", f"asked{lane}", lambda r: r["turn"]),
         ("set", f"served{h}", lambda r: r["turn"] if p.note_turn else r[f"served{h}"]),
-        *publish(status, bell, [*rows, closes], lambda r: r["turn"], p, f"status {h}"),
+        *publish(status, doorbell, [*rows, closes], lambda r: r["turn"], p, f"status {h}"),
         ("set", "turn", lambda r: 0),
         ("jump", "look", always),
         ("label", f"closing {h}"),
-        *publish(status, bell, [], lambda r: r["turn"], p, f"closed {h}"),
+        *publish(status, doorbell, [], lambda r: r["turn"], p, f"closed {h}"),
         ("end",),
     ]
 
@@ -361,12 +361,16 @@ SABOTAGES: dict[str, tuple[Setup, Faults, Protocol]] = {
     "turn without release": (ONE, Faults(), Protocol(turn_order=PLAIN)),
     "turn before payload": (ONE, Faults(), Protocol(turn_last=False)),
     "no barrier behind the flag": (ONE, Faults(), Protocol(sleeping_seq_cst=False)),
-    "bell word unchanged": (ONE, Faults(), Protocol(bump=False)),
+    "doorbell word unchanged": (ONE, Faults(), Protocol(bump=False)),
     "no wake": (ONE, Faults(), Protocol(wake=False)),
     "flag looked at before the turn is stored": (ONE, Faults(), Protocol(look_after=False)),
-    "bell word read after the recheck": (ONE, Faults(), Protocol(word_first=False)),
-    "plain increment of a shared bell": (Setup(2, 1, 2, any_order=True, workers_sleep=False), Faults(), Protocol(atomic=False)),
-    "bell of the wrong half": (TWO_HALVES, Faults(), Protocol(home_bell=False)),
+    "doorbell word read after the recheck": (ONE, Faults(), Protocol(word_first=False)),
+    "plain increment of a shared word": (
+        Setup(2, 1, 2, any_order=True, workers_sleep=False),
+        Faults(),
+        Protocol(atomic=False),
+    ),
+    "doorbell of the wrong half": (TWO_HALVES, Faults(), Protocol(home_doorbell=False)),
     "turns compared by less than": (ONE, Faults(), Protocol(inequality=False)),
     "served turn not noted": (ONE, Faults(), Protocol(note_turn=False)),
     "half taken when one worker is done": (TOGETHER, Faults(), Protocol(whole_half=False)),
@@ -374,7 +378,7 @@ SABOTAGES: dict[str, tuple[Setup, Faults, Protocol]] = {
     "nobody looks for dead workers": (ONE, CRASH, Protocol(poll=False)),
     "the learner sleeps without slices": (ONE, Faults(crashes=1, slices=False), Protocol()),
     "workers do not watch the learner": (ONE, Faults(crashes=1, watch=False), Protocol()),
-    "nobody looks for dead workers, shared bell": (TOGETHER, CRASH, Protocol(poll=False)),
+    "nobody looks for dead workers, shared doorbell": (TOGETHER, CRASH, Protocol(poll=False)),
 }
 
 # The large searches of `make model`; tests/model/test_channel_model.py has the small ones.

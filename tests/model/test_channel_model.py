@@ -61,7 +61,7 @@ def test_what_overtakes_is_found_by_its_data_and_what_waits_by_its_wait() -> Non
     assert late.wrong and not lost.wrong and lost.stuck
 
 
-def test_a_bell_that_one_rings_needs_no_atomic_increment() -> None:
+def test_a_doorbell_that_one_rings_needs_no_atomic_increment() -> None:
     result = machine(Setup(turns=3), Faults(), Protocol(atomic=False)).search()
     assert (result.stuck, result.wrong) == (0, 0)
 
@@ -97,19 +97,19 @@ def test_the_source_does_what_the_model_says() -> None:
         body("pv_publish"),
         "line->semaphore = semaphore",
         "pv_store_seq_cst(&line->turn, turn)",
-        "pv_load_seq_cst(&bell->sleeping)",
-        "pv_increment(&bell->word)",
-        "bell_wake(bell)",
+        "pv_load_seq_cst(&doorbell->sleeping)",
+        "pv_increment(&doorbell->word)",
+        "doorbell_wake(doorbell)",
     )
     in_order(
         body("pv_wait"),
-        "pv_load_acquire(&bell->word)",
-        "pv_store_seq_cst(&bell->sleeping, 1)",
+        "pv_load_acquire(&doorbell->word)",
+        "pv_store_seq_cst(&doorbell->sleeping, 1)",
         "look_seq_cst(watches, count)",
         "if (changed < 0)",
-        "bell_sleep(bell, seen, slice_ns)",
-        "pv_store_seq_cst(&bell->sleeping, 0)",
+        "doorbell_wait(doorbell, seen, slice_ns)",
+        "pv_store_seq_cst(&doorbell->sleeping, 0)",
     )
     assert "pv_load_seq_cst(&watches[i].line->turn)" in body("look_seq_cst")
-    assert "FUTEX_WAIT, seen" in body("bell_sleep")
+    assert "FUTEX_WAIT, seen" in body("doorbell_wait")
     assert "pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __ATOMIC_RELEASE); }" in HEADER.read_text()
