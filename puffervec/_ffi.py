@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The compiled core: `ffi` and `lib` as cffi made them from csrc/ (see csrc/build_ffi.py).
 
-PUFFERVEC_BUILD=debug or =sanitize in the environment takes another build of it, for tests. A core that was built from other
-sources than those beside it is an ImportError: it need not have what Python asks it for. Workers do not look at the sources,
-which may be at work; they compare their core with the learner's (worker_main.py).
+PUFFERVEC_BUILD=debug or =sanitize in the environment selects another build, for tests. A core that was built from other sources
+than those beside it raises ImportError, since it may lack what Python calls. Workers do not check the sources, which may have
+been edited since; they compare their core with the learner's (worker_main.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The command `puffer-train`: as little as possible comes before a Ctrl-C is answered without a traceback."""
+"""The command `puffer-train`. It imports next to nothing before it can answer Ctrl-C without a traceback."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from types import FrameType
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os._exit(128 + number)  # nothing has been begun that would have to be ended
+    os._exit(128 + number)  # nothing was started yet that would have to be stopped
 
 
 def main() -> int:
     """Import the command line and run it. Returns the exit code."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as in a background job
         signal.signal(signal.SIGINT, _leave)  # until the command line has its own handling
     from puffervec.train import cli
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where the C table of an env type comes from: the core, or a shared library of another package. Used by learner and workers.
+"""Finds the C table of an env type, in the core or in a shared library of another package. Used by learner and workers.
 
 A library of another package is a plain shared library that exports `const pv_env_type pv_env_type_<name>` (csrc/pv_env.h); it
 needs nothing of Python's C interface. Its package's setup.py takes headers and compiler flags from here too.
@@ -24,7 +24,7 @@ SYMBOL = "pv_env_type_"
 # As the core is compiled (csrc/build_ffi.py): no fused operations, so that all machines compute the same bits.
 _COMPILE_ARGS = ("-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 _DEBUG_ARGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-DPV_DEBUG")
-# In C, a function that was never declared is taken for one that returns int, and is found missing when the library is loaded.
+# Without this, C takes an undeclared function for one that returns int, and the error comes only when the library is loaded.
 _LANGUAGE_ARGS = {"c": ("-std=gnu11", "-Werror=implicit-function-declaration"), "c++": ("-std=gnu++20",)}
 
 
@@ -68,7 +68,7 @@ def locate(library: str) -> str:
     """
     if "/" in library:
         if not Path(library).is_file():
-            raise ConfigError(f"the library {library!r} is not a file: build it, or mend the path")
+            raise ConfigError(f"the library {library!r} is not a file: build it, or correct the path")
         return library
     try:
         found = importlib.util.find_spec(library)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env brings an evaluation of its own, and the report that every evaluation returns. Runs in the learner; no torch.
+"""How an env provides its own evaluation, and the report that every evaluation returns. Runs in the learner; no torch.
 
     ENV = NativeEnv(..., evaluation=lambda: Evaluation(evaluate=my_evaluate, draw=my_drawing))
 
@@ -115,7 +115,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an env does in place of the evaluation that all envs have.
+    """An env's own evaluation, in place of the one that works for all envs.
 
     Attributes:
         evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report. config: the env's, as `settings` has returned it, with

@@ -56,7 +56,7 @@ def require(what: str, *modules: str) -> None:
 
 @contextlib.contextmanager
 def required(what: str) -> Iterator[None]:
-    """Within the block, which imports optional packages, one that is missing is a MissingExtraError. what: as in `require`."""
+    """Raise MissingExtraError where an optional package that the block imports is missing. what: as in `require`."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -151,7 +151,7 @@ class NativeEnv:
         return spec, read_spec(spec)
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there is nothing to free."""
 
 
 def c_fields(config: type[Any]) -> list[dataclasses.Field[Any]]:
@@ -195,7 +195,7 @@ def _compare_config(name: str, config: type[Any], library: str | None) -> None:
         differing = [pair for pair in zip(in_c, in_python, strict=False) if pair[0] != pair[1]]
         raise ImportError(
             f"{config.__name__} and the C config of {name!r} differ (C, Python): {differing or (len(in_c), len(in_python))}; "
-            "rebuild the C core or mend the dataclass"
+            "rebuild the C core, or change the dataclass"
         )
 
 

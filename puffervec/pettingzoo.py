@@ -38,7 +38,7 @@ Infos = dict[str, dict[str, Any]]
 
 
 @dataclass
-class _Seats:
+class _AgentRows:
     """The agents of one group: row i of `rows` belongs to `names[i]`.
 
     shown: (agents,) bool, the row held the agent in the last result. finished: (agents,) bool, its episode is over.
@@ -95,9 +95,9 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self.render_mode = render_mode
         self._recorder = recorder(self.vec) if recorder is not None and render_mode is not None else None
         self.vec.reset()  # only then do the rows tell the agents' types
-        self._seats = _take_seats(self.vec)
+        self._groups = _name_agents(self.vec)
         self._seeded = False
-        self.possible_agents: list[str] = [agent for seats in self._seats.values() for agent in seats.names]
+        self.possible_agents: list[str] = [agent for agents in self._groups.values() for agent in agents.names]
         self.agents: list[str] = []
         self._no_episodes = np.zeros(0, RECORD_DTYPE)
         self.episodes = self._no_episodes
@@ -106,10 +106,10 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     def _make_spaces(self) -> None:
         self.observation_spaces: dict[str, spaces.Space[Any]] = {}
         self.action_spaces: dict[str, spaces.Space[Any]] = {}
-        for seats in self._seats.values():
-            for agent in seats.names:  # one object per agent, so that each can be seeded by itself
-                self.observation_spaces[agent] = seats.rows.spec.observation_space
-                self.action_spaces[agent] = seats.rows.spec.action_space
+        for agents in self._groups.values():
+            for agent in agents.names:  # one object per agent, so that each can be seeded by itself
+                self.observation_spaces[agent] = agents.rows.spec.observation_space
+                self.action_spaces[agent] = agents.rows.spec.action_space
         fields = [field for field in self.vec.spec.state_fields for _ in range(field.size)]
         wide = [field.dtype.itemsize == 8 for field in fields]  # seeds and counters: any number
         low = np.where(wide, -np.inf, [field.low for field in fields])
@@ -151,8 +151,8 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self.vec.set_tasks([0], -1)
         self.vec.reset(seed=seed, options=options)
         self._seeded = True
-        for seats in self._seats.values():
-            seats.finished[:] = False
+        for agents in self._groups.values():
+            agents.finished[:] = False
         self.episodes = self._no_episodes
         self._look()
         if self._recorder is not None:
@@ -181,8 +181,8 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         infos = self.vec.recv()[4]
         try:
             return self._received(infos)
-        except BaseException:  # as of Ctrl-C: what was received is lost
-            self.vec.turns.break_off()
+        except BaseException:  # such as Ctrl-C: what was received is lost
+            self.vec.turns.mark_interrupted()
             raise
 
     def _received(self, infos: Any) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
@@ -191,11 +191,11 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         rewards: dict[str, float] = {}
         terminations: dict[str, bool] = {}
         truncations: dict[str, bool] = {}
-        for seats in self._seats.values():
-            names = seats.names
-            chosen = np.flatnonzero(seats.shown).tolist()
-            for target, array in ((rewards, seats.rows.rewards), (terminations, seats.rows.terminals),
-                                  (truncations, seats.rows.truncations)):  # fmt: skip
+        for agents in self._groups.values():
+            names = agents.names
+            chosen = np.flatnonzero(agents.shown).tolist()
+            for target, array in ((rewards, agents.rows.rewards), (terminations, agents.rows.terminals),
+                                  (truncations, agents.rows.truncations)):  # fmt: skip
                 values = array.tolist()
                 target.update({names[i]: values[i] for i in chosen})
         if self._recorder is not None:
@@ -205,11 +205,11 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     def _look(self) -> None:
         """Note who has a row now, who has finished, and who acts next."""
         self.agents = []
-        for seats in self._seats.values():
-            rows = seats.rows
-            np.logical_and(rows.masks, ~seats.finished, out=seats.shown)
-            seats.finished |= seats.shown & (rows.terminals | rows.truncations)
-            self.agents += [seats.names[i] for i in np.flatnonzero(seats.alive)]
+        for agents in self._groups.values():
+            rows = agents.rows
+            np.logical_and(rows.masks, ~agents.finished, out=agents.shown)
+            agents.finished |= agents.shown & (rows.terminals | rows.truncations)
+            self.agents += [agents.names[i] for i in np.flatnonzero(agents.alive)]
 
     def _rows_of(self, actions: Mapping[str, Any]) -> Any:
         """Return the actions as the vector env takes them; rows without an acting agent get zeros."""
@@ -223,32 +223,32 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             found = f"miss {_some(missing)}" if missing else f"name {_some(unknown)}, which is not in possible_agents"
             raise ActionError(f"actions {found}: give one for each of env.agents ({_some(self.agents)})")
         found_rows: dict[str, Any] = {}
-        for group, seats in self._seats.items():
-            idle = np.zeros(seats.rows.actions.shape[1:], seats.rows.actions.dtype)
-            alive = seats.alive
-            found_rows[group] = [actions[agent] if alive[i] else idle for i, agent in enumerate(seats.names)]
+        for group, agents in self._groups.items():
+            idle = np.zeros(agents.rows.actions.shape[1:], agents.rows.actions.dtype)
+            alive = agents.alive
+            found_rows[group] = [actions[agent] if alive[i] else idle for i, agent in enumerate(agents.names)]
         return found_rows if len(found_rows) > 1 else next(iter(found_rows.values()))
 
     def _observations(self) -> Observations:
         found: Observations = {}
-        for seats in self._seats.values():
-            chosen = np.flatnonzero(seats.shown).tolist()
-            rows = seats.rows.observations
+        for agents in self._groups.values():
+            chosen = np.flatnonzero(agents.shown).tolist()
+            rows = agents.rows.observations
             if isinstance(rows, Mapping):
                 fields = {name: array.copy() for name, array in rows.items()}
-                found.update({seats.names[i]: {name: array[i] for name, array in fields.items()} for i in chosen})
+                found.update({agents.names[i]: {name: array[i] for name, array in fields.items()} for i in chosen})
             else:
                 copied = rows.copy()
-                found.update({seats.names[i]: copied[i] for i in chosen})
+                found.update({agents.names[i]: copied[i] for i in chosen})
         return found
 
     def _infos(self) -> Infos:
         found: Infos = {}
-        for seats in self._seats.values():
-            masks = seats.rows.action_masks
+        for agents in self._groups.values():
+            masks = agents.rows.action_masks
             allowed = None if masks is None else masks.astype(np.int8)
-            for i in np.flatnonzero(seats.shown).tolist():
-                found[seats.names[i]] = {} if allowed is None else {"action_mask": allowed[i]}
+            for i in np.flatnonzero(agents.shown).tolist():
+                found[agents.names[i]] = {} if allowed is None else {"action_mask": allowed[i]}
         return found
 
     # ---- beside the loop ----------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def parallel_env(name: str | NativeEnv, *, render_mode: str | None = None, **set
     return ParallelEnv(name, settings, render_mode)
 
 
-def _take_seats(vec: VectorEnv) -> dict[str, _Seats]:
+def _name_agents(vec: VectorEnv) -> dict[str, _AgentRows]:
     """Name the rows of each group: by agent type where the env's types have names, else by group."""
     type_names = vec.env.agent_types if isinstance(vec.env, NativeEnv) else ()  # others are called after their group
     counts: dict[str, int] = {}
@@ -311,7 +311,7 @@ def _take_seats(vec: VectorEnv) -> dict[str, _Seats]:
             names.append(f"{kind}_{counts.setdefault(kind, 0)}")
             counts[kind] += 1
         nobody = np.zeros(rows.rows, np.bool_)
-        found[group] = _Seats(rows, names, nobody, nobody.copy())
+        found[group] = _AgentRows(rows, names, nobody, nobody.copy())
     return found
 
 

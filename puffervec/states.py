@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a half of the envs is up to, and so what may be called next. The words stand in error messages."""
+"""The states of a half of the envs, which say what may be called next. Error messages show these words."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The rows of a vector env as torch tensors that share their memory: nothing is copied, once or later. Runs in the learner.
+"""The rows of a vector env as torch tensors that share its memory. Nothing is copied. Runs in the learner.
 
-A tensor here is another name for bytes of the slab, so it is made once and then simply shows the newest rows:
+A tensor here is a view on bytes of the slab, so it is made once and then always shows the newest rows:
 
     view = puffervec.TorchView(vec)
     vec.async_reset(seed=0)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an env says about training in it: settings, metrics and ranges that suit it. Read by the trainer; imports nothing."""
+"""The training settings, metrics and search ranges that suit an env. The trainer reads them; this file imports nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The border that actions cross, Python's part: kind, count and shape. C casts, checks values and copies (csrc/action.h)."""
+"""Python's part of checking actions: kind, count and shape. C checks the values, casts and copies (csrc/action.h)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     try:
         array = np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as error:  # the last: a tensor that has a gradient
-        raise ActionError(f"actions of {group.name!r} are no array ({error}): give {wanted} of shape {expected}") from None
+        raise ActionError(f"actions of {group.name!r} are not an array ({error}): give {wanted} of shape {expected}") from None
     if group.action_kind == "continuous" and array.dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype == np.float16:
@@ -79,7 +79,7 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     try:
         array = np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise ActionError(f"actions are no array ({error}): {wanted}") from None
+        raise ActionError(f"actions are not an array ({error}): {wanted}") from None
     if group.action_kind == "discrete" and array.shape == (rows.rows, 1):
         array = array[:, 0]
     if array.shape != shape:

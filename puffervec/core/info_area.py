@@ -4,9 +4,9 @@
 
     head: anything, keys, others, native | 64 names with kinds | present (64, E) uint8 | values (64, E) | rewards (E,)
 
-One area per (worker, half). A name is given to a column when its key is first seen and stays; a turn without infos touches
-nothing. What is no number, has a key that is no text, or finds the table full goes the slow way (mailbox.py). `native` tells
-the worker that the actions of the turn are in its mailbox, since rows cannot hold them.
+There is one area per (worker, half). A key gets a column when it is first seen and keeps it; a turn without infos touches
+nothing. Values that are not numbers, keys that are not strings, and whatever finds the table full go through the mailbox, which
+is slower (mailbox.py). `native` tells the worker that the actions of the turn are in its mailbox, since rows cannot hold them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What `recv` returns as infos: one object for C episode records and for the info dicts of Python envs. Runs in the learner.
 
-Nothing reported costs nothing: all such turns share one empty object. Numbers arrive as columns over the envs (info_area.py);
-dicts are only made when somebody iterates.
+A turn in which nothing was reported costs nothing: all such turns share one empty object. Numbers arrive as columns over the
+envs (info_area.py); dicts are only made when somebody iterates.
 """
 
 from __future__ import annotations

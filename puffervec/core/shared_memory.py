@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The memory that learner and workers share. Made by the learner; workers receive it through multiprocessing and map it.
 
-Apart from slab.py, because a worker imports this file: it must not pull in NumPy, which costs start-up time and threads.
+It is separate from slab.py because workers import it, and NumPy would cost them start-up time and threads.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ RECORD_DTYPE = np.dtype(
 
 @dataclass(frozen=True)
 class Request:
-    """What one wants of a slab (`pv_slab_request`)."""
+    """The sizes of a slab (`pv_slab_request`)."""
 
     num_envs: int
     num_workers: int

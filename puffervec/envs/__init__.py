@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The registry of C envs: built-in ones, and those that installed packages hand over. Each is imported when first used.
+"""The registry of C envs: the built-in ones and those of installed packages. Each is imported when it is first used.
 
 A package adds an env by an entry point in its pyproject.toml that loads to a `puffervec.NativeEnv`:
 
@@ -70,7 +70,7 @@ def _load(entry: EntryPoint) -> NativeEnv:
     try:
         env = entry.load()
     except Exception as error:
-        raise ConfigError(f"{who} cannot be loaded: {type(error).__name__}: {error}: mend or uninstall that package") from error
+        raise ConfigError(f"{who} cannot be loaded: {type(error).__name__}: {error}: fix or uninstall that package") from error
     if not isinstance(env, NativeEnv):
         raise ConfigError(f"{who} is {env!r}: its entry point must load to a puffervec.NativeEnv")
     return env

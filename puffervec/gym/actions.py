@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns a batch of actions, as Gymnasium's users give it, into what a puffervec vector env sends.
+"""Turns a batch of actions, as users of Gymnasium give it, into what a puffervec vector env sends. Runs in the learner.
 
-Each env gets what Gymnasium's own vector envs would hand it: numbers of the type in which they were given, also where that is
-another one than its space's, and values out of range. Runs in the learner.
+Each env gets what Gymnasium's own vector envs would pass to it: numbers keep the type in which they were given, even if the
+space has another one, and values may be out of range.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class ActionWriter:
     def __init__(
         self, plan: ActionPlan | None, single: gymnasium.Space[Any], batched: gymnasium.Space[Any], num_envs: int
     ) -> None:
-        """`plan` says how one row is laid out, None: it holds no action; `single` and `batched` are the action spaces of an env
-        and of the vector env."""
+        """Args: plan: the layout of a row, None if rows hold no actions. single, batched: spaces of one env and of all envs."""
         self._single, self._batched, self._num_envs = single, batched, num_envs
         self._row_dtype = plan.row_dtype if plan is not None and plan.is_plain else None
         self._shape = (num_envs, *(single.shape or ()))

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks what users hand to a Gymnasium vector env: functions that make envs, mode, seeds, options, spaces of the sub-envs.
+"""Checks the arguments of Gymnasium's vector envs: functions that make envs, mode, seeds, options, spaces of the sub-envs.
 
-Runs in the learner. Error types and the texts that scripts match are those of Gymnasium.
+Runs in the learner. Error types, and the texts that scripts match, are those of Gymnasium.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def env_fns(given: Any) -> list[Callable[[], Any]]:
     """Return the functions that make envs, one per env, as a list.
 
     Raises:
-        TypeError: no sequence of functions. ValueError: an empty one.
+        TypeError: not a sequence of functions. ValueError: an empty one.
     """
     if not isinstance(given, Iterable) or isinstance(given, (str, Env)):
         raise TypeError(f"env_fns is {given!r}: give a list of functions that make an env, such as [make_env] * 4")
@@ -102,8 +102,8 @@ def split_options(options: Mapping[str, Any] | None, num_envs: int) -> tuple[NDA
     """Return (reset mask or None, the options for the envs or None) and leave the caller's dict as it is.
 
     Raises:
-        TypeError: no dict; or the mask is no array, or not of booleans. ValueError: its shape is not (num_envs,), or nothing is
-        set in it.
+        TypeError: not a dict; or the mask is not a boolean array. ValueError: the mask is not of shape (num_envs,), or nowhere
+        True.
     """
     if options is None:
         return None, None

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A look-alike of gymnasium.vector.AsyncVectorEnv: envs in worker processes, over the multiprocessing backend.
+"""A drop-in replacement for gymnasium.vector.AsyncVectorEnv: envs in worker processes, over the multiprocessing backend.
 
 Two things differ from the original on purpose: a worker steps several envs (as many workers as usable cores, not one per env),
 and nothing travels through pipes in `step`.
@@ -22,7 +22,7 @@ from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, raise_original
-from puffervec.gym.beside import make_fitting
+from puffervec.gym.side_channel import make_fitting
 from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.python.emulation.layout import LEAF_SPACES
 from puffervec.vec.backends import Multiprocessing, make
@@ -59,8 +59,8 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
 
         Args:
             env_fns: functions that make one env each, with equal action spaces. They travel by cloudpickle.
-            shared_memory: observations go through shared memory where they can; False lets those of Graph, Sequence and own
-                kinds of spaces be pickled instead, which are refused else. Text and OneOf are pickled in any case.
+            shared_memory: True refuses observation spaces that shared memory cannot hold (Graph, Sequence, custom ones); False
+                pickles those observations. Text and OneOf are pickled in any case.
             copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
             context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
             daemon: True and False mean the same: workers end with this process, and envs may use multiprocessing.
@@ -94,7 +94,7 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
             raise
 
     def _probe(self) -> None:
-        """Make envs here for a moment, to ask them for their spaces: the first, or all where each may have its own."""
+        """Make envs here, read their spaces and close them: the first env, or all where each may have its own spaces."""
         count = self.num_envs if self.observation_mode == "different" else 1
         envs = []
         try:
@@ -109,8 +109,8 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
 
     def _make_core(self, start_method: str, num_workers: int, timeout_s: float) -> Any:
         env_fns = self.env_fns
-        if self._beside:
-            env_fns = [functools.partial(make_fitting, env_fn, self._beside) for env_fn in self.env_fns]
+        if self._side_channel:
+            env_fns = [functools.partial(make_fitting, env_fn, self._side_channel) for env_fn in self.env_fns]
         try:
             return make(
                 env_fns, backend="multiprocessing", num_envs=self.num_envs, num_workers=num_workers, seed=None,
@@ -148,7 +148,7 @@ def _check_worker(worker: Callable[..., None]) -> None:
 
 
 def _check_shared(space: spaces.Space[Any]) -> None:
-    """Raise for observations that Gymnasium's shared memory cannot hold; ours then stand beside it.
+    """Raise for observations that Gymnasium's shared memory cannot hold; ours then go through the side channel.
 
     Raises:
         TypeError: a Graph or a Sequence at any depth. ValueError: a user's own kind of space.

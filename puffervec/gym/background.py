@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A function that runs while its caller does something else: what stands behind `call_async`. Runs in the learner.
+"""Runs a function while its caller does something else, for `call_async`. Runs in the learner.
 
-Calls of sub-envs are no part of the hot path, and the core answers them at once; a thread lets the caller wait with a limit.
+The core's `call` blocks until all envs have answered; a thread lets the caller wait with a time limit. Not on the hot path.
 """
 
 from __future__ import annotations

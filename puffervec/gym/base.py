@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the two look-alikes of Gymnasium's vector envs share: a gymnasium.vector.VectorEnv over a puffervec vector env.
+"""What AsyncVectorEnv and SyncVectorEnv share: a gymnasium.vector.VectorEnv over a puffervec vector env.
 
     Gymnasium's calls (reset, step, call, ...)  ->  this file  ->  puffervec.vec.vector_env.VectorEnv  ->  workers, slab
 
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from puffervec.errors import CallOrderError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.actions import ActionWriter
-from puffervec.gym.beside import BesideReader, Needs
 from puffervec.gym.infos import batch_infos
 from puffervec.gym.observations import ObservationReader
+from puffervec.gym.side_channel import SideChannelNeeds, SideChannelReader
 from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
@@ -51,7 +51,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def __init__(
         self, env_fns: Sequence[EnvFn], copy: bool, observation_mode: Any, autoreset_mode: str | AutoresetMode
     ) -> None:
-        """Keep the arguments; a subclass goes on with `_describe` and `_open`."""
+        """Keep the arguments. A subclass calls `_describe` and `_open` next."""
         self.env_fns = arguments.env_fns(env_fns)
         self.num_envs = len(self.env_fns)
         self.copy = copy
@@ -65,7 +65,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         # A copy: the dict usually belongs to the env's class.
         self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = env.render_mode
-        self._beside = Needs.of(env)
+        self._side_channel = SideChannelNeeds.of(env)
         self.single_action_space = env.action_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         spaces = arguments.observation_spaces(self.observation_mode, observation_spaces)
@@ -76,12 +76,12 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.core = core
         group = core.spec.groups[0]
         assert group.observation_plan is not None and group.action_plan is not None  # all Python envs have them
-        self._observations: ObservationReader | BesideReader
-        if self._beside.observations:
-            self._observations = BesideReader(self.single_observation_space, self.num_envs)
+        self._observations: ObservationReader | SideChannelReader
+        if self._side_channel.observations:
+            self._observations = SideChannelReader(self.single_observation_space, self.num_envs)
         else:
             self._observations = ObservationReader(group.observation_plan, self.copy)
-        plan = None if self._beside.actions else group.action_plan
+        plan = None if self._side_channel.actions else group.action_plan
         self._actions = ActionWriter(plan, self.single_action_space, self.action_space, self.num_envs)
 
     # ---- reset and step, in two parts each ----------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Turns the infos of a batch into Gymnasium's form: a dict of arrays over the envs, each with a mask `_key`.
 
-Runs in the learner. Numbers come as ready columns and need no loop over the envs; only arrays, texts and objects do. Values and
-masks stay apart until everything is in its place, since an env may report a key that looks like the mask of another.
+Runs in the learner. Numbers arrive as columns, so only arrays, strings and objects need a loop over the envs. Masks are added
+last, since an env may itself report a key that looks like the mask of another.
 """
 
 from __future__ import annotations

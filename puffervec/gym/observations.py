@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shows flat rows of the slab as what Gymnasium returns: arrays, or dicts and tuples of arrays, with one entry per env.
+"""Shows flat rows of the slab as Gymnasium's batched observations: arrays, or dicts and tuples of arrays, an entry per env.
 
 Runs in the learner.
 """
@@ -20,7 +20,7 @@ class ObservationReader:
     """Reads the observations of one group of rows."""
 
     def __init__(self, plan: ObservationPlan, copy: bool) -> None:
-        """`plan` says how a row is laid out; `copy`: hand out copies instead of views on shared memory."""
+        """Args: plan: the layout of a row. copy: return copies instead of views on shared memory."""
         self._plan, self._copy = plan, copy
         self._rows: NDArray[Any] | None = None
         self._views: Any = None

@@ -97,8 +97,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         result = self._core.step(batch)
         try:
             return self._received(live, *result[:4])
-        except BaseException:  # as of Ctrl-C: what was received is lost
-            self._core.turns.break_off()
+        except BaseException:  # such as Ctrl-C: what was received is lost
+            self._core.turns.mark_interrupted()
             raise
 
     def _received(

@@ -23,7 +23,7 @@ class RowStatistics:
     """
 
     def __init__(self, key: str, rows: int, mode: AutoresetMode) -> None:
-        """Start with nothing. `key`: where infos get the report."""
+        """Args: key: under which infos report episodes. rows: their number."""
         self._key, self._same_step = key, mode is AutoresetMode.SAME_STEP
         self._returns, self._lengths = np.zeros(rows), np.zeros(rows, np.int64)
         self._acts = np.zeros(rows, np.bool_)  # the row's next action counts

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A look-alike of gymnasium.vector.SyncVectorEnv: all envs in this process, one after another, over the serial backend."""
+"""A drop-in replacement for gymnasium.vector.SyncVectorEnv: all envs in this process, over the serial backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from puffervec.errors import WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, Seed, Step, raise_original
-from puffervec.gym.beside import fitting
+from puffervec.gym.side_channel import fitting
 from puffervec.vec.backends import make
 
 
@@ -50,7 +50,7 @@ class SyncVectorEnv(PythonVectorEnv):
         self._start()
 
     def _start(self) -> None:
-        creators = [functools.partial(_Kept, fitting(env, self._beside)) for env in self.envs]
+        creators = [functools.partial(_Kept, fitting(env, self._side_channel)) for env in self.envs]
         mode = arguments.AUTORESET[self.autoreset_mode]
         try:
             self._open(make(creators, backend="serial", num_envs=self.num_envs, seed=None, autoreset_mode=mode))
@@ -58,7 +58,7 @@ class SyncVectorEnv(PythonVectorEnv):
             raise_original(error)
 
     def _start_again(self, error: WorkerError) -> NoReturn:
-        """Raise what an env raised, and be ready for a reset of all envs."""
+        """Start the backend again, so that all envs can be reset, and raise what an env raised."""
         self.core.close()
         self._start()
         raise_original(error)
@@ -84,8 +84,8 @@ class SyncVectorEnv(PythonVectorEnv):
                 return self._recv_step(None)
             except WorkerError:
                 raise
-            except BaseException:  # as of Ctrl-C: what was received is lost
-                self.core.turns.break_off()
+            except BaseException:  # such as Ctrl-C: what was received is lost
+                self.core.turns.mark_interrupted()
                 raise
         except WorkerError as error:
             self._start_again(error)

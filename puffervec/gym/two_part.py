@@ -33,7 +33,7 @@ RESERVED = ("reset", "step", "close")
 
 
 class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
-    """A vector env over a puffervec backend whose calls can be begun and waited for. A subclass says how: see the end.
+    """A vector env over a puffervec backend whose calls can be begun and then waited for. Subclasses define the last methods.
 
     All calls raise ClosedEnvironmentError after `close`. Calls that begin something raise AlreadyPendingCallError while another
     one is under way; `*_wait` raises NoAsyncCallError where nothing was begun. What an env raises is raised here, with a note
@@ -90,10 +90,10 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             if verb != "call" and error.__cause__ is not None:
                 log_errors(self.core.failed())
             raise_original(error)
-        except ConfigError:  # it was refused: nothing was asked
+        except ConfigError:  # refused before anything was sent
             raise
-        except BaseException:  # as of Ctrl-C: what was received is lost
-            self.core.turns.break_off()
+        except BaseException:  # such as Ctrl-C: what was received is lost
+            self.core.turns.mark_interrupted()
             raise
 
     # ---- reset --------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._called.finish()
 
     def _finishes(self, timeout_s: float) -> bool:
-        """Wait for the call that is under way and return whether it came to an end; how is no concern of `close`."""
+        """Wait for the call that is under way and return whether it ended, in whatever way."""
         try:
             (self._called.result if self._pending == "call" else self.core.recv)(timeout_s)
         except WorkerTimeout:
@@ -244,7 +244,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _kill(self) -> None:
         """End worker processes, whatever they are doing."""
         for process in getattr(self.core, "processes", []):
-            process.kill()  # SIGTERM does not get through to an env that hangs, nor to some that draw
+            process.kill()  # an env that hangs, and some that draw, would ignore SIGTERM
 
     def __del__(self) -> None:
         """End the workers of a vector env that nobody closed."""

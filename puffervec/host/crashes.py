@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which C function crashed (csrc/crash.h): told by workers, and by a process that steps envs itself. Imports no NumPy.
+"""Finds the C function that crashed (csrc/crash.h), in workers and in processes that step envs themselves. Imports no NumPy.
 
-A crash in a worker is an exception of the learner. In the learner itself it is the end of the process, and these lines on
-standard error are all that is left.
+A crash in a worker becomes an exception in the learner. A crash in the learner ends the process; then these lines on standard
+error are all that is left.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import PurePath
 from puffervec._ffi import ffi, lib
 
 _FRAME = re.compile(r"^  (\S+)\+0x[0-9a-f]+ in (\S+)$", re.MULTILINE)
-_SYSTEM = re.compile(r"(libc|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)\b")  # they crash for others, as in abort and memcpy
+_SYSTEM = re.compile(r"(libc|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)\b")  # their caller is to blame, as with abort
 _IN_WORKER = ffi.new("char[]", b"C functions at the crash, innermost first:\n")
 _ASKED = ffi.new("char[]", b"C functions at work, innermost first:\n")
 _IN_LEARNER = ffi.new(

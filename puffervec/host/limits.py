@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Errors of the system that mean "a limit was reached", as errors that name the limit, its value and what to do."""
+"""Turns system errors that mean "a limit was reached" into errors that name the limit, its value and what to do."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An unnamed file in memory that the learner makes and a worker inherits: traces and mailboxes stand in one each.
+"""An unnamed file in memory that the learner makes and a worker inherits: it holds a worker's traces, or a mailbox.
 
-It has no name, so nothing is left behind, and it can be read when the worker is gone. Where the system has none (macOS)
-it lies in the temporary folder, where it has lost its name. Workers import this file.
+It has no name, so nothing is left behind, and it can still be read when the worker is gone. Where the system has no such files
+(macOS), it is a temporary file whose name was removed. Workers import this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def unnamed_file(name: str) -> int:
 
 
 def reserve(fd: int, size: int) -> None:
-    """Give a file `size` bytes that are sure to be there. Raises: OSError: no room."""
+    """Reserve room for `size` bytes in a file. Raises: OSError: there is no room."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, size)
         return
@@ -35,7 +35,7 @@ def reserve(fd: int, size: int) -> None:
 
 
 class Descriptor:
-    """A descriptor `fd` (-1: none) that multiprocessing passes on with the object and that is closed with it."""
+    """Owns a file descriptor `fd` (-1: none). multiprocessing passes it on with the object; it is closed with the object."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -53,7 +53,7 @@ class Descriptor:
 
 
 class MemoryFile(Descriptor):
-    """Base of what stands in such a file. name: as of `unnamed_file`."""
+    """Base of objects that live in such a file. name: as in `unnamed_file`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(unnamed_file(name))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The kernel's out-of-memory killer: workers offer themselves, so that the learner survives; it tells when that happened."""
+"""The kernel's out-of-memory killer: makes it choose workers before the learner, and tells whether it has struck."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import contextlib
 SCORE = 500  # added to a worker's score, of 1000: it goes before any process of the size of the learner
 
 
-def volunteer() -> None:
-    """In a worker: be killed before the learner where memory runs out. Raising one's own score needs no privilege."""
+def raise_own_score() -> None:
+    """In a worker: have it killed before the learner where memory runs out. Raising one's own score needs no privilege."""
     with contextlib.suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
         score = min(1000, int(file.read()) + SCORE)
         file.seek(0)

@@ -92,7 +92,7 @@ def steady_output() -> Iterator[Steady]:
 
 
 def _empty(stream: Steady) -> None:
-    """Let what is left in the stream's buffer go nowhere."""
+    """Discard what is left in the stream's buffer."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = stream.fileno()
         kept, nowhere = os.dup(descriptor), os.open(os.devnull, os.O_WRONLY)

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import time
 
-MOST_S = 0.1  # that one look counts: several of the channel's slices, so that a busy machine still counts in full
+MOST_S = 0.1  # several of the channel's slices, so that time on a busy machine still counts in full
 
 
 class Patience:
-    """A stop-watch that must be looked at often: of the time since the look before it counts at most `MOST_S`.
+    """A stopwatch that has to be read often: of the time since the last reading it counts at most `MOST_S`.
 
-    A job that is stopped as a whole is continued process by process: the one that waits must not give up before the others
-    have had their time.
+    A job that was stopped as a whole is continued process by process, and the one that waits must not give up before the others
+    have run.
     """
 
     def __init__(self) -> None:

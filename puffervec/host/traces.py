@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the interpreter of a worker writes when it crashes or is asked where it is (faulthandler): kept in an unnamed file in
-memory, one per worker, which the learner can still read when the worker is gone.
+"""The stack traces that a worker's interpreter writes (faulthandler) when it crashes, or when it is asked where it is.
 
-The file is made in the learner and inherited by the worker; neither NumPy nor anything slow is imported here.
+Each worker has an unnamed file in memory for them, which it inherits from the learner and which the learner can still read when
+the worker is gone. Neither NumPy nor anything slow is imported here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TraceFile(MemoryFile):
     def ask(self, pid: int) -> str:
         """Return the Python stacks of the worker with this process id, or why there are none."""
         if _is_stopped(pid):
-            return "the process is stopped (SIGSTOP, or a debugger): it can only go on by SIGCONT"
+            return "the process is stopped (by SIGSTOP or a debugger): only SIGCONT lets it go on"
         begin = size = os.fstat(self.fd).st_size
         steady = 0
         os.kill(pid, signal.SIGUSR1)

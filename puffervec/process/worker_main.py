@@ -97,7 +97,7 @@ def _protect(task: WorkerTask) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
     task.trace.enable(c_envs=task.python is None)
-    oom.volunteer()
+    oom.raise_own_score()
     return group
 
 
@@ -144,7 +144,7 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
     from puffervec.python import env as python_env
 
     source = python_env.load_source(task.python)
-    block.register(source, block.homes_of(slab, task.memory.buffer, task.index, task.mailbox))
+    block.register(source, block.block_contexts(slab, task.memory.buffer, task.index, task.mailbox))
     return block.TYPE
 
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the table of functions of csrc/env.h: the C worker loop calls these as it calls a C env's.
+"""Python envs behind the function table of csrc/env.h: the C worker loop calls them as it calls a C env.
 
-So channel, slab, errors, timing and backends are the same for both; a turn costs one call into Python, whatever the number of
+So channel, slab, errors, timing and backends are the same for both. A turn costs one call into Python, whatever the number of
 envs. Runs in worker processes, and in the learner for the Serial backend.
 """
 
@@ -21,14 +21,14 @@ from puffervec.core.actions import Native
 from puffervec.core.info_area import InfoArea, InfoWriter
 from puffervec.errors import ConfigError
 from puffervec.python import global_random
-from puffervec.python.cells import CELLS, Place, Rows, close_all
+from puffervec.python.cells import LOOPS, CurrentEnv, Rows, close_all
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.python.env import PARALLEL, PUFFER, PythonSource, refuse_twice, spaces_of, unwrapped
 from puffervec.python.mailbox import Mailbox, Slot
 
 
 @dataclass(frozen=True)
-class Home:
+class BlockContext:
     """What a block has besides its rows.
 
     command: the learner's line to it (`pv_line*`). memory: the slab's bytes, and base: where they begin.
@@ -42,14 +42,15 @@ class Home:
     base: int
 
 
-_sources: dict[int, tuple[PythonSource, dict[int, Home], dict[int, int]]] = {}  # ..., rows by the id of their innermost env
+# By token; the last dict holds the row of each innermost env by its id, to find one env that stands for two rows.
+_sources: dict[int, tuple[PythonSource, dict[int, BlockContext], dict[int, int]]] = {}
 _blocks: dict[int, Block] = {}
 _now = global_random.now
 
 
-def register(source: PythonSource, homes: Mapping[int, Home]) -> None:
-    """Make a source known in this process before its workers are opened. homes: by the first env of each block."""
-    _sources[source.token] = (source, dict(homes), {})
+def register(source: PythonSource, contexts: Mapping[int, BlockContext]) -> None:
+    """Make a source known in this process before its workers are opened. contexts: by the first env of each block."""
+    _sources[source.token] = (source, dict(contexts), {})
 
 
 def forget(source: PythonSource) -> None:
@@ -63,15 +64,15 @@ def envs_of(source: PythonSource) -> list[Any]:
     return [env for block in sorted(blocks, key=lambda block: block.first_env) for env in block.envs]
 
 
-def homes_of(slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox) -> dict[int, Home]:
-    """Return the homes of a worker's blocks. slab: `pv_slab*`; buffer: its bytes."""
-    homes = {}
+def block_contexts(slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox) -> dict[int, BlockContext]:
+    """Return the contexts of a worker's blocks. slab: `pv_slab*`; buffer: its bytes."""
+    contexts = {}
     for half, question in mailbox.questions.items():
         span = lib.pv_slab_span(slab, worker, half)
         area = InfoArea(buffer, lib.pv_slab_infos(slab, worker, half), span.env_count)
         command = lib.pv_command_line(slab, worker, half)
-        homes[span.first_env] = Home(question, mailbox.answers[half], area, command, buffer, _address(slab))
-    return homes
+        contexts[span.first_env] = BlockContext(question, mailbox.answers[half], area, command, buffer, _address(slab))
+    return contexts
 
 
 class Block:
@@ -80,12 +81,12 @@ class Block:
     def __init__(self, block: Any) -> None:
         """Make the envs. Args: block: `pv_block*`."""
         token = ffi.cast("const uint64_t*", block.context.config)[0]
-        self.source, homes, self._known = _sources[token]
-        self.home = homes[block.first_env]
+        self.source, contexts, self._known = _sources[token]
+        self.context = contexts[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
         self._at = memoryview(ffi.buffer(block.error_env, 4)).cast("I")  # the env at work: named if this process dies there
         observation, action = ObservationPlan(self.source.observation_space), ActionPlan(self.source.action_space)
-        rows = _rows(block, self.home, observation, action)
+        rows = _rows(block, self.context, observation, action)
         self.envs: list[Any] = []
         self.generators = global_random.EnvGenerators(self._at, self.source.entropy)
         global_random.install()
@@ -96,13 +97,13 @@ class Block:
         except BaseException:
             self.close()
             raise
-        infos = InfoWriter(self.home.area)
-        place = Place(self._at, self.first_env)
-        self.cells = CELLS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset, place)
+        infos = InfoWriter(self.context.area)
+        place = CurrentEnv(self._at, self.first_env)
+        self.cells = LOOPS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset, place)
         if self.source.kind == PARALLEL:
             self.cells.absent_terminal = self.source.absent_terminal  # type: ignore[attr-defined]
         self.infos = infos
-        self._head = self.home.area.head[0]
+        self._head = self.context.area.head[0]
         self._reset_turn, self._options = -1, None
 
     def _make(self, env: int, rows: Rows) -> Any:
@@ -128,10 +129,10 @@ class Block:
 
     def reset(self, mask: Any, seeds: Any) -> None:
         """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
-        turn = self.home.command.turn
+        turn = self.context.command.turn
         if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
             self._head["native"] = 0
-            asked = self.home.question.take()  # actions, if a step that was interrupted was never sent
+            asked = self.context.question.take()  # actions, if a step that was interrupted was never sent
             self._reset_turn, self._options = turn, None if isinstance(asked, Native) else asked
             self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
@@ -151,7 +152,7 @@ class Block:
         if not self._head["native"]:
             return None
         self._head["native"] = 0
-        found = self.home.question.take()
+        found = self.context.question.take()
         return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
@@ -161,8 +162,8 @@ class Block:
         encoded = []
         for env, info in self.infos.others:
             self._at[0] = self.first_env + env
-            encoded.append((env, self.home.answer.encode(info)))
-        self.home.answer.post(encoded)
+            encoded.append((env, self.context.answer.encode(info)))
+        self.context.answer.post(encoded)
 
     def close(self) -> None:
         close_all(self.envs)
@@ -170,7 +171,7 @@ class Block:
 
     def call(self) -> None:
         """Answer a question about the envs: (verb, name, args, kwargs); verb is call, get or set."""
-        verb, name, args, kwargs = self.home.question.take()
+        verb, name, args, kwargs = self.context.question.take()
         results = []
         for env, made in enumerate(self.envs):
             self._at[0] = self.first_env + env
@@ -179,7 +180,7 @@ class Block:
             else:
                 found = _get(made, name)
                 results.append(found(*args, **kwargs) if verb == "call" and callable(found) else found)
-        self.home.answer.post(results)
+        self.context.answer.post(results)
 
 
 def _check_spaces(env: Any, source: PythonSource) -> None:
@@ -216,7 +217,7 @@ def _address(pointer: Any) -> int:
     return int(ffi.cast("uintptr_t", pointer))
 
 
-def _rows(block: Any, home: Home, observation: ObservationPlan, action: ActionPlan) -> Rows:
+def _rows(block: Any, context: BlockContext, observation: ObservationPlan, action: ActionPlan) -> Rows:
     at = block.rows[0]
     count = at.count
 
@@ -226,7 +227,7 @@ def _rows(block: Any, home: Home, observation: ObservationPlan, action: ActionPl
             return np.zeros((count, *shape), dtype)
         # On the memoryview, which keeps the slab mapped for as long as anybody holds one of these.
         elements = size // np.dtype(dtype).itemsize
-        return np.frombuffer(home.memory, dtype, elements, _address(pointer) - home.base).reshape(count, *shape)
+        return np.frombuffer(context.memory, dtype, elements, _address(pointer) - context.base).reshape(count, *shape)
 
     return Rows(
         observations=view(at.observations, observation.row_dtype, *observation.row_shape),
@@ -270,12 +271,12 @@ def _report(block: Any, made: Block | None, error: BaseException) -> None:
     room = lib.PV_ERROR_TEXT - 1 - len(summary)
     text = summary + text[-room:]  # the last lines of a long traceback say most
     ffi.memmove(block.error_text, text + b"\0", len(text) + 1)
-    home = getattr(made, "home", None)
-    if home is not None:
+    context = getattr(made, "context", None)
+    if context is not None:
         try:
-            home.answer.post(error)
+            context.answer.post(error)
         except Exception:
-            home.answer.post(None)
+            context.answer.post(None)
 
 
 def _bytes(context: Any, env_count: int) -> int:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A worker's Python envs of one half and their rows: how each kind of env is reset and stepped.
+"""The loops over a worker's Python envs of one half: how each kind of env is reset and stepped, and its rows written.
 
-The loops are written for speed: everything per row is looked up once; rewards are collected in a list and written at once;
-flags are touched only where an episode ends; observations are compared with the space once per env, at its first reset and
-step, and after that only in shape.
+They are written for speed: everything per row is looked up once; rewards are collected in a list and written together; flags
+are only touched where an episode ends; observations are compared with the space once per env, at its first reset and step, and
+after that only by shape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from puffervec.core.info_area import InfoWriter
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.python.emulation.resets import reset_of
-from puffervec.python.results import REWARD_ERRORS, FlatRows, RewardWriter, five, opened, two
+from puffervec.python.results import REWARD_ERRORS, FlatRows, RewardWriter, checked_step, first_reset_pair, reset_pair
 
 _WHOLE = slice(None)
 _BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # of a PufferEnv
@@ -44,8 +44,8 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the env at work is noted, so that it can be named if it fails or takes the process with it.
+class CurrentEnv:
+    """Where the index of the env at work is stored, so that it can be named if it fails or kills the process.
 
     at: (1,) uint32, its index among all envs. first: the index of the block's first env.
     """
@@ -54,7 +54,7 @@ class Place:
     first: int
 
 
-class Cells:
+class EnvLoop:
     """The envs of one block."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Cells:
         action: ActionPlan,
         infos: InfoWriter,
         autoreset: str,
-        place: Place,
+        place: CurrentEnv,
     ) -> None:
         """Args: envs: in order; rows: theirs; observation, action: plans of one row; infos: where infos go; autoreset: the
         mode; place: where to note the env at work.
@@ -94,13 +94,13 @@ class Cells:
         raise NotImplementedError
 
 
-class GymnasiumCells(Cells):
+class GymnasiumLoop(EnvLoop):
     """gymnasium.Env: one row each."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         count = len(self.envs)
-        self._steps = [five(env.step) for env in self.envs]  # until the first step has been taken
+        self._steps = [checked_step(env.step) for env in self.envs]  # until the first step has been taken
         self._over = [False] * count
         self._ended: list[int] = []
         self._reset_checked, self._step_checked = [False] * count, False
@@ -124,7 +124,7 @@ class GymnasiumCells(Cells):
         """Begin an episode and return its first observation and info."""
         result = self.resets[env](seed, options)
         if not self._reset_checked[env]:
-            self.observation.check(opened(result, self.observation)[0])
+            self.observation.check(first_reset_pair(result, self.observation)[0])
             self._reset_checked[env] = True
         self._over[env] = False
         observation, info = result
@@ -210,7 +210,7 @@ class GymnasiumCells(Cells):
             self.infos.area.rewards[:] = [np.asarray(reward).reshape(-1)[0] for reward in self._rewards]
 
 
-class ParallelCells(Cells):
+class ParallelLoop(EnvLoop):
     """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows and mask 0.
 
     absent_terminal: the terminal flag of their rows.
@@ -223,13 +223,13 @@ class ParallelCells(Cells):
         self._agents = tuple(self.envs[0].possible_agents)
         self._readers = self.action.readers(self.rows.actions)
         self._over = [False] * len(self.envs)
-        self._steps = [five(env.step) for env in self.envs]
+        self._steps = [checked_step(env.step) for env in self.envs]
 
     def _first_row(self, env: int) -> int:
         return env * len(self._agents)
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
-        observations, infos = two(self.resets[env](seed, options))
+        observations, infos = reset_pair(self.resets[env](seed, options))
         self._over[env] = False
         self._write(env, observations, {}, {}, {}, check=True)
         self._put(env, infos)
@@ -293,7 +293,7 @@ class ParallelCells(Cells):
             array[span] = values
 
 
-class PufferCells(Cells):
+class PufferLoop(EnvLoop):
     """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets included.
 
     Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read them, and so are copied.
@@ -361,4 +361,4 @@ def close_all(envs: Sequence[Any]) -> None:
             traceback.print_exc()
 
 
-CELLS: dict[str, Callable[..., Cells]] = {"gymnasium": GymnasiumCells, "parallel": ParallelCells, "puffer": PufferCells}
+LOOPS: dict[str, Callable[..., EnvLoop]] = {"gymnasium": GymnasiumLoop, "parallel": ParallelLoop, "puffer": PufferLoop}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From what a user hands to `make` to callables that make one env each. Used by the learner and by workers."""
+"""Turns what a user passes to `make` into callables that make one env each. Used by the learner and by workers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs written in Python, as the learner sees them: what kind they are, their spaces as rows, and what workers are told.
+"""Envs written in Python, as the learner sees them: their kind, their spaces as rows, and what workers need to make them.
 
-The counterpart of native.py. Workers step them in block.py, behind the same table of functions as a C env.
+The counterpart of native.py. Workers step them in block.py, behind the same function table as a C env.
 """
 
 from __future__ import annotations

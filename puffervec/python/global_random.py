@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The global generators of `np.random` and `random`, one of each per env, in processes that step Python envs.
+"""Gives each Python env its own global generators, `np.random` and `random`, in the process that steps it.
 
-Envs that draw from them would share them with the other envs of their worker, so that rows would depend on the number of
-workers. Here each env finds its own: seeded by its reset as `np.random.seed(seed)` and `random.seed(seed)` would. An env that
-does not draw costs nothing, for nothing is looked at before somebody draws:
+Otherwise the envs of a worker would draw from the same two generators, and rows would depend on the number of workers. An
+env's reset seeds its own ones, as `np.random.seed(seed)` and `random.seed(seed)` would. Envs that do not draw cost nothing,
+since nothing happens before a draw:
 
     np.random.rand()     takes its generator's lock, which is ours: if another env is at work than drew last, states are swapped
     random.random()      asks the one instance behind the module's functions, whose class is ours: it passes the call on

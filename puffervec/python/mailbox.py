@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel between the learner and a worker with Python envs: what is no row and no number.
+"""The side channel between the learner and a worker with Python envs, for everything but rows and numbers.
 
 One message at a time each way: the learner posts a question (options, a call), the worker an answer per half (infos that are no
 numbers, results, an exception). Turns (csrc/channel.h) decide who may touch which slot when, so there is no lock and nobody

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The learner's Gymnasium registry for its workers, so that `gymnasium.make(id)` knows in a worker what it knows in the script.
+"""Copies the learner's Gymnasium registry to its workers, so that `gymnasium.make(id)` works there as it does in the script.
 
-Most specs are plain data and travel as they are. Those with functions, classes or other objects in them get a stand-in, which
-unpickles them when an env is made: workers import no module of an env that nobody asks for.
+Most specs are plain data and are sent as they are. Specs with functions, classes or other objects get a proxy that unpickles
+them when an env is made, so that workers import no module of an env that nobody asks for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def adopt(data: bytes) -> None:
     registry.update({spec.id: spec for spec in travel.loads(data)})
 
 
-class Stand:
+class EntryPointProxy:
     """Stands for the entry point of an env that is no plain text, or that has arguments which are no plain data."""
 
     def __init__(self, env_id: str, packed: bytes, problem: str) -> None:
@@ -77,10 +77,10 @@ def _sendable(spec: EnvSpec) -> EnvSpec:
     ):
         return spec
     try:
-        stand = Stand(spec.id, travel.dumps(spec), "")
+        stand = EntryPointProxy(spec.id, travel.dumps(spec), "")
         wrappers = spec.additional_wrappers
     except Exception as error:
-        stand, wrappers = Stand(spec.id, b"", f"{type(error).__name__}: {error}"), ()
+        stand, wrappers = EntryPointProxy(spec.id, b"", f"{type(error).__name__}: {error}"), ()
     return dataclasses.replace(spec, entry_point=stand, vector_entry_point=None, kwargs={}, additional_wrappers=wrappers)
 
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the `reset` and `step` of Python envs return: taken apart, compared with what rows can hold, and written.
+"""Checks what `reset` and `step` of Python envs return, and writes it into rows.
 
-Used by the loops of cells.py, in workers. What is wrong is an error that says what was found and what is wanted.
+Used by the loops of cells.py, in workers. Errors say what was found and what is expected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from puffervec.python.emulation import ObservationPlan, SpaceMismatchError
 REWARD_ERRORS = (struct.error, OverflowError, TypeError, ValueError)  # of RewardWriter.all
 
 
-def opened(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
+def first_reset_pair(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
     """Return (observation, info) of an env's first reset.
 
     Raises:
@@ -28,18 +28,18 @@ def opened(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
     try:
         plan.check(result)
     except SpaceMismatchError:
-        return two(result)
+        return reset_pair(result)
     raise _old("reset", "an observation alone", "(observation, info)")
 
 
-def two(result: Any) -> tuple[Any, Any]:
+def reset_pair(result: Any) -> tuple[Any, Any]:
     """Return (observations, infos) of a reset. Raises ConfigError where the result is no pair."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise _old("reset", _kind(result), "(observation, info)")
     return result[0], result[1]
 
 
-def five(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def checked_step(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return `step` with a look at what it returns: five values. The function raises ConfigError for anything else."""
 
     def checked(action: Any) -> Any:

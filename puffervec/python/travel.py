@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How Python objects get from the learner to its workers, which never import the user's main module.
+"""Sends Python objects from the learner to its workers, which never import the user's main module.
 
 Functions and classes of the main module travel by value (cloudpickle), and the worker's own `__main__` gets them under the
 names that they have in the script. So an env can pickle objects of the script's classes, and an entry point

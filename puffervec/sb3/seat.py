@@ -3,7 +3,7 @@
 """What stands around a Python env in a worker of the Stable-Baselines3 adapter (sb3.py): how it is made, a monitor, and a seat
 that answers calls by env index.
 
-    core  ->  Seat  ->  wrapper_class  ->  Monitor  ->  env
+    core  ->  IndexedEnv  ->  wrapper_class  ->  Monitor  ->  env
 
 Runs in workers, so it imports neither Stable-Baselines3 nor torch, which would cost each worker seconds and memory.
 """
@@ -149,7 +149,7 @@ def _monitor_path(filename: str) -> Path:
     return path / MONITOR_SUFFIX if path.is_dir() else path.with_name(f"{path.name}.{MONITOR_SUFFIX}")
 
 
-class Seat(gymnasium.Wrapper[Any, Any, Any, Any]):
+class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Answers the adapter's calls for the envs that they name; the others do nothing. Adds nothing to `step` and `reset`."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], index: int) -> None:
@@ -207,19 +207,19 @@ def class_name(kind: type) -> str:
 
 
 @dataclass(frozen=True)
-class SeatMaker:
+class IndexedEnvMaker:
     """Makes one env with its seat: `maker()`. Travels to a worker."""
 
     make: Callable[[], Any]
     index: int
 
-    def __call__(self) -> Seat:
+    def __call__(self) -> IndexedEnv:
         """Return the env in its seat. Raises ConfigError for anything but a gymnasium.Env."""
         env = self.make()
         if not isinstance(env, gymnasium.Env):
             found = f"{type(env).__module__}.{type(env).__qualname__}"
             raise ConfigError(f"an env function made {found}: Stable-Baselines3 needs functions that make a gymnasium.Env")
-        return Seat(env, self.index)
+        return IndexedEnv(env, self.index)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from puffervec.gym.actions import ActionWriter
 from puffervec.gym.observations import copied, row_of
 from puffervec.native import NativeEnv
 from puffervec.process.processes import AUTO, START_METHODS
-from puffervec.sb3.seat import EnvMaker, SeatMaker, class_name
-from puffervec.sb3.seat import Monitor as SeatMonitor
+from puffervec.sb3.seat import EnvMaker, IndexedEnvMaker, class_name
+from puffervec.sb3.seat import Monitor as OwnMonitor
 from puffervec.vec import backends
 from puffervec.vec.vector_env import VectorEnv
 
@@ -45,7 +45,7 @@ EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Indices = int | Iterable[int] | None
 Step = tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]
 
-_MONITORS = (stable_baselines3.common.monitor.Monitor, SeatMonitor)
+_MONITORS = (stable_baselines3.common.monitor.Monitor, OwnMonitor)
 
 
 class VecEnv(stable_baselines3.common.vec_env.VecEnv):
@@ -207,8 +207,8 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         infos = self.vec.recv()[4]
         try:
             return self._received(infos)
-        except BaseException:  # as of Ctrl-C: what was received is lost
-            self.vec.turns.break_off()
+        except BaseException:  # such as Ctrl-C: what was received is lost
+            self.vec.turns.mark_interrupted()
             raise
 
     def _received(self, infos: Any) -> Step:
@@ -419,7 +419,7 @@ def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any,
         raise ConfigError(f"env_fns is {env_fns!r}: give functions that make one env each, or the name of a C env")
     if num_envs not in (None, len(env_fns)) or env_kwargs:
         raise ConfigError("num_envs and env_kwargs are for C envs: env_fns make one env each, with settings of their own")
-    return [SeatMaker(fn, i) for i, fn in enumerate(env_fns)], len(env_fns)
+    return [IndexedEnvMaker(fn, i) for i, fn in enumerate(env_fns)], len(env_fns)
 
 
 def _problem(vec: VectorEnv) -> str:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector env offers beside its loop: states, timing and counters, and calls of Python envs. Learner side."""
+"""What a vector env offers outside of its loop: saved states, timing, counters, and calls of Python envs. Learner side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from puffervec.vec.turns import Turns
 
 
 class Control:
-    """The calls of a vector env that are no turn of its loop; `VectorEnv` says what each does."""
+    """The calls of a vector env that are not part of its loop; `VectorEnv` documents them."""
 
     def __init__(self, turns: Turns, resets: Resets) -> None:
         self._turns, self._rows, self._mail, self._resets = turns, turns.rows, turns.mail, resets
@@ -100,7 +100,7 @@ class Control:
             self._resets.seeded = True
             turns.state = [READY] * turns.num_buffers
         except BaseException:
-            turns.break_off()
+            turns.mark_interrupted()
             raise
 
     def _require_saveable(self, verb: str) -> None:
@@ -157,7 +157,7 @@ class Control:
                 turns.workers.sent(half)
             failed = [worker for worker, half in lanes if turns.await_flags(worker, half) & lib.PV_TURN_FAILED]
         except BaseException:
-            turns.break_off()
+            turns.mark_interrupted()
             raise
         if failed:
             turns.raise_of_call(failed)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Batches in the order in which they get ready, instead of round robin: PufferLib's sync_traj=False. Learner side.
+"""Delivers batches as they get ready instead of in round robin: PufferLib's sync_traj=False. Learner side.
 
     order "ready"        a batch is one half (whole workers, contiguous rows), whichever is done first; views, no copy
     order "first_come"   a batch is the workers that are done first, side by side in the order of their envs; copies
@@ -76,7 +76,7 @@ def _wait_any(turns: Turns, pending: bytes, first: int, timeout_s: float | None)
             return int(half)
         resume = 1
         waiting = [worker for h in range(turns.num_buffers) if pending[h] for worker in turns.rows.workers[h]]
-        turns.look_around(waiting, waiting[0], patience, timeout_s)
+        turns.check_progress(waiting, waiting[0], patience, timeout_s)
 
 
 def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
@@ -101,7 +101,7 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
         turns.held.popleft()
     except BaseException:
         if turns.state[batch[0]] is not HELD:  # some of it was sent
-            turns.break_off()
+            turns.mark_interrupted()
         raise
 
 
@@ -125,7 +125,7 @@ def _split(turns: Turns, actions: Any, count: int) -> list[Any]:
     try:
         array = np.asarray(actions)
     except (ValueError, TypeError) as error:
-        raise ActionError(f"actions are no array ({error}): give one per row of the batch") from None
+        raise ActionError(f"actions are not an array ({error}): give one per row of the batch") from None
     rows = turns.agents_per_batch
     if array.ndim == 0 or len(array) % count or (turns.rows.single and len(array) != rows):
         raise ActionError(f"actions have shape {array.shape}: give one per row of the batch, {rows} in all")

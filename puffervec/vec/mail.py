@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What Python envs and the learner tell each other beside the rows: calls, options, infos, actions that rows cannot hold."""
+"""What Python envs and the learner exchange beside the rows: calls, options, infos, actions that rows cannot hold."""
 
 from __future__ import annotations
 

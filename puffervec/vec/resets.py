@@ -39,7 +39,7 @@ class Resets:
         questions = self._questions(options, halves)
         try:
             if turns.state[0] is INTERRUPTED:
-                turns.realign()
+                turns.recover()
             elif chosen is None:
                 turns.drain()
             if self._mail is not None:
@@ -47,7 +47,7 @@ class Resets:
             self._publish(halves, seeds, which)
             self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
         except BaseException:
-            turns.break_off()
+            turns.mark_interrupted()
             raise
 
     def _check_mask(self, mask: Any) -> np.ndarray:

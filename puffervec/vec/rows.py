@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The shared memory of a vector env: made, filled with what workers need to know, and seen as NumPy arrays. Learner side."""
+"""Makes the shared memory of a vector env, fills in what workers need to know, and shows it as NumPy arrays. Learner side."""
 
 from __future__ import annotations
 

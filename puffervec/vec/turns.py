@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Whose turn it is: what each half is up to, how a turn is waited for, and what is raised when one fails. Learner side.
+"""The state of each half, how a turn is waited for, and what is raised when one fails. Learner side.
 
 A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so that it can be called again.
 Where an exception comes between steps that belong together, as between publishing a turn and marking it, the state becomes
-INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was published (`realign`).
+INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was published (`recover`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Turns:
     """The turns of a vector env.
 
     Attributes:
-        state: what each half is up to (states.py), replaced in one store. broken: the error after which nothing goes on.
+        state: of each half (states.py), replaced in one store. broken: the error after which nothing goes on.
         recv_half, send_half: whose turn is next, where the order is strict. half: last received.
         last_batch: the halves last received; held: batches received and not yet sent, where the order is not strict.
         notes: halves whose envs are to be notified before their next turn. invalid_actions: values replaced by the no-op.
@@ -75,8 +75,8 @@ class Turns:
             raise self.broken.again()
         if self.state[0] is INTERRUPTED and not or_interrupted:
             raise CallOrderError(
-                "an exception, as of Ctrl-C, broke off a call of this vector env, and its envs may be ahead of what was "
-                "returned: call reset or async_reset, for all envs, to go on"
+                "an exception, such as Ctrl-C, interrupted a call of this vector env, and its envs may be ahead of what was "
+                "returned: call reset or async_reset for all envs to go on"
             )
 
     def require_rows(self, half: int, verb: str) -> None:
@@ -86,12 +86,12 @@ class Turns:
             raise CallOrderError(f"{verb}: half {half} is {self.state[half]}: call {expected} first")
 
     def refuse_recv(self, half: int) -> NoReturn:
-        """Raise: `recv` does not fit what the half is up to."""
+        """Raise: `recv` is not what may be called next for this half."""
         expected = "send" if self.state[half] is HELD else "async_reset or reset"
         raise CallOrderError(f"recv: half {half} is {self.state[half]}: call {expected} first")
 
     def refuse_send(self, half: int) -> NoReturn:
-        """Raise: `send` does not fit what the half is up to."""
+        """Raise: `send` is not what may be called next for this half."""
         self.require_open()
         expected = "async_reset or reset" if self.state[half] is IDLE else "recv"
         raise CallOrderError(f"send: half {half} is {self.state[half]}: call {expected} first")
@@ -116,8 +116,8 @@ class Turns:
                 return worker, half
         raise AssertionError("every env has a worker")
 
-    def break_off(self) -> None:
-        """Note that an exception came between two steps that belong together: only a reset of all envs helps."""
+    def mark_interrupted(self) -> None:
+        """Note that an exception came between two steps that belong together: only a reset of all envs helps now."""
         if self.state[0] is not CLOSED:
             self.state = self.interrupted
 
@@ -128,11 +128,11 @@ class Turns:
         return self.wait_on(half, lib.pv_turn_recv(self.slab, half, 0, self.waiter, SLICE_NS, 0))
 
     def wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
-        """Go on waiting for the workers of a half, with a look around after each slice."""
+        """Go on waiting for the workers of a half, and check after each slice that they live and are in time."""
         patience = Patience()
         while result < 0:
             first = -1 - result
-            self.look_around(self.rows.workers[half], first, patience, timeout_s)
+            self.check_progress(self.rows.workers[half], first, patience, timeout_s)
             slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
             result = lib.pv_turn_recv(self.slab, half, first, self.waiter, slice_ns, 1)
         return int(result)
@@ -144,7 +144,7 @@ class Turns:
         while result < 0:
             result = lib.pv_turn_recv_one(self.slab, worker, half, self.waiter, SLICE_NS, resume)
             if result < 0:
-                self.look_around([worker], worker, patience, start_s=start_s)
+                self.check_progress([worker], worker, patience, start_s=start_s)
             resume = 1
         return int(result)
 
@@ -160,10 +160,10 @@ class Turns:
             self.workers.sent_one(worker, half)
             self.await_one(worker, half)
         except BaseException:
-            self.break_off()
+            self.mark_interrupted()
             raise
 
-    def look_around(
+    def check_progress(
         self,
         workers: Sequence[int],
         waiting_for: int,
@@ -198,7 +198,7 @@ class Turns:
         self._forget_answers()
         self.state = [IDLE] * self.num_buffers
 
-    def realign(self) -> None:
+    def recover(self) -> None:
         """After an interruption: wait for whatever was published, and forget what was asked and answered."""
         for half in range(self.num_buffers):
             self.workers.sent(half)  # Serial has perhaps not run it
@@ -248,7 +248,7 @@ class Turns:
             if error is not None:
                 if self._is_of_this_process(error):  # the env is not to blame, and a reset makes it whole
                     failures.error_slot(self.slab, worker).code = 0
-                    self.break_off()
+                    self.mark_interrupted()
                 else:
                     self.broken = error
                 self._raise(error)
@@ -261,7 +261,7 @@ class Turns:
             failures.error_slot(self.slab, worker).code = 0
         assert errors[0] is not None
         if self._is_of_this_process(errors[0]):
-            self.break_off()
+            self.mark_interrupted()
         self._raise(errors[0])
 
     def _is_of_this_process(self, error: WorkerError) -> bool:

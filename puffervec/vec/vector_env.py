@@ -5,9 +5,9 @@
     async_reset -> recv -> send -> recv -> ...            one buffer
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
 
-Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. Its parts: the shared memory
-(rows.py), what is under way and what failed (turns.py), resets (resets.py), what Python envs tell beside their rows (mail.py),
-batches in the order in which they get ready (delivery.py), and what stands beside the loop (control.py).
+Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. The parts: the shared memory
+(rows.py), turns and their failures (turns.py), resets (resets.py), what Python envs report beside their rows (mail.py), batches
+in the order in which they get ready (delivery.py), and calls outside of the loop (control.py).
 """
 
 from __future__ import annotations

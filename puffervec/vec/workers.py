@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who runs the envs: this process, threads of it, or processes. The same C loop in each."""
+"""What runs the envs: this process, threads of it, or worker processes. Each runs the same C loop."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ class InProcess(Workers):
         from puffervec.python import block
 
         assert self.mail is not None
-        homes: dict[int, block.Home] = {}
+        contexts: dict[int, block.BlockContext] = {}
         for index, mailbox in enumerate(self.mail.boxes):
-            homes |= block.homes_of(self.rows.slab, self.rows.buffer, index, mailbox)
-        block.register(self.env.source, homes)
+            contexts |= block.block_contexts(self.rows.slab, self.rows.buffer, index, mailbox)
+        block.register(self.env.source, contexts)
         self._forget = weakref.finalize(self, block.forget, self.env.source)
         self._finalizers.append(self._forget)
         return block.TYPE
@@ -196,15 +196,15 @@ class Processes(Workers):
             )
             for index, core in enumerate(self.settings.cores)
         ]
-        homes = [lib.pv_control_half(slab, index) for index in range(rows.num_workers)]
-        for index, home in enumerate(homes):  # answered when the worker is ready
-            lib.pv_turn_send_one(slab, index, home, lib.PV_IDLE, 0, 0, turns.waiter)
+        control_halves = [lib.pv_control_half(slab, index) for index in range(rows.num_workers)]
+        for index, half in enumerate(control_halves):  # answered when the worker is ready
+            lib.pv_turn_send_one(slab, index, half, lib.PV_IDLE, 0, 0, turns.waiter)
         preload = () if isinstance(self.env, NativeEnv) else self.env.preload
         self.group = WorkerProcesses(tasks, self.settings.start_method, preload)
         self._finalizers.append(weakref.finalize(self, _reap, self.group, self.env.name, _made_at()))
         try:
-            for index, home in enumerate(homes):
-                turns.await_one(index, home, max(START_TIMEOUT_S, self.settings.timeout_s))
+            for index, half in enumerate(control_halves):
+                turns.await_one(index, half, max(START_TIMEOUT_S, self.settings.timeout_s))
         except BaseException:
             self.group.kill()
             raise
@@ -244,7 +244,7 @@ class Processes(Workers):
 
 
 def _send_close(slab: Any, worker: int, waiter: Any) -> None:
-    """Tell a worker to end, whatever it is doing: its home line is read after any turn."""
+    """Tell a worker to end, whatever it is doing: the command line of its control half is read after any turn."""
     lib.pv_turn_send_one(slab, worker, lib.pv_control_half(slab, worker), lib.PV_CLOSE, 0, 0, waiter)
 
 

@@ -64,7 +64,7 @@ def test_what_can_be_stored_without_loss_of_meaning_passes(value: Any) -> None:
         ({**good(), "image": np.zeros((2, 2))}, "observation['image'] has dtype float64 and values such as 0.0"),
         ({**good(), "image": np.full((2, 2), 256)}, "observation['image'] has dtype int64 and values such as 256"),
         ({**good(), "image": np.full((2, 2), "x")}, "observation['image'] has dtype <U1"),
-        ({**good(), "image": [[1], [2, 3]]}, "observation['image'] is no array"),
+        ({**good(), "image": [[1], [2, 3]]}, "observation['image'] is not an array"),
         ({**good(), "rest": (1, 2)}, "observation['rest'] has 2 entries: the space wants 3"),
         ({**good(), "rest": {0: 1}}, "observation['rest'] is of type dict: the space wants a tuple of 3"),
         (rest(0, np.array([1])), "observation['rest'][0] has shape (1,): the space wants shape ()"),

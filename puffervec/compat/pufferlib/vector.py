@@ -115,13 +115,13 @@ def make(
             batch = whole("batch_size", batch, 1, whole("num_envs", num_envs, 1))
             given, env_args, env_kwargs = (_first(part, batch, num_envs) for part in (given, env_args, env_kwargs))
             num_envs = batch
-    return core_make(_told_all(given), env_args, env_kwargs, kind, num_envs, seed, **settings)
+    return core_make(_always_told(given), env_args, env_kwargs, kind, num_envs, seed, **settings)
 
 
-def _told_all(given: Any) -> Any:
+def _always_told(given: Any) -> Any:
     """Return creators that get `buf` and `seed` where they take any keywords, too: PufferLib always passes both."""
     if isinstance(given, (list, tuple)):
-        return [_told_all(one) for one in given]
+        return [_always_told(one) for one in given]
     return Creator(given, always=True) if callable(given) or ":" in str(given) else given  # "module:factory"
 
 

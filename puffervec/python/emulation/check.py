@@ -65,7 +65,7 @@ def _check_leaf(leaf: Leaf, value: Any, name: str, batch: tuple[int, ...]) -> No
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise _mismatch(leaf, wanted, f"{name} is no array ({error})") from None
+        raise _mismatch(leaf, wanted, f"{name} is not an array ({error})") from None
     if array.shape != wanted:
         raise _mismatch(leaf, wanted, f"{name} has shape {array.shape}")
     if array.dtype.kind not in NUMBER_KINDS:

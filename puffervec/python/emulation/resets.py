@@ -43,8 +43,8 @@ def reset_of(env: Any) -> Reset:
     takes = _keywords(env)
     if takes == _OPTIONAL:
         return functools.partial(_reset_with_both, env)
-    sow = None if "seed" in takes else _seeder(env)
-    return functools.partial(_reset_with_some, env, takes, sow)
+    seeder = None if "seed" in takes else _seed_method(env)
+    return functools.partial(_reset_with_some, env, takes, seeder)
 
 
 def _keywords(env: Any) -> dict[str, bool]:
@@ -61,7 +61,7 @@ def _keywords(env: Any) -> dict[str, bool]:
     return takes
 
 
-def _seeder(env: Any) -> Callable[[int], Any] | None:
+def _seed_method(env: Any) -> Callable[[int], Any] | None:
     """Return the `seed` method of the old Gym interface, of the env or of the first env inside that has one."""
     while env is not None:
         found = getattr(env, "seed", None)
@@ -86,11 +86,13 @@ def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
     return env.reset(options=options) if seed is None else env.reset(seed=seed, options=options)
 
 
-def _reset_with_some(env: Any, takes: dict[str, bool], sow: Callable[[int], Any] | None, seed: int | None, options: Any) -> Any:
+def _reset_with_some(
+    env: Any, takes: dict[str, bool], seeder: Callable[[int], Any] | None, seed: int | None, options: Any
+) -> Any:
     if options is not None and "options" not in takes:
         raise _no_options(env, options)
-    if sow is not None and seed is not None:
-        sow(seed)
+    if seeder is not None and seed is not None:
+        seeder(seed)
     values = {"seed": seed, "options": options}
     return env.reset(**{name: values[name] for name, required in takes.items() if required or values[name] is not None})
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Spaces whose values have no fixed size (Text, Graph, Sequence, OneOf, a user's own kind) for the look-alikes of Gymnasium.
+"""Carries values of spaces without a fixed size (Text, Graph, Sequence, OneOf, custom ones) for Gymnasium's vector envs.
 
 A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info, actions as
-`puffervec.core.actions.Native`. With worker processes that costs pickling; envs with other spaces pay nothing. `Beside` runs
-where the env lives, `BesideReader` in the learner.
+`puffervec.core.actions.Native`. With worker processes that costs pickling; envs with other spaces pay nothing.
+`SideChannelWrapper` runs where the env lives, `SideChannelReader` in the learner.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ KEY = "puffervec.observation"
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What of an env has to travel beside the rows."""
+class SideChannelNeeds:
+    """Which values of an env have to travel beside the rows."""
 
     observations: bool
     actions: bool
 
     @classmethod
-    def of(cls, env: gymnasium.Env[Any, Any]) -> Needs:
+    def of(cls, env: gymnasium.Env[Any, Any]) -> SideChannelNeeds:
         """Look at the spaces of an env."""
         return cls(not _fits(ObservationPlan, env.observation_space), not _fits(ActionPlan, env.action_space))
 
@@ -51,10 +51,10 @@ def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space
     return True
 
 
-class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An env whose observations stand in its infos, and whose actions come beside its rows, with spaces that fit a row."""
+class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Puts observations into infos, takes actions from beside the rows, and shows spaces that fit a row instead."""
 
-    def __init__(self, env: gymnasium.Env[Any, Any], needs: Needs) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> None:
         super().__init__(env)
         self._needs = needs
         if needs.observations:
@@ -85,7 +85,7 @@ class Beside(gymnasium.Wrapper[Any, Any, Any, Any]):
         return np.zeros(1, np.uint8), {**info, KEY: [copy.deepcopy(observation)]}
 
 
-class BesideReader:
+class SideChannelReader:
     """Collects observations from infos; the counterpart of `ObservationReader`."""
 
     def __init__(self, single: gymnasium.Space[Any], num_envs: int) -> None:
@@ -126,11 +126,11 @@ def _split(info: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
     return {key: value for key, value in info.items() if key != KEY}, info[KEY]
 
 
-def fitting(env: gymnasium.Env[Any, Any], needs: Needs) -> gymnasium.Env[Any, Any]:
+def fitting(env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
     """Return an env with spaces that fit rows: the env itself where they do."""
-    return Beside(env, needs) if needs else env
+    return SideChannelWrapper(env, needs) if needs else env
 
 
-def make_fitting(env_fn: Any, needs: Needs) -> gymnasium.Env[Any, Any]:
+def make_fitting(env_fn: Any, needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
     """Make an env with spaces that fit rows; runs where the env will live."""
     return fitting(env_fn(), needs)
