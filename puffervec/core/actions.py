@@ -50,14 +50,18 @@ def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
     }
 
 
+def _read(given: Any, wanted: str) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as error:  # the last: a tensor that has a gradient
+        raise ActionError(f"actions are not an array ({error}): {wanted}") from None
+
+
 def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     """Return `given` as a contiguous array of the right kind and shape, or raise ActionError."""
     expected = _shape(group, rows.rows)
     wanted = "floats" if group.action_kind == "continuous" else "integers"
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as error:  # the last: a tensor that has a gradient
-        raise ActionError(f"actions of {group.name!r} are not an array ({error}): give {wanted} of shape {expected}") from None
+    array = _read(given, f"give {wanted} of shape {expected}")
     if group.action_kind == "continuous" and array.dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype == np.float16:
@@ -76,10 +80,7 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     """
     shape, dtype = rows.actions.shape, rows.actions.dtype
     wanted = f"give {'floats' if dtype.kind == 'f' else 'integers'} of shape {shape}"
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise ActionError(f"actions are not an array ({error}): {wanted}") from None
+    array = _read(given, wanted)
     if group.action_kind == "discrete" and array.shape == (rows.rows, 1):
         array = array[:, 0]
     if array.shape != shape:

@@ -58,7 +58,10 @@ def make_vec(
     if mode is VectorizeMode.VECTOR_ENTRY_POINT:
         envs = _from_entry_point(spec, num_envs, vector_kwargs, wrappers, env_kwargs)
     else:
-        envs = _from_env_fns(mode, spec, num_envs, vector_kwargs, wrappers, env_kwargs)
+        if spec.entry_point is None:
+            raise gymnasium.error.Error(f"{spec.id} has no entry point for one env: use mode 'vector_entry_point'")
+        env_fns = [functools.partial(make_one, spec, env_kwargs, wrappers)] * num_envs
+        envs = (SyncVectorEnv if mode is VectorizeMode.SYNC else AsyncVectorEnv)(env_fns, **vector_kwargs)
     envs.unwrapped.spec = _spec_of(spec, num_envs, mode, vector_kwargs, wrappers, env_kwargs)
     _check_metadata(envs)
     return envs
@@ -97,17 +100,6 @@ def make_one(spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrappe
     for wrapper in wrappers:
         env = wrapper(env)
     return env
-
-
-def _from_env_fns(
-    mode: VectorizeMode, spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], wrappers: Sequence[Wrapper],
-    env_kwargs: dict[str, Any],
-) -> VectorEnv[Any, Any, Any]:  # fmt: skip
-    if spec.entry_point is None:
-        raise gymnasium.error.Error(f"{spec.id} has no entry point for one env: use vectorization_mode='vector_entry_point'")
-    env_fns = [functools.partial(make_one, spec, env_kwargs, wrappers)] * num_envs
-    kind = SyncVectorEnv if mode is VectorizeMode.SYNC else AsyncVectorEnv
-    return kind(env_fns, **vector_kwargs)
 
 
 def _from_entry_point(

@@ -45,6 +45,13 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """
 
     core: CoreVectorEnv
+    # Subclasses define these. _send_reset(seeds, mask, options) starts a reset of all envs, or of the rows in mask, (num_envs,)
+    # bool. _recv_*(timeout_s) waits, and raises WorkerTimeout when the time is up. _one_each(values): a value per env of the core.
+    _send_reset: Callable[[list[int | None], Any, dict[str, Any] | None], None]
+    _recv_reset: Callable[[float | None], tuple[Any, dict[str, Any]]]
+    _send_step: Callable[[Any], None]
+    _recv_step: Callable[[float | None], Step]
+    _one_each: Callable[[Any], list[Any]]
     _pending: str | None = None  # the call that was begun: "reset", "step" or "call"
     _late = ""  # the call that timed out
     _called: Background
@@ -131,8 +138,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
         """Wait for the reset that was started and return (observations, infos)."""
-        result: tuple[Any, dict[str, Any]] = self._wait("reset", timeout, self._recv_reset)
-        return result
+        return self._wait("reset", timeout, self._recv_reset)  # type: ignore[no-any-return]
 
     # ---- step ---------------------------------------------------------------------------------------------------------
 
@@ -160,8 +166,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         Returns:
             (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
         """
-        result: Step = self._wait("step", timeout, self._recv_step)
-        return result
+        return self._wait("step", timeout, self._recv_step)  # type: ignore[no-any-return]
 
     # ---- call, get_attr, set_attr -------------------------------------------------------------------------------------
 
@@ -192,9 +197,6 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Wait for the results of `call_async`, one per env."""
         result: tuple[Any, ...] = self._wait("call", timeout, lambda timeout_s: self._called.result(timeout_s))
         return result
-
-    def get_attr(self, name: str) -> tuple[Any, ...]:
-        return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Set an attribute of every sub-env: a list or tuple has one value per env, anything else goes to all.
@@ -252,25 +254,3 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self.closed = True
             self._kill()
             self.core.close()
-
-    # ---- what a subclass does -----------------------------------------------------------------------------------------
-
-    def _send_reset(self, seeds: list[int | None], mask: Any, options: dict[str, Any] | None) -> None:
-        """Start the reset of all envs, or of the rows in `mask`, (num_envs,) bool; seeds: one per env of the core."""
-        raise NotImplementedError
-
-    def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
-        """Wait for the reset. Raises WorkerTimeout after timeout_s, and the reset goes on."""
-        raise NotImplementedError
-
-    def _send_step(self, actions: Any) -> None:
-        """Start the step."""
-        raise NotImplementedError
-
-    def _recv_step(self, timeout_s: float | None) -> Step:
-        """Wait for the step. Raises WorkerTimeout after timeout_s, and the step goes on."""
-        raise NotImplementedError
-
-    def _one_each(self, values: Any) -> list[Any]:
-        """Return one value per env of the core."""
-        raise NotImplementedError

@@ -46,9 +46,7 @@ class Namespace(SimpleNamespace, Mapping[str, Any]):
         return len(self.__dict__)
 
 
-def namespace(**kwargs: Any) -> Namespace:
-    """Return a Namespace with these attributes."""
-    return Namespace(**kwargs)
+namespace = Namespace  # PufferLib has both names
 
 
 def silence_warnings(original_func: Callable[P, R], category: type[Warning] = DeprecationWarning) -> Callable[P, R]:
