@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Native:
     """Actions for Python envs that rows cannot hold: each env gets its entry as it is, of whatever type.
 
-    They go through the mailboxes, which costs pickling where workers are processes, but no exchange of its own.
+    They go through the mailboxes in the same turn. Where workers are processes, that costs pickling.
 
     Attributes:
         entries: a list with one action per row, or an array (rows, ...) of one action per row.
@@ -76,7 +76,7 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
 def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     """Return `given` as an array that can be assigned to the action rows of a Python env, or raise ActionError.
 
-    Values pass as they are: what is out of range is for the env to judge. Integers may be wider or narrower than the rows.
+    Values are not changed: the env decides about those out of range. Integers may be wider or narrower than the rows.
     """
     shape, dtype = rows.actions.shape, rows.actions.dtype
     wanted = f"give {'floats' if dtype.kind == 'f' else 'integers'} of shape {shape}"

@@ -89,7 +89,7 @@ class InfoWriter:
             self.others = []
 
     def put(self, env: int, info: Any) -> None:
-        """Add the info of an env (position in the block). Raises: TypeError: it is no dict."""
+        """Add the info of an env (position in the block). Raises: TypeError: it is not a dict."""
         if not isinstance(info, Mapping):
             raise TypeError(f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env return a dict")
         self._add(env, self._put(env, info, ()))
@@ -161,7 +161,7 @@ class InfoWriter:
         column = int(self.area.head["keys"][0])
         fits = column < COLUMNS and len(name) <= _NAME_BYTES and not name.endswith(b"\0")
         if not fits or any(_SEPARATOR in part for part in path):
-            return -1  # not remembered: an env with ever-new keys would fill the memory
+            return -1  # not remembered: an env that always reports new keys would fill the memory
         self.area.names[column] = (kind.encode(), name)
         self.area.head["keys"] = column + 1
         self._columns[path, kind] = column
@@ -169,7 +169,7 @@ class InfoWriter:
 
 
 def _kind(value: Any) -> str:
-    """Return the column kind of a number: i, f or b; empty for what is no number that fits."""
+    """Return the column kind of a number: i, f or b; empty for other values and for numbers that do not fit."""
     if isinstance(value, (bool, np.bool_)):
         return "b"
     if isinstance(value, (float, np.floating)):
@@ -188,11 +188,11 @@ class InfoReader:
 
     @property
     def others(self) -> bool:
-        """Whether infos that are no numbers wait in the mailbox."""
+        """Whether infos other than numbers are in the mailbox."""
         return bool(self.area.head["others"][0])
 
     def forget(self) -> None:
-        """Drop what the last turn reported, before a reset that may pass over this worker, which then would not do it."""
+        """Drop what the last turn reported, before a reset in which this worker may have no env to reset."""
         if self.area.head["anything"][0]:
             self.area.head["anything"] = self.area.head["others"] = 0
 

@@ -29,7 +29,7 @@ class Infos(Sequence[dict[str, Any]]):
         episodes: (n,) structured array (puffervec.core.slab.RECORD_DTYPE) of the C episodes that ended, a copy; n may be 0.
         numeric: columns of numbers by path through nested dicts: (values, present), each (E,) over the envs of the batch;
             values are int64, float64 or bool and mean something where present is True. Copies.
-        others: (position in the batch, dict) of envs with infos that are no numbers.
+        others: (position in the batch, dict) of envs with infos other than numbers.
     """
 
     __slots__ = ("_dicts", "_record_names", "episodes", "numeric", "others")

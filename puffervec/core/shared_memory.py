@@ -26,8 +26,7 @@ class SharedMemory:
 
     Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would silently take a file on disk), by
     a memfd, which that limit does not bound (memory_file.py; where there is none, an unnamed file). The room is reserved before
-    a byte is touched, and then every page is touched here: a lack of memory shows now, as an error, not as a SIGBUS here or in
-    a worker.
+    a byte is touched, and then every page is touched here, so that a lack of memory is an error now and not a SIGBUS later.
 
     Raises:
         ConfigError: neither has room, or a limit of this process is too low.
@@ -69,7 +68,7 @@ class SharedMemory:
 
 
 class PrivateMemory:
-    """As SharedMemory, for workers that live in this process: a forked child has a copy, and nobody else sees it.
+    """As SharedMemory, for workers in this process: no other process sees it, and a forked child has a copy.
 
     Raises:
         ConfigError: there is no room.
@@ -100,8 +99,8 @@ def _shm_free() -> int:
 def _reserved_array(size: int) -> Any:
     """Return a zeroed RawArray whose room is reserved, or None where /dev/shm has filled up since it was asked.
 
-    RawArray itself zeroes memory that nobody has promised: where another program takes the room in between, that is a SIGBUS.
-    So this does what RawArray does, with the reservation before the zeroing.
+    RawArray zeroes memory that is not reserved; if another program takes the room in between, that is a SIGBUS. So this does
+    what RawArray does, but reserves first.
     """
     wrapper: Any = heap.BufferWrapper(size)
     (arena, _, _), _ = wrapper._state

@@ -67,7 +67,7 @@ class NativeVectorEnv(TwoPartVectorEnv):
 
         Args:
             env: name of a C env. num_envs: copies of it.
-            flatten_agents: show each agent of an env with several as an env of its own.
+            flatten_agents: show each agent of an env with several agents as a separate env.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
             copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
             backend, num_workers, pin, strict, timeout_s, start_method: as in `puffervec.make`.
@@ -108,7 +108,7 @@ class NativeVectorEnv(TwoPartVectorEnv):
         self.agents = spec.agents
         if self.agents > 1 and not flatten_agents:
             raise ConfigError(
-                f"{env!r} has {self.agents} agents: give flatten_agents=True to see each as an env of its own, or use "
+                f"{env!r} has {self.agents} agents: give flatten_agents=True to show each as a separate env, or use "
                 "puffervec.pettingzoo"
             )
         self.num_envs = self.core.num_agents

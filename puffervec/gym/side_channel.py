@@ -81,7 +81,7 @@ class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _packed(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if not self._needs.observations:
             return observation, info
-        # A list is no number and no dict, so that it goes through infos in one piece; a copy, since envs reuse their arrays.
+        # In a list, so that infos carry it in one piece, as neither a number nor a dict; a copy, since envs reuse their arrays.
         return np.zeros(1, np.uint8), {**info, KEY: [copy.deepcopy(observation)]}
 
 

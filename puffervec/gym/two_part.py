@@ -46,7 +46,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     core: CoreVectorEnv
     # Subclasses define these. _send_reset(seeds, mask, options) starts a reset of all envs, or of the rows in mask, (num_envs,)
-    # bool. _recv_*(timeout_s) waits, and raises WorkerTimeout when the time is up. _one_each(values): a value per env of the core.
+    # bool. _recv_*(timeout_s) waits, and raises WorkerTimeout when the time is up. _one_each(values) gives one value per env.
     _send_reset: Callable[[list[int | None], Any, dict[str, Any] | None], None]
     _recv_reset: Callable[[float | None], tuple[Any, dict[str, Any]]]
     _send_step: Callable[[Any], None]
@@ -174,7 +174,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env (copies).
 
         Raises:
-            ValueError: a name that has a call of its own here. ConfigError: C envs have no methods.
+            ValueError: `reset`, `step` or `close`, which are called directly. ConfigError: C envs have no methods.
         """
         self._begin_call(name)
         try:

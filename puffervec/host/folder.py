@@ -201,7 +201,7 @@ class Folder:
                 raise
 
     def remove(self, name: str) -> None:
-        """Remove a folder such that nobody sees half of it: it is renamed out of sight first. `sweep` does what fails here."""
+        """Remove a folder, renamed first, so that no reader sees half of it. What cannot be removed now is left to `sweep`."""
         with contextlib.suppress(OSError):
             self.rename(name, f"{REMOVED}{name}")
             self.remove_tree(f"{REMOVED}{name}")

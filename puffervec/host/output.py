@@ -71,7 +71,7 @@ def steady(stream: Any) -> TextIO:
 def steady_output() -> Iterator[Steady]:
     """Within the block, writes to standard output and standard error do not fail; yields the former.
 
-    Afterwards nothing is left in a buffer that Python would fail to write at its end, with an exit code of its own.
+    Afterwards no buffer holds anything that Python would fail to write when it exits, which would change the exit code.
     """
     for fd in (0, 1, 2):  # One that is closed would become that of the next file, and get what is printed.
         try:

@@ -28,7 +28,7 @@ _DOING = {
 _MEANING = {
     "SIGSEGV": "memory fault in the env's C code",
     "SIGABRT": "abort in the env's C code",
-    "SIGFPE": "arithmetic error in the env's C code, as a division by zero",
+    "SIGFPE": "arithmetic error in the env's C code, such as a division by zero",
     "SIGILL": "illegal instruction: built for another CPU, or a trap in the env's C code",
     "SIGBUS": "memory fault, or a mapped file that was cut short",
 }
@@ -109,7 +109,7 @@ def failed(slab: Any, worker: int) -> WorkerError | None:
 def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str) -> WorkerDied:
     """Return the error of a worker whose process has ended.
 
-    Args: exit_code: as multiprocessing has it, None if nobody knows; trace: what it left; killed: what SIGKILL may mean.
+    Args: exit_code: as in multiprocessing, None if unknown; trace: what it left; killed: what SIGKILL may mean.
     """
     at = work(slab, worker)
     error = WorkerDied(f"worker {worker} {describe_exit(exit_code, killed)} {at}{blamed(trace)}", **at.of(worker))
@@ -150,7 +150,7 @@ def signal_name(exit_code: int) -> str:
 def describe_exit(exit_code: int | None, killed: str = "") -> str:
     """Return what an exit code of multiprocessing means, in words. killed: what SIGKILL may mean."""
     if exit_code is None:
-        return "has ended, how is not known, since the fork server that started it was ended too"
+        return "has ended in an unknown way, since the fork server that started it was ended too"
     if exit_code >= 0:
         return f"ended with exit status {exit_code}"
     name = signal_name(exit_code)

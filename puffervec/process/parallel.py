@@ -42,7 +42,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
     if processes < 2 or multiprocessing.current_process().daemon:
         return [function(item) for item in items]
     chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
-    context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that the caller's threads hold
     with ProcessPoolExecutor(processes, context, _begin, (Learner(),)) as pool:
         try:
             with hidden_main(), one_math_thread(), stop_signals_held():  # processes start when the first chunks are handed in
@@ -53,7 +53,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
                 f"one of {processes} processes that prepare {len(items)} items was killed, as when memory runs out; "
                 "free some and start again"
             ) from error
-        except BaseException:  # a Ctrl-C, also one that was held back: nobody waits for what has not begun
+        except BaseException:  # also a Ctrl-C that was held back: drop the chunks that have not begun
             pool.shutdown(cancel_futures=True)
             raise
 

@@ -26,7 +26,7 @@ HELD_AT_START = (signal.SIGINT, signal.SIGTERM)  # By the learner, until `_prote
 
 
 class SharedFile(Descriptor):
-    """A read-only file that the learner has open; workers get the descriptor, so a renamed or deleted path is no matter."""
+    """A read-only file that the learner has open; workers get the descriptor, so its path may be renamed or deleted."""
 
     def map(self) -> mmap.mmap:
         """Map the whole file, shared and read-only."""
@@ -91,8 +91,8 @@ def _protect(task: WorkerTask) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked worker has the learner's handler, and would not end by it
     with contextlib.suppress(OSError):
-        # A group of its own: a Ctrl-C or SIGTERM for the learner's whole group must not take the workers from under it while it
-        # saves. They end with the learner in any case. And what an env starts is in the group, and can be ended with it.
+        # In its own process group, a worker does not get the Ctrl-C or SIGTERM that is sent to the learner's group, so that the
+        # learner can save; it ends with the learner in any case. What an env starts is in the group and can be ended with it.
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
@@ -103,7 +103,7 @@ def _protect(task: WorkerTask) -> int:
 
 def _end_group(group: int) -> None:
     """End what the envs have started and left. group: to go to, since a group cannot be ended without its leader."""
-    with contextlib.suppress(OSError):  # nobody is left; or the learner is gone, and the watch ends all
+    with contextlib.suppress(OSError):  # the group is empty, or the learner is gone and pv_watch_learner ends everything
         if os.getpgrp() == os.getpid() != group:
             os.setpgid(0, group)
             os.killpg(os.getpid(), signal.SIGKILL)
@@ -121,7 +121,7 @@ def watch_learner(learner: Learner) -> None:
 
 
 def _require_same_core(task: WorkerTask) -> None:
-    """End this process where its C core is not the learner's: it must not touch a slab that may be laid out otherwise."""
+    """End this process if its C core is not the learner's, since it may expect another layout of the slab."""
     if task.core_check != _core_check():
         raise SystemExit(
             f"puffervec: worker {task.index} has a C core that was built from other sources (checksum {_core_check():#010x}) "
@@ -135,7 +135,7 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
         from puffervec.env_types import find
 
         return find(task.env_name, task.shared_library)
-    os.environ.clear()  # a fork server has those of its own start
+    os.environ.clear()  # a fork server has the variables of the time when it was started
     os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
     with contextlib.suppress(OSError):
         os.chdir(task.folder)

@@ -156,7 +156,7 @@ class Block:
         return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
-        """Send infos that are no numbers, each by itself, so that one that cannot be sent or read names its env."""
+        """Send infos other than numbers, each by itself, so that an error in sending or reading names its env."""
         if not self.infos.others:
             return
         encoded = []

@@ -297,7 +297,7 @@ class PufferLoop(EnvLoop):
     """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets included.
 
     Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read them, and so are copied.
-    What an env has buffers of its own for, because its creator did not pass `buf` on, is copied too.
+    Arrays that an env has made itself, because its creator did not pass `buf` on, are copied too.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -351,7 +351,7 @@ class PufferLoop(EnvLoop):
 
 
 def close_all(envs: Sequence[Any]) -> None:
-    """Close every env; what fails is reported on stderr, since there is nobody left to tell."""
+    """Close every env. Exceptions are printed to stderr, since the learner no longer listens."""
     for env in envs:
         try:
             close = getattr(env, "close", None)

@@ -77,7 +77,7 @@ def dump_source(env: PythonEnv) -> bytes:
 
 
 def _refuse_held(env: PythonEnv, held: set[int]) -> None:
-    """Raise where creators return one env for two rows. Workers of their own would each get a copy, and nobody would notice.
+    """Raise where creators return one env for two rows. Different workers would each get a copy, so it would go unnoticed.
 
     held: ids of the envs that were found in the creators. Only where the driver env is one of them is any creator called.
     """
@@ -295,7 +295,7 @@ def _no_env(env: Any) -> str:
 
 
 def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the spaces that all agents of a parallel env share. Raises ConfigError where they differ, or nobody is there."""
+    """Return the spaces that all agents of a parallel env share. Raises ConfigError if they differ, or there are no agents."""
     if not possible:
         raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")
     found = []

@@ -147,7 +147,7 @@ class MT19937(np.random.MT19937):
 
     @property
     def state(self) -> Any:
-        """The state of whoever is at work. While states are swapped, its bytes: NumPy's form of it takes 50 us to make."""
+        """The state of the env at work. While states are swapped, its bytes, since NumPy's own form takes 50 us to make."""
         if _swapping:
             return {"bit_generator": "MT19937", "state": ctypes.string_at(self.ctypes.state_address, _STATE_BYTES)}
         _swap_in()

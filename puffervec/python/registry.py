@@ -35,7 +35,7 @@ def adopt(data: bytes) -> None:
 
 
 class EntryPointProxy:
-    """Stands for the entry point of an env that is no plain text, or that has arguments which are no plain data."""
+    """An entry point for envs whose own one is not a string, or whose arguments are not plain data."""
 
     def __init__(self, env_id: str, packed: bytes, problem: str) -> None:
         """Args: packed: the spec, for `travel.loads`; empty where it cannot be sent, with the reason in `problem`."""

@@ -33,7 +33,7 @@ def first_reset_pair(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
 
 
 def reset_pair(result: Any) -> tuple[Any, Any]:
-    """Return (observations, infos) of a reset. Raises ConfigError where the result is no pair."""
+    """Return (observations, infos) of a reset. Raises ConfigError if the result is not a pair."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise _old("reset", _kind(result), "(observation, info)")
     return result[0], result[1]
@@ -129,7 +129,7 @@ class RewardWriter:
         self._pack_all, self._pack_one = struct.Struct(f"={len(rewards)}f").pack_into, struct.Struct("=f").pack_into
 
     def all(self, rewards: list[Any]) -> None:
-        """Write all rewards. Raises one of REWARD_ERRORS where one is no number, or does not fit; `one` tells which."""
+        """Write all rewards. Raises one of REWARD_ERRORS if one is not a number or does not fit; `one` finds out which."""
         self._pack_all(self._memory, 0, *rewards)
 
     def one(self, row: int, reward: Any) -> None:

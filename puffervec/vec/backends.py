@@ -109,7 +109,7 @@ def make(
         seed: for the first reset (env i gets seed + i, or the i-th entry), None for a random one (Python envs: for none).
         num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two buffers split by workers.
         batch_size: envs per `recv`; None: all (or num_envs / num_buffers). "auto": half of them.
-        zero_copy: hand out views on shared memory, so batches are aligned blocks of envs.
+        zero_copy: return views on shared memory, so batches are aligned blocks of envs.
         sync_traj: batches come in strict round robin. False: in the order in which they get ready; with zero_copy=False they
             are made of whatever workers are ready first.
         overwork: accepted for scripts that pass it; more workers than cores are always allowed here.

@@ -63,7 +63,7 @@ def _wait_ready(turns: Turns, timeout_s: float | None) -> tuple[list[int], int, 
         if flags & lib.PV_TURN_FAILED:
             turns.raise_failure(half)
         ready.append(half)
-        first = (half + 1) % turns.num_buffers  # so that nobody waits for ever behind faster ones
+        first = (half + 1) % turns.num_buffers  # so that slower halves get their turn, too
     return sorted(ready), flags, first
 
 

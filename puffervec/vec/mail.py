@@ -84,7 +84,7 @@ class Mail:
         return Infos(numeric=gather(readers, envs * len(halves)), others=others)
 
     def _other_infos(self, worker: int, half: int) -> list[tuple[int, Any]]:
-        """Return the infos of a lane that are no numbers, with the positions of their envs. They stay where they are."""
+        """Return the infos of a lane other than numbers, with the positions of their envs. The mailbox keeps them."""
         slot = self.boxes[worker].answers[half]
         first = self._rows.span(worker, half).start
         found = []

@@ -97,7 +97,7 @@ class Turns:
         raise CallOrderError(f"send: half {half} is {self.state[half]}: call {expected} first")
 
     def refuse_over(self, half: int) -> None:
-        """Raise where an env of the half is done and nobody has reset it (no autoreset)."""
+        """Raise if an env of the half is done and was not reset, without autoreset."""
         over = self.rows.over(half)
         if over.any():
             ids = self.rows.halves[half].env_ids[over]

@@ -90,7 +90,7 @@ class InProcess(Workers):
         data = ffi.from_buffer("uint8_t[]", rows.data) if rows.data is not None else ffi.NULL
         size = len(rows.data) if rows.data is not None else 0
         self.opened = ffi.new("pv_worker[]", rows.num_workers)
-        # The finalizer must not hold self: it keeps the memory alive by holding the workers' buffers.
+        # The finalizer must not refer to self; it keeps the memory alive by referring to the workers' buffers.
         keep = (rows.buffer, rows.data, data)
         self._finalizers.append(weakref.finalize(self, _close_workers, self.opened, rows.num_workers, keep))
         crashes.watch()
@@ -258,7 +258,7 @@ def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -
     if not processes.processes:
         return
     processes.kill()
-    if getattr(sys, "last_value", None) is None:  # else the program has told already what went wrong
+    if getattr(sys, "last_value", None) is None:  # else the program has already said what went wrong
         warnings.warn_explicit(
             f"this vector env of {env_name!r} was never closed: its workers were ended without closing their envs; call "
             "close(), or use it in a with statement",

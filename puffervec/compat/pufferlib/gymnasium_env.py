@@ -41,7 +41,7 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         return self.observations, info
 
     def seed(self, seed: int | None) -> None:
-        """Seed the env's next reset, and the env at once where it has a `seed` of its own (the old Gym interface)."""
+        """Seed the env's next reset. An env with a `seed` method (the old Gym interface) is seeded at once, too."""
         self._next_seed = seed
         own = getattr(self.env, "seed", None)
         if callable(own):

@@ -125,7 +125,7 @@ class MeanOverAgents(PettingZooWrapper):
 
 
 def _mean(infos: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
-    """Average number by number; what is no number is left out."""
+    """Average each key over the agents; values that are not numbers are left out."""
     found: dict[str, list[Any]] = {}
     for info in infos.values():
         for key, value in info.items():

@@ -71,7 +71,7 @@ def path_text(path: tuple[Any, ...]) -> str:
 
 def field_names(space: gymnasium.Space[Any]) -> tuple[str, ...]:
     """Return the names of a Dict's or Tuple's fields: keys as they are; f<index> for Tuple entries and for keys that
-    are no text or empty (with underscores added where that name is taken)."""
+    are not strings, or are empty (with underscores added where that name is taken)."""
     if isinstance(space, spaces.Tuple):
         return tuple(f"f{i}" for i in range(len(space.spaces)))
     assert isinstance(space, spaces.Dict)
@@ -165,7 +165,7 @@ def get_dtype_bounds(dtype: Any) -> tuple[Any, Any]:
     (0, 255)
 
     Raises:
-        ConfigError: a dtype that is no bool, integer or float.
+        ConfigError: a dtype other than bool, integer or float.
     """
     kind = np.dtype(dtype)
     if kind.kind == "b":

@@ -25,7 +25,7 @@ def reset_of(env: Any) -> Reset:
     """Return a function (seed, options) that resets `env` with as much of the two as its `reset` takes.
 
     None is passed on only where a value is required. A wrapper that takes **kwargs takes what the env in it takes. Where no
-    seed is taken, a given one goes to `env.seed(seed)`, as the old Gym interface has it, and nowhere if there is no such
+    seed is taken, a given one goes to `env.seed(seed)`, as in the old Gym interface, and is dropped if there is no such
     method. A PufferEnv gets its seed by position.
 
     >>> import gymnasium
