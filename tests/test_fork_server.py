@@ -88,4 +88,4 @@ def test_a_killed_server_blames_no_worker(what: str) -> None:
     if what == "server":
         assert said == [] and messages == ""
     else:
-        assert said[0].startswith("worker 1 has ended, how is not known, since the fork server that started it was ended too")
+        assert said[0].startswith("worker 1 has ended in an unknown way, since the fork server that started it was ended too")

@@ -78,7 +78,7 @@ def test_packed_bytes_are_the_c_struct() -> None:
     config = TagGridConfig(num_taggers=3, wall_hit_penalty=0.25, use_full_observation=False, random_starts=True)
     assert native.pack_config(config) == struct.pack("<iiiffffii", 3, 10, 100, 0.25, 10.0, 2.0, np.float32(0.01), 0, 1)
     for env in (PROBE, TAG):
-        entry = native.env_type(env.name)
+        entry = env.env_type()
         assert entry.config_bytes == len(native.pack_config(env.config()))
         names = [ffi.string(entry.config_fields[i].name).decode() for i in range(entry.config_count)]
         assert names == [f.name for f in dataclasses.fields(env.config) if not f.metadata.get("python")]
@@ -174,7 +174,7 @@ def test_arrays_that_c_could_not_read_are_refused(params: dict[str, np.ndarray],
 
 def test_missing_params_are_the_envs_own_error() -> None:
     with pytest.raises(ConfigError, match="starting_location_x has 0"):
-        native.describe("tag_grid", native.pack_config(TagGridConfig()), native.pack_params({}), None)
+        TAG.describe(native.pack_config(TagGridConfig()), native.pack_params({}), None, "next_step")
     wrong_kind = {"start_x": np.zeros(11, np.float32), "start_y": np.zeros(11, np.float32)}
     with pytest.raises(ConfigError, match="starting_location_x has 0"):
-        native.describe("tag_grid", native.pack_config(TagGridConfig()), native.pack_params(wrong_kind), None)
+        TAG.describe(native.pack_config(TagGridConfig()), native.pack_params(wrong_kind), None, "next_step")

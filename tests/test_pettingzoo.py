@@ -242,7 +242,7 @@ def test_bad_actions_step_nothing() -> None:
         ({**good, "tagger_7": 1}, "'tagger_7'"),
         ({**good, "tagger_1": 5}, "out of range"),
         ({**good, "tagger_1": 0.5}, "float64"),
-        ({**good, "tagger_1": [1, 2]}, "no array"),
+        ({**good, "tagger_1": [1, 2]}, "not an array"),
         (None, "actions are a NoneType: give a dict.*'tagger_0'"),
         (np.zeros(4, int), "actions are a ndarray: give a dict"),
         ([1, 1, 1, 1], "actions are a list"),

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.sb3.seat import EnvMaker, Monitor, Seat, SeatMaker
+from puffervec.sb3.seat import EnvMaker, IndexedEnv, IndexedEnvMaker, Monitor
 from tests.sb3_envs import Counter
 
 
@@ -99,15 +99,15 @@ def test_the_monitor_insists_on_resets() -> None:
 
 def test_a_seat_adds_no_call_to_a_step() -> None:
     env = Counter()
-    seat = Seat(env, 0)
+    seat = IndexedEnv(env, 0)
     assert seat.step == env.step and seat.reset == env.reset
     assert seat.observation_space == env.observation_space
 
 
 def test_only_gymnasium_envs_sit_down() -> None:
-    assert isinstance(SeatMaker(Counter, 0)(), Seat)
+    assert isinstance(IndexedEnvMaker(Counter, 0)(), IndexedEnv)
     with pytest.raises(ConfigError, match="builtins.dict"):
-        SeatMaker(dict, 0)()
+        IndexedEnvMaker(dict, 0)()
 
 
 # ---- making an env -----------------------------------------------------------------------------------------

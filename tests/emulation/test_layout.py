@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from puffervec.errors import ConfigError
 from puffervec.python.emulation import layout
-from puffervec.python.emulation.layout import Leaf, dtype_from_space, field_names, flatten_space, leaves, plan
+from puffervec.python.emulation.layout import Leaf, field_names, flatten_space, leaves, plan, struct_dtype
 from tests.mock_envs import OBSERVATIONS
 
 
@@ -24,19 +24,19 @@ def test_documented_examples() -> None:
 
 def test_the_picture_in_the_head_is_true() -> None:
     space = spaces.Dict(a=spaces.Box(0, 255, (3,), np.uint8), b=spaces.Tuple([spaces.Discrete(5), spaces.Box(-1, 1, (2,))]))
-    found = list(leaves(plan(space, dtype_from_space(space))))
+    found = list(leaves(plan(space, struct_dtype(space))))
     assert [(leaf.path, leaf.offset, leaf.dtype.name, leaf.shape) for leaf in found] == [
         (("a",), 0, "uint8", (3,)),
         (("b", 0), 8, "int64", ()),
         (("b", 1), 16, "float32", (2,)),
     ]
-    assert dtype_from_space(space).itemsize == 24
+    assert struct_dtype(space).itemsize == 24
 
 
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_leaves_do_not_overlap_and_stand_aligned(name: str) -> None:
     space = OBSERVATIONS[name]()
-    dtype = dtype_from_space(space)
+    dtype = struct_dtype(space)
     end = 0
     for leaf in leaves(plan(space, dtype)):
         assert isinstance(leaf, Leaf)
@@ -51,7 +51,7 @@ def test_keys_are_field_names_where_they_can_be() -> None:
     assert field_names(spaces.Dict({"": choice, "f0": choice, "a b": choice})) == ("f0_", "a b", "f0")
     assert field_names(spaces.Dict({7: choice, 9: choice})) == ("f0", "f1")
     assert field_names(spaces.Tuple([choice, choice])) == ("f0", "f1")
-    assert dtype_from_space(spaces.Dict(a=spaces.Dict(b=choice)))["a"].names == ("b",)
+    assert struct_dtype(spaces.Dict(a=spaces.Dict(b=choice)))["a"].names == ("b",)
 
 
 class Custom(gymnasium.Space[Any]):
@@ -72,7 +72,7 @@ class Custom(gymnasium.Space[Any]):
 def test_a_space_without_a_fixed_size_is_refused_with_its_path(space: gymnasium.Space[Any]) -> None:
     nested = spaces.Dict(good=spaces.Discrete(2), bad=spaces.Tuple([spaces.Discrete(3), space]))
     with pytest.raises(ConfigError, match=r"\['bad'\]\[1\] is .*convert it in a wrapper") as caught:
-        dtype_from_space(nested)
+        struct_dtype(nested)
     assert str(space) in str(caught.value)
     with pytest.raises(ConfigError, match="the space at the top is"):
-        dtype_from_space(space)
+        struct_dtype(space)

@@ -20,7 +20,7 @@ def test_documented_examples() -> None:
 
 def test_a_plain_box_stays_as_it_is() -> None:
     space = spaces.Box(0, 255, (5, 4, 3), np.uint8)
-    plan = ObservationPlan.of(space)
+    plan = ObservationPlan(space)
     assert plan.is_flat and plan.emulated_space is space
     assert (plan.row_shape, plan.row_dtype, plan.row_bytes) == ((5, 4, 3), np.uint8, 60)
 
@@ -38,7 +38,7 @@ def test_a_plain_box_stays_as_it_is() -> None:
     ],
 )
 def test_other_spaces_become_a_vector_of_the_common_dtype_or_of_bytes(name: str, shape: tuple[int, ...], dtype: type) -> None:
-    plan = ObservationPlan.of(OBSERVATIONS[name]())
+    plan = ObservationPlan(OBSERVATIONS[name]())
     assert not plan.is_flat
     assert isinstance(plan.emulated_space, spaces.Box)
     assert (plan.row_shape, plan.row_dtype, plan.row_bytes) == (shape, dtype, plan.dtype.itemsize)
@@ -48,7 +48,7 @@ def test_other_spaces_become_a_vector_of_the_common_dtype_or_of_bytes(name: str,
 
 def test_spaces_without_content_have_rows_of_no_bytes() -> None:
     for space in (spaces.Dict({}), spaces.Tuple([]), spaces.Dict(a=spaces.Dict({}))):
-        plan = ObservationPlan.of(space)
+        plan = ObservationPlan(space)
         rows = np.zeros((2, *plan.row_shape), plan.row_dtype)
         value = sample(space, np.random.default_rng(0))
         plan.writers(rows)[1](value)

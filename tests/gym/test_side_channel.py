@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Observations and actions without a fixed size (puffervec/gym/beside.py)."""
+"""Observations and actions without a fixed size (puffervec/gym/side_channel.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
-from puffervec.gym.beside import KEY, Beside, Needs
+from puffervec.gym.side_channel import KEY, SideChannelNeeds, SideChannelWrapper
 from tests.gym.envs import Spaced
 from tests.gym.kinds import ASYNC, DISABLED, MODES, SAME, Kind, kind_fixture, param
 
@@ -179,7 +179,7 @@ def test_what_the_env_reuses_is_copied() -> None:
             self.kept[:] = self.steps
             return {"text": text, "grows": (), "n": self.kept}
 
-    env = Beside(Reusing(), Needs(observations=True, actions=False))
+    env = SideChannelWrapper(Reusing(), SideChannelNeeds(observations=True, actions=False))
     _, first = env.reset()
     env.step("a")
     assert first[KEY][0]["n"].tolist() == [0, 0]
