@@ -15,7 +15,7 @@ from puffervec.train.policies.leaves import ROW, flat_rows, leaf_views
 
 
 def encode(space: Any, value: Any, normalize: bool = True) -> list[float]:
-    plan = ObservationPlan.of(space)
+    plan = ObservationPlan(space)
     rows = np.zeros((1, *plan.row_shape), plan.row_dtype)
     plan.writers(rows)[0](value)
     encoder = RowEncoder(leaf_views(plan), normalize)
@@ -56,13 +56,13 @@ def test_without_scaling_numbers_stay() -> None:
 
 
 def test_a_number_that_is_no_choice_gives_zeros() -> None:
-    plan = ObservationPlan.of(spaces.Discrete(3, start=4))
+    plan = ObservationPlan(spaces.Discrete(3, start=4))
     assert RowEncoder(leaf_views(plan), True)({ROW: torch.zeros(1, 1, dtype=torch.int64)}).tolist() == [[0, 0, 0]]
 
 
 def test_running_statistics_are_those_of_all_rows() -> None:
     """In pieces of any size; the bounded leaf is left alone."""
-    plan = ObservationPlan.of(spaces.Dict(a=spaces.Box(-np.inf, np.inf, (2,)), b=spaces.Box(-1, 1, (1,))))
+    plan = ObservationPlan(spaces.Dict(a=spaces.Box(-np.inf, np.inf, (2,)), b=spaces.Box(-1, 1, (1,))))
     encoder = RowEncoder(leaf_views(plan), True)
     rows = torch.from_numpy(np.random.default_rng(0).normal([50, -3, 0.2], [9, 0.1, 0.3], (1000, 3)).astype(np.float32))
     for piece in rows.split([1, 600, 0, 399]):
@@ -78,14 +78,14 @@ def test_running_statistics_are_those_of_all_rows() -> None:
 
 
 def test_numbers_that_never_change_or_are_not_finite_do_no_harm() -> None:
-    encoder = RowEncoder(leaf_views(ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,)))), True)
+    encoder = RowEncoder(leaf_views(ObservationPlan(spaces.Box(-np.inf, np.inf, (2,)))), True)
     observe(encoder, torch.tensor([[3.0, np.nan], [3.0, 1.0]]))
     assert torch.isfinite(encoder({ROW: torch.tensor([[3.0, 1.0], [4.0, 1.0]])})).all()
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 def test_rows_that_are_not_finite_leave_the_statistics_alone(bad: float) -> None:
-    plan = ObservationPlan.of(spaces.Box(-np.inf, np.inf, (2,)))
+    plan = ObservationPlan(spaces.Box(-np.inf, np.inf, (2,)))
     rows = torch.tensor([[3.0, 1.0], [5.0, 9.0], [4.0, bad], [6.0, 2.0]])
     seen, clean = RowEncoder(leaf_views(plan), True), RowEncoder(leaf_views(plan), True)
     for _ in range(2):
