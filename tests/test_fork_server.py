@@ -66,13 +66,12 @@ KILLED = """
     kill_server()
     for _ in range(100):
         vec.step([0, 1])
-    if sys.argv[1] == "worker too":
-        os.kill(vec.processes[1].pid, signal.SIGKILL)
-        try:
-            while True:
-                vec.step([0, 1])
-        except WorkerDied as error:
-            print(error)
+    os.kill(vec.processes[1].pid, signal.SIGKILL)
+    try:
+        while True:
+            vec.step([0, 1])
+    except WorkerDied as error:
+        print(error)
     vec.close()
     with puffervec.make("CartPole-v1", num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
@@ -80,12 +79,9 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("what", ["server", "worker too"])
-def test_a_killed_server_blames_no_worker(what: str) -> None:
-    status, out, messages = run_script(KILLED, what)
-    *said, last = out.splitlines()
+def test_a_killed_server_blames_no_worker() -> None:
+    """All go on; of a worker that dies later nobody knows how."""
+    status, out, messages = run_script(KILLED)
+    said, *_, last = out.splitlines()
     assert (status, last) == (0, "fine"), messages
-    if what == "server":
-        assert said == [] and messages == ""
-    else:
-        assert said[0].startswith("worker 1 has ended in an unknown way, since the fork server that started it was ended too")
+    assert said.startswith("worker 1 has ended in an unknown way, since the fork server that started it was ended too")

@@ -248,7 +248,8 @@ def test_workers_have_the_environment_and_the_folder_of_now(
     start_method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fork server that runs already has older ones."""
-    make(("none", "none"), start_method="forkserver").close()
+    if start_method == "forkserver":
+        make(("none", "none"), start_method="forkserver").close()
     monkeypatch.setenv("PUFFERVEC_TOLD", "of now")
     monkeypatch.chdir(tmp_path)
     with puffervec.make(Told, num_envs=2, num_workers=2, start_method=start_method) as vec:
