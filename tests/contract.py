@@ -36,7 +36,7 @@ class EnvContract:
     settings: ClassVar[dict[str, Any]] = {}
     random: ClassVar[bool] = True
     num_envs: ClassVar[int] = 4
-    steps: ClassVar[int] = 10_000
+    steps: ClassVar[int] = 5_000
     """Env-steps of the longest test, over all envs."""
 
     def make(self, backend: Any = "serial", **changes: Any) -> VectorEnv:

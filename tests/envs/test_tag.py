@@ -101,7 +101,7 @@ def _start(vec: VectorEnv, env: int, settings: dict[str, Any]) -> tuple[Any, Any
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("seed", [0, 1, 20])
+@pytest.mark.parametrize("seed", [0, 20])
 def test_equals_the_twin(name: str, seed: int) -> None:
     settings = CASES[name]
     seen = follow(settings, seed, steps=2 * settings.get("episode_length", 100) + 30)

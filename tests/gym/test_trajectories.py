@@ -80,7 +80,7 @@ def test_trajectories_are_equal(ours: Kind, mode: AutoresetMode, make: Any) -> N
     assert identical(theirs.reset(seed=11), envs.reset(seed=11))
     rng = np.random.default_rng(3)
     ends = 0
-    for _ in range(150):
+    for _ in range(80):
         actions = rng.integers(theirs.single_action_space.n, size=5)
         expected, found = theirs.step(actions), envs.step(actions)
         assert identical(without_times(expected), without_times(found)), (expected, found)
@@ -130,7 +130,7 @@ def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
 
 @pytest.mark.parametrize("env_id", [*newest("classic_control"), *newest("toy_text")])
 def test_same_seeds_and_actions_same_trajectories(ours: Kind, env_id: str) -> None:
-    check_env(ours, env_id, steps=40)
+    check_env(ours, env_id, steps=25)
 
 
 @pytest.mark.slow
