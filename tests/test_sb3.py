@@ -484,6 +484,7 @@ def test_ppo_learns_cartpole_over_python_workers(make: Callable[..., Any]) -> No
 
 
 @pytest.mark.usefixtures("one_thread")
+@pytest.mark.slow
 def test_ppo_learns_tag_over_c_rows(make: Callable[..., Any]) -> None:
     """One policy for taggers and runner. Walking into walls costs much, so all of them learn not to."""
     settings = {"num_taggers": 3, "grid_length": 5, "episode_length": 20, "wall_hit_penalty": 1.0,

@@ -131,6 +131,7 @@ def wait_for(terminal: int, text: str, process: subprocess.Popen[bytes] | None =
     raise AssertionError(f"the prompt did not come so far:\n{screen}")
 
 
+@pytest.mark.slow
 def test_a_real_notebook(place: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="needs the packages of a notebook")
     nbclient = pytest.importorskip("nbclient", reason="needs the packages of a notebook")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The sdist and the wheel, as users get them: in new environments, used from an empty folder, without a compiler on PATH.
 
-`make package` runs the slow ones too, which install the dependencies from the package index.
+`make package` runs the slow ones too: those that compile a wheel or install the dependencies from the package index.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def test_the_sdist_holds_what_a_build_needs_and_no_more(sdist: Path) -> None:
     assert not [name for name in names if name.endswith((".so", ".o", ".pyc", "_native.c"))]
 
 
+@pytest.mark.slow
 def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     assert "-cp311-abi3-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
@@ -121,6 +122,7 @@ def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "csrc/", "bench/"))]
 
 
+@pytest.mark.slow
 def test_dependencies_have_lower_bounds_only_and_bring_no_trainer(wheel: Path) -> None:
     requirements = _metadata(wheel).get_all("Requires-Dist", [])
     for line in requirements:
@@ -130,6 +132,7 @@ def test_dependencies_have_lower_bounds_only_and_bring_no_trainer(wheel: Path) -
     assert any(line.startswith("torch>=") and 'extra == "train"' in line for line in requirements)
 
 
+@pytest.mark.slow
 def test_metadata_says_who_where_and_for_which_python(wheel: Path) -> None:
     metadata = _metadata(wheel)
     urls = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL", []))
@@ -141,6 +144,7 @@ def test_metadata_says_who_where_and_for_which_python(wheel: Path) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 
+@pytest.mark.slow
 def test_the_long_description_links_to_the_repository(wheel: Path) -> None:
     """A package index shows the text without the files beside it. Files that are linked must be files of the repository."""
     metadata = _metadata(wheel)
@@ -155,6 +159,7 @@ def test_the_long_description_links_to_the_repository(wheel: Path) -> None:
             assert target.startswith(("https://", "#")), target
 
 
+@pytest.mark.slow
 def test_imports_and_steps(installed: Path, tmp_path: Path) -> None:
     assert _run(["python", "-c", STEP], installed, tmp_path, 60).strip() == "(88, 45)"
 

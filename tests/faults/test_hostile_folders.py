@@ -290,15 +290,18 @@ def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(run: Path, capsy
 SWEEP = ["sweep", "probe", "--name", "sweep", "--log.folder", ".", "--trials", "1", "--sweep.train.lr", "1e-4:1e-2"]
 
 
-@pytest.mark.parametrize("name", ["study.db", "summary.json", "pareto.png", "trials", "trials/0000", "run.lock"])
-def test_sweeps(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+SWEEP_FILES = ("study.db", "summary.json", "pareto.png", "trials", "trials/0000", "run.lock")
+
+
+@pytest.mark.parametrize(("name", "kind"), list(zip(SWEEP_FILES, 2 * KINDS[:3], strict=True)))
+def test_sweeps(
+    name: str, kind: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("optuna")
     monkeypatch.chdir(tmp_path)
-    for kind in (dangling, linked, pipe):
-        shutil.rmtree(tmp_path / "sweep", ignore_errors=True)
-        (tmp_path / "outside").mkdir(exist_ok=True)
-        (tmp_path / "sweep" / name).parent.mkdir(parents=True)
-        outside = replaced(tmp_path / "sweep", name, kind)
-        before = state_of(outside)
-        assert "it is " in refused([*SWEEP, *SMALL, "--total-timesteps", "100"], capsys)
-        assert state_of(outside) == before
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "sweep" / name).parent.mkdir(parents=True)
+    outside = replaced(tmp_path / "sweep", name, kind)
+    before = state_of(outside)
+    assert "it is " in refused([*SWEEP, *SMALL, "--total-timesteps", "100"], capsys)
+    assert state_of(outside) == before

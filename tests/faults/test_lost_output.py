@@ -48,6 +48,7 @@ def test_output_that_cannot_be_written(
     assert capsys.readouterr().err == (2 * said if where == "full disk" else "")
 
 
+@pytest.mark.slow
 def test_everything_on_a_full_disk(tmp_path: Path) -> None:
     """To the very end of the process, where Python flushes what is left."""
     with open("/dev/full", "w") as full:
@@ -65,7 +66,8 @@ def test_closed_descriptors(tmp_path: Path) -> None:
     assert (tmp_path / "r" / "run.lock").read_text().startswith("pid ")
 
 
-@pytest.mark.parametrize("backend", ["serial", pytest.param("multiprocessing", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
 def test_a_terminal_that_is_closed(tmp_path: Path, backend: str) -> None:
     """The kernel sends SIGHUP, and each write after it fails; the run, in its own session as a terminal has it, goes on."""
     master, slave = pty.openpty()

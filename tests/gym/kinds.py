@@ -65,6 +65,11 @@ def param(name: str, *marks: Any) -> Any:
     return pytest.param(name, marks=[*marks, pytest.mark.slow] if name in THEIRS else marks)
 
 
+def by_turns(cases: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return parameters in which each case has one of our two kinds in turn, as its last value."""
+    return [pytest.param(*case, OURS[i % 2], id="-".join(map(str, (*case, OURS[i % 2])))) for i, case in enumerate(cases)]
+
+
 def kind_fixture(names: Sequence[str] = tuple(CLASSES), called: str = "kind") -> Any:
     """Return a fixture over these kinds."""
 

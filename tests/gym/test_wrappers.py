@@ -24,7 +24,7 @@ from gymnasium.vector import AutoresetMode
 
 import puffervec.gym
 from tests.gym.envs import Count
-from tests.gym.kinds import CLASSES, DISABLED, MODES, NEXT, OURS, SAME, Kind, kind_fixture
+from tests.gym.kinds import CLASSES, DISABLED, MODES, NEXT, OURS, SAME, Kind, by_turns, kind_fixture
 
 ours = kind_fixture(OURS, "ours")
 Wrap = Callable[[Any], Any]
@@ -131,7 +131,7 @@ def without_times(found: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.*precision lowered by casting", "ignore:overflow encountered in cast")
-@pytest.mark.parametrize(("name", "mode"), CASES, ids=[f"{name}-{mode.value}" for name, mode in CASES])
+@pytest.mark.parametrize(("name", "mode", "ours"), by_turns(CASES), indirect=["ours"])
 def test_a_wrapper_over_ours_is_as_over_gymnasiums(ours: Kind, name: str, mode: AutoresetMode) -> None:
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
