@@ -45,15 +45,6 @@ def test_padding_where_scenes_do_not_fill_the_rows(folder: Path) -> None:
     assert found.padding == pytest.approx(0.2)
 
 
-def test_the_text_names_everything(folder: Path) -> None:
-    text = describe_scenes(DriveConfig(scenes=str(folder), num_agents=6, observe_previous_action=1)).text()
-    assert text.startswith(f"scenes: 3 ({folder}), 5 agents, at most 3 in one; ")
-    assert "padding rows 0.0%" in text
-    assert "1 of them have no vehicle to control" in text
-    assert "left out d.json: the scene has a single frame" in text
-    assert "observation: 391 floats: ego 13; partners 12 x 8 (median 2, reach " in text and text.endswith("; previous_action 2")
-
-
 def test_broken_files_and_levels_are_said_once_each(folder: Path, tiny_tree: Callable[..., dict[str, Any]]) -> None:
     (folder / "e.json").write_text("{")
     bridge = tiny_tree(cars=1)

@@ -64,14 +64,6 @@ def test_what_stands_is_no_agent_and_does_not_count(tiny_tree: MakeTree) -> None
     assert height_conflicts(scene_of(tree)) == ""
 
 
-def test_nobody_and_nothing(tiny_tree: MakeTree) -> None:
-    tree = tiny_tree()
-    for item in tree["objects"]:
-        item["valid"] = [False] * len(item["valid"])
-    assert height_conflicts(scene_of(tree)) == ""
-    assert height_conflicts(scene_of({**tiny_tree(), "roads": []})) == ""
-
-
 def test_real_scenes_of_one_level(real_scenes: Path) -> None:
     for scene in map(read_usable, scene_files(real_scenes)):
         if isinstance(scene, Scene):

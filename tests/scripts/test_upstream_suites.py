@@ -42,6 +42,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow  # whole pytest runs in processes of their own
 @pytest.mark.parametrize(("suite", "text"), [("gymnasium", GYMNASIUM), ("sb3", SB3)], ids=["gymnasium", "sb3"])
 def test_a_suite_finds_our_classes(suite: str, text: str, tmp_path: Path) -> None:
     if suite == "sb3":

@@ -42,6 +42,14 @@ class Remembering(nn.Module):
         return (self.logits.expand(*lead, 5),), count, (count,) if state else ()
 
 
+class Counting(Remembering):
+    """Chooses by what it remembers: the number of steps since its row began."""
+
+    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
+        _, count, state = super().forward(obs, state, reset, mask)
+        return (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),), count, state
+
+
 class Notes:
     """A dashboard that keeps what it is told."""
 

@@ -8,17 +8,9 @@ import numpy as np
 import torch
 
 from puffervec.train.act.acting import RowActor
-from tests.train.fakes import Remembering, group
+from tests.train.fakes import Counting, group
 
 CPU = torch.device("cpu")
-
-
-class Counting(Remembering):
-    """Chooses by what it remembers: the number of steps since its row began."""
-
-    def forward(self, obs: torch.Tensor, state: object, reset: object, mask: object) -> object:
-        _, count, kept = super().forward(obs, state, reset, mask)  # type: ignore[arg-type]
-        return (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),), count, kept
 
 
 def test_memory_goes_with_the_number_of_a_row() -> None:

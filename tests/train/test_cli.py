@@ -45,20 +45,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"], capsys) == (0, f"puffervec {puffervec.__version__}\n", "")
 
 
-def test_the_settings_that_people_change_and_all(capsys: pytest.CaptureFixture[str]) -> None:
-    short, full = (run(["tag_grid", flag], capsys)[1] for flag in ("--help", "--help-all"))
-    assert "--lr" in short and "--train.adam-eps" not in short and "--train.adam-eps" in full
-    assert len(short.splitlines()) < 45 < 100 < len(full.splitlines())
-
-
-def test_help_does_not_load_torch() -> None:
-    code = (
-        "import sys; from puffervec.train.cli import main; main(['drive', '--help']); main(['probe', '--foo', '1']);"
-        "sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -133,13 +119,6 @@ def test_train_resume_eval(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert code == 2 and "'probe'" in err
     code, out, err = run(["probe", *SMALL, *runs, "--run-name", "r"], capsys)
     assert code == 2 and "exists already" in err
-
-
-def test_plain_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, _ = run(["probe", *SMALL, "--log.folder", str(tmp_path), "--log.print-interval-s", "0"], capsys)
-    lines = [line for line in out.splitlines() if "agent-steps/s |" in line]
-    assert code == 0 and len(lines) >= 3
-    assert "env-steps/s" in lines[-1] and "time env" in lines[-1] and "\x1b" not in out
 
 
 def test_a_failing_env_is_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import sections as cfg
-from puffervec.train.config.sections import TrainConfig, TrainSection
+from puffervec.train.config.sections import TrainConfig
 
 
 def test_preset_lies_under_the_given_tables() -> None:
@@ -73,6 +73,8 @@ def test_whole_floats_and_ints_convert_and_nothing_else() -> None:
         ("train", "seed", -1),
         ("train", "seed", 2**64),
         ("policy", "memory_layers", 2),
+        ("policy", "memory_layers", -1),
+        ("policy", "memory_layers", 17),
         ("train", "time_limit_s", -1.0),
         ("policy", "hidden", []),
         ("policy", "hidden", [0]),
@@ -103,11 +105,6 @@ def test_every_field_has_one_sentence() -> None:
             assert sentences.get(field.name, "").endswith("."), field.name
 
 
-def test_config_is_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        TrainSection().lr = 1.0  # type: ignore[misc]
-
-
 def test_unknown_envs_have_one_preset_in_c_and_in_python() -> None:
     found = [TrainConfig.of(target).tables() for target in ("CartPole-v1", "cartpole", "probe")]
     assert found[0]["train"]["scale_rewards"] and found[0]["policy"]["normalize"]
@@ -126,12 +123,6 @@ def test_settings_of_python_envs_can_be_kept() -> None:
     TrainConfig.of("CartPole-v1", env={"a": [1, "x", None, {"b": 2.5}]}).check()
     with pytest.raises(ConfigError, match=r"env\.made is .*object.*partial"):
         TrainConfig.of("CartPole-v1", env={"made": object()}).check()
-
-
-@pytest.mark.parametrize("layers", [-1, 17])
-def test_layers_of_memory(layers: int) -> None:
-    with pytest.raises(ConfigError, match=f"policy.memory_layers is {layers}: must be 0 to 16"):
-        TrainConfig.of("probe", policy={"memory_layers": layers}).check()
 
 
 def test_auto_backend() -> None:

@@ -120,14 +120,3 @@ def test_a_metric_that_no_run_has() -> None:
     assert panels(runs, "score,return") == [("probe", ("env/score",)), ("tag", ("episode/return",))]
     with pytest.raises(ConfigError, match=r"--metrics env/scor: no run has it: did you mean env/score\?"):
         panels(runs, "score,env/scor")
-
-
-@pytest.mark.parametrize(
-    ("steps", "x", "expected"),
-    [(50, "steps", (1.0, "agent-steps")), (2_000, "steps", (1e3, "thousand agent-steps")),
-     (100_001, "steps", (1e6, "million agent-steps")), (50, "minutes", (1.0, "seconds of training")),
-     (2_000, "minutes", (60.0, "minutes of training"))],
-)  # fmt: skip
-def test_units_of_x_follow_the_length(steps: int, x: str, expected: tuple[float, str]) -> None:
-    last = {"step": 10 * steps, "elapsed_s": float(steps)}
-    assert curves.x_axis([curves.Run("a", "probe", (last,))], x) == expected

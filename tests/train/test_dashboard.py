@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 from typing import Any
 
@@ -84,38 +83,6 @@ def test_percents_add_up(shares: list[float]) -> None:
     assert sum(whole) == 100 and all(abs(value - 100 * share) < 1 for value, share in zip(whole, shares, strict=True))
 
 
-def test_live_table_draws_every_metric() -> None:
-    from rich.console import Console
-
-    console = Console(width=160, file=io.StringIO(), record=True)
-    console.print(db.live_table("title: what it is", METRICS | GPU, 0.5, 160, 50))
-    text = console.export_text()
-    for word in (
-        "what it is",
-        "overlap",
-        "1.25",
-        "env-steps/s",
-        "checkpoint, log",
-        "advantage, update",
-        "workers MiB",
-        "learner cores",
-        "GPU MiB",
-        "2,048",
-        "75%",
-        "50%  1:05 done, 2:05 left",
-        "title",
-        "agent-steps/s",
-        "40,000",
-        "forward",
-        "17%",
-        "policy",
-        "-0.0100",
-        "goal",
-        "0.500",
-    ):
-        assert word in text
-
-
 MANY = {f"losses/l{i}": 0.5 for i in range(8)} | {f"env/e{i}": 1e-5 for i in range(30)}
 
 
@@ -153,35 +120,6 @@ def test_score_and_return_are_shown_on_any_terminal(width: int, height: int) -> 
     assert text.index("score") < text.index("return") < text.index("goal")
 
 
-def test_no_episode_has_ended() -> None:
-    from rich.console import Console
-
-    console = Console(width=40, height=12, file=io.StringIO(), record=True)
-    bare = {key: value for key, value in METRICS.items() if not key.startswith(("env/", "episode/"))}
-    console.print(db.live_table("t", bare, 0.5, 40, 12))
-    assert "no episode has ended" in console.export_text()
-
-
-def test_numbers_of_all_sizes() -> None:
-    shown = [db._number(value) for value in (0.0, 1.5e-5, -0.25, 12.3456, 123456.7, float("nan"))]
-    assert shown == ["0.0000", "1.50e-05", "-0.2500", "12.346", "123,457", "nan"]
-
-
-def test_live_table_starts_and_stops(capsys: pytest.CaptureFixture[str]) -> None:
-    now, pictures = [0.0], []
-    live = db.LiveTable("title", clock=lambda: now[0])
-    real = live._live.update
-    live._live.update = lambda picture, refresh: (pictures.append(now[0]), real(picture, refresh=refresh))[-1]  # type: ignore
-    for second, progress in ((0.0, 0.1), (0.4, 0.2), (0.6, 0.3), (0.7, 1.0)):
-        now[0] = second
-        live.show(METRICS, progress)
-    assert pictures == [0.0, 0.6, 0.7]
-    live.note("a [note]")
-    live.close()
-    live.close()
-    assert "a [note]" in capsys.readouterr().out
-
-
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(kind: str) -> Any:
         return db.make_dashboard(TrainConfig.of("probe", log={"dashboard": kind}), "title")
@@ -193,7 +131,3 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     live = made("auto")
     assert isinstance(live, db.LiveTable)
     live.close()
-
-
-def test_clock() -> None:
-    assert [db.clock(s) for s in (0, 59.9, 60, 3600, math.inf)] == ["0:00", "0:59", "1:00", "1:00:00", "?"]

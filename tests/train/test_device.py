@@ -70,13 +70,6 @@ def test_team_raises_what_its_work_raised() -> None:
     team.close()
 
 
-def test_one_torch_thread_is_set_back() -> None:
-    torch.set_num_threads(2)
-    with dev.one_torch_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 2
-
-
 @pytest.mark.parametrize("backend", ["serial", "threading"])
 def test_threads_of_a_run(small: Callable[..., TrainConfig], backend: str) -> None:
     """Kernels have one thread each all the time; pieces are worked off by two threads at once; envs rest in the update."""

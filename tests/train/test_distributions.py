@@ -116,13 +116,6 @@ def test_greedy_takes_the_likeliest() -> None:
     assert greedy(discrete(3, 2), heads).tolist() == [[1, 0]]
 
 
-def test_sequences_of_rows() -> None:
-    heads = (torch.randn(7, 5, 3), torch.randn(7, 5, 2))
-    actions = torch.zeros(7, 5, 2, dtype=torch.int32)
-    log_prob, entropy = log_prob_entropy(discrete(3, 2), heads, actions)
-    assert log_prob.shape == entropy.shape == (7, 5)
-
-
 def test_action_map_adds_starts() -> None:
     spec = ActionSpec("multi_discrete", (3, 2), (), (), start=(1, -5))
     drawn = torch.tensor([[0, 1], [2, 0]], dtype=torch.int32)

@@ -15,7 +15,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.run.learner import Learner
 from tests.train import envs
-from tests.train.fakes import Remembering
+from tests.train.fakes import Counting
 
 Small = Callable[..., TrainConfig]
 CPU = torch.device("cpu")
@@ -100,14 +100,6 @@ def test_idle_rows_are_skipped(small: Small, deterministic: bool) -> None:
     assert idle_seen > 0
 
 
-class Counting(Remembering):
-    """Chooses by what it remembers: the number of steps since its row began."""
-
-    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
-        _, count, state = super().forward(obs, state, reset, mask)
-        return (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),), count, state
-
-
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_memory_is_carried_and_ends_with_the_episode(buffers: int) -> None:
     """Each row's action is the env's own count of its steps, over several episodes and from the first step after a reset."""
@@ -163,12 +155,6 @@ def test_random_actions_cover_all_choices() -> None:
         vec.async_reset(0)
         obs = vec.recv()[0]
         assert set(ev.RandomActor(0).act(obs, vec)) == {0, 1, 2, 3, 4}
-
-
-def test_own_evaluations() -> None:
-    assert ev.own_evaluation("probe") is None and ev.own_evaluation("CartPole-v1") is None
-    own = ev.own_evaluation("drive")
-    assert own is not None and own.draw is not None
 
 
 def test_policies_are_used_with_an_adapted_config(small: Small) -> None:

@@ -67,15 +67,6 @@ def test_bad_flags_are_one_line(text: str, words: list[str]) -> None:
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
 
 
-def test_take_option() -> None:
-    args = ["--config", "a", "x", "--config=b"]
-    assert flags.take_option(args, "--config") == "b" and args == ["x"]
-    assert flags.take_option(args, "--config") is None
-    for bad in (["--config"], ["--config", "--seed"]):
-        with pytest.raises(ConfigError, match="needs a value"):
-            flags.take_option(bad, "--config")
-
-
 def test_config_file(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
 import puffervec.envs
@@ -41,29 +39,3 @@ def test_an_env_without_docstring_is_no_empty_line(monkeypatch: pytest.MonkeyPat
     assert {row["env"]: row["what"] for row in listing.envs()}["probe"] == "What to probe."
     monkeypatch.setattr(probe.ENV.config, "__doc__", f"{probe.ENV.config.__name__}(length: int = 1)")
     assert {row["env"]: row["what"] for row in listing.envs()}["probe"] == listing.NO_DOCSTRING
-
-
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("One thing. Another.", "One thing."),
-        ("As in Mnih et al. 2015 (Human. Level); then more.", "As in Mnih et al. 2015."),
-        ("No end", "No end."),
-        ("Version 1.5 is\nlong: yes.", "Version 1.5 is long: yes."),
-        ("", ""),
-    ],
-)
-def test_first_sentence(text: str, first: str) -> None:
-    def thing() -> None: ...
-
-    thing.__doc__ = text
-    assert listing.first_sentence(thing) == first
-    assert inspect.getdoc(thing) == text
-
-
-def test_tables_are_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    text = listing.as_tables({"things": [{"name": "a", "what": "word " * 30}, {"name": "longer", "what": "short"}]})
-    lines = text.splitlines()
-    assert lines[1:3] == ["things", "  name    what"] and lines[-1] == "  longer  short"
-    assert max(map(len, lines)) <= 80 and lines[4].startswith(" " * 10 + "word")

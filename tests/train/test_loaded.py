@@ -23,7 +23,7 @@ from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.act import evaluate as ev
 from tests.pictures import install_eye
 from tests.train import envs
-from tests.train.fakes import Remembering
+from tests.train.fakes import Counting
 
 Small = Callable[..., TrainConfig]
 CPU = torch.device("cpu")
@@ -141,14 +141,6 @@ def test_memory_in_every_order_of_batches(small: Small, settings: dict[str, Any]
             alive = masks & ~(terminals | truncations)
             np.testing.assert_array_equal(actions[alive], obs[alive, 2])
             vec.send(actions)
-
-
-class Counting(Remembering):
-    """Chooses by what it remembers: the number of steps since its row began."""
-
-    def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
-        _, count, state = super().forward(obs, state, reset, mask)
-        return (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),), count, state
 
 
 def test_resets_in_the_same_step(small: Small) -> None:

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from puffervec.errors import ConfigError, MissingExtraError
@@ -65,17 +64,6 @@ def test_panels_of_several_runs_and_policies(tmp_path: Path) -> None:
     assert panels["env/score"].get_ylabel().startswith("share") and panels["env/score"].get_xlabel() == "agent-steps"
 
 
-def test_what_is_bold_and_faint_is_said(tmp_path: Path) -> None:
-    folder = write(tmp_path / "r", [line(i, **{"episode/return": float(i % 7)}) for i in range(1, 101)])
-    figure = plot.draw([plot.read_run(folder)], plot.Request(metrics="return", smooth=10))
-    raw, bold = lines_of(titled(figure)["episode/return"])
-    assert raw.get_alpha() < 0.5 < bold.get_linewidth() and np.ptp(bold.get_ydata()) < np.ptp(raw.get_ydata())
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["mean over 10 % of the run", "as logged"]
-    plain = plot.draw([plot.read_run(folder)], plot.Request(metrics="return", smooth=0))
-    assert len(lines_of(titled(plain)["episode/return"])) == 1 and not plain.legends
-
-
 def test_seeds_and_envs(tmp_path: Path) -> None:
     """Seeds are one line in a band; another env has axes of its own."""
     runs = []
@@ -92,11 +80,6 @@ def test_seeds_and_envs(tmp_path: Path) -> None:
     assert "lowest to highest seed" in [text.get_text() for text in figure.legends[0].get_texts()]
     apart = plot.draw(runs, plot.Request(metrics="return", smooth=0, join=False))
     assert len(lines_of(titled(apart)["episode/return"])) == 3
-
-
-def test_the_share_of_a_part_is_weighted_by_time(tmp_path: Path) -> None:
-    lines = [{**line(10), "time/env": 1.0}, {**line(40), "time/env": 0.0}]  # 1 s, then 3 s
-    assert plot._share(plot.read_run(write(tmp_path / "r", lines)), "time/env") == pytest.approx(0.25)
 
 
 def test_a_picture_is_written(tmp_path: Path) -> None:

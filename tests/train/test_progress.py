@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -141,25 +140,6 @@ def test_a_runs_shares_add_up_and_nothing_is_counted_twice(small: Small) -> None
         assert math.fsum(shares) == pytest.approx(1.0, abs=1e-9) and min(shares) > -1e-9
         assert line["charts/overlap"] > 0
     assert all(line["time/log"] > 0 for line in shown.lines[1:])  # the checkpoint before
-
-
-def test_no_moment_is_in_two_spans(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that moves only while a report adds up its totals: that is before the span's end, and not the next one's too."""
-    shown, clock = Shown(), Clock()
-    with Trainer(small(), dashboard=shown) as trainer:
-        trainer.reporter._clock = clock
-        trainer.reporter.restart(trainer._totals())
-        real = trainer._totals
-
-        def slow() -> Totals:
-            clock.now += 5.0
-            return dataclasses.replace(real(), seconds={name: 0.0 for name in real().seconds})
-
-        monkeypatch.setattr(trainer, "_totals", slow)
-        for _ in range(2):
-            trainer.collect()
-            trainer.report(trainer.update())
-    assert [(line["span_s"], line["time/log"], line["time/other"]) for line in shown.lines] == [(5.0, 0.0, 1.0)] * 2
 
 
 def test_progress_after_a_resume(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,16 +28,6 @@ def test_pareto() -> None:
     assert any(found.get_label() == "1 failed" for found in axis.get_lines())
 
 
-def test_parallel_coordinates() -> None:
-    figure = draw_parallel(FOUND, SPACE, "episode/return", "a title")
-    axis = figure.axes[0]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["train.lr", "policy.hidden", "seconds", "episode/return"]
-    lines = [found for found in axis.get_lines() if len(found.get_xdata()) == 4]
-    heights = [found.get_ydata().tolist() for found in lines]  # by score, the best on top
-    assert heights == [pytest.approx(h) for h in ([0.5, 0, 0, 0], [0, 0, 1, 0.5], [1, 1, 0.5, 1])]
-    assert {"0.0001", "0.01 (log)", "8", "16", "10", "30", "1", "3"} == {text.get_text() for text in axis.texts}
-
-
 def test_equal_scores() -> None:
     """Their axes still have a length: a line of one value stands in the middle of them, and is no NaN."""
     figure = draw_parallel(FOUND[:1] * 2, SPACE, "episode/return", "a title")

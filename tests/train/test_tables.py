@@ -8,17 +8,6 @@ from puffervec.evaluation import Interval, Report
 from puffervec.train.metrics import tables
 
 
-def test_table_columns_line_up(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.print_table("Title", ("name", "value"), [("a", "1"), ("long name", "22")])
-    assert capsys.readouterr().out.splitlines() == [
-        "",
-        "Title",
-        "  name       value",
-        "  a              1",
-        "  long name     22",
-    ]
-
-
 def test_a_report_that_is_too_wide_has_a_line_per_column(capsys: pytest.CaptureFixture[str]) -> None:
     few = Report([{"name": "a", "good": Interval(0.5, 0.25, 0.75)}, {"name": "b", "good": None}], remarks=["said once"])
     tables.print_report(few, "few")
@@ -32,8 +21,3 @@ def test_a_report_that_is_too_wide_has_a_line_per_column(capsys: pytest.CaptureF
     many = Report([{"name": "a", **{f"number {i}": i for i in range(30)}}])
     tables.print_report(many, "many")
     assert "  number 29  29" in capsys.readouterr().out.splitlines()
-
-
-def test_the_total_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.print_report(Report([{"name": "a", "n": 1}], total={"name": "all", "n": 2}), "title", parts=False)
-    assert [line.split() for line in capsys.readouterr().out.splitlines()[2:]] == [["name", "n"], ["all", "2"]]

@@ -68,17 +68,6 @@ def test_workers_are_counted_until_they_end(child: subprocess.Popen[bytes]) -> N
     assert found["usage/worker_cores"] == 0.0 and found["usage/worker_memory_mib"] == 0.0
 
 
-def test_it_looks_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    measured = Usage((), CPU, 5.0, clock)
-    looks: list[float] = []
-    monkeypatch.setattr(measured, "_processes", lambda now: looks.append(now) or {"usage/learner_cores": now})
-    for step in (0.0, 4.9, 0.2, 1.0):
-        clock.now += step
-        measured.sample()
-    assert looks == [100.0, pytest.approx(105.1)]
-
-
 def test_a_gpu_is_looked_at_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (6 * MIB, 8 * MIB))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: MIB)
