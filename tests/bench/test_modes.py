@@ -10,7 +10,6 @@ import pytest
 from bench import modes
 from bench.modes import Mode, PolicyChoice, baseline, measure, measure_half, plan
 from bench.workloads import Workload, draw_actions
-from puffervec.cores import usable_cores
 from puffervec.vec.vector_env import VectorEnv
 
 PROBE = Workload("probe", "probe", {}, num_envs=4, episode_turns=4)
@@ -26,12 +25,6 @@ def test_double_buffering_is_compared_with_as_many_workers_on_one_half() -> None
             wanted = (mode.workers or 0) // 2 if mode.split == "workers" else mode.workers
             assert other is not None and (other.name, other.workers) == ("multiprocess", wanted)
     assert baseline(found[3], found[3:4]) is None, "the baseline was not run"
-
-
-def test_cores_are_those_that_workers_can_keep_busy() -> None:
-    assert Mode("serial", "serial").cores == 1
-    assert Mode("m", "multiprocessing", 1).cores == 1
-    assert Mode("m", "multiprocessing", 1000).cores == usable_cores()
 
 
 def test_a_sample_is_planned_by_what_an_iteration_takes() -> None:

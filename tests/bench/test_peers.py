@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 from pathlib import Path
@@ -71,16 +70,6 @@ def test_losses_compare_what_does_the_same_job() -> None:
         _row("ours", 5.0, 10.0, 15.0, library=OURS),
     ]
     assert peers.losses(rows) == ["puffervec is slower than fast on cartpole x64 (workers): ours reaches 0.50x ±0%"]
-
-
-def test_a_peer_in_another_interpreter_is_compared_by_its_share_of_a_plain_loop_there() -> None:
-    """Its CartPole is another one, which costs half as much."""
-    half, most = common.figure([0.5]), common.figure([0.9])
-    peer = dataclasses.replace(_row("theirs", 100.0), pufferlib=True, of_loop=half)
-    ours = dataclasses.replace(_row("ours", 90.0, library=OURS), of_loop=most)
-    assert peers.losses([peer, ours]) == []
-    (line,) = peers.losses([dataclasses.replace(peer, of_loop=most), dataclasses.replace(ours, of_loop=half)])
-    assert "0.56x" in line and "plain loop in each one's interpreter" in line
 
 
 def test_targets_are_ratios_repeat_by_repeat(monkeypatch: pytest.MonkeyPatch) -> None:

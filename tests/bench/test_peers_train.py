@@ -48,18 +48,3 @@ def test_advantages_of_the_one_file_ppo() -> None:
     assert going_on.flatten().tolist() == [1 + 0.5 - 0.5 + 0.25 * 3.0, 2 + 2 - 1.0]
     ended = plain_ppo.advantages({**batch, "dones": torch.tensor([[1.0], [0.0]])}, torch.tensor([4.0]), settings)
     assert ended.flatten().tolist() == [0.5, 3.0]
-
-
-def test_verdicts_say_what_holds_against_each_peer() -> None:
-    samples = {
-        peers_train.OURS: [{"steps_per_s": 90.0, "score": 5.0, "how": "2 threads"}],
-        "a": [{"steps_per_s": 30.0, "score": 4.0, "how": "1 thread"}],
-        "b": [{"steps_per_s": 40.0, "score": 6.0, "how": "1 thread"}],
-    }
-    found = peers_train.verdicts(peers_train.rows("task", "own", samples))
-    assert [(v["peer"], v["speed_met"], v["score_met"]) for v in found] == [("a", True, True), ("b", False, False)]
-    assert peers_train.sentences(found) == [
-        "task, own settings, against a: 3.00x its steps/s (3x holds); score 5.0 to 4.0 (at least as good: holds)",
-        "task, own settings, against b: 2.25x its steps/s (3x MISSED); score 5.0 to 6.0 (at least as good: MISSED)",
-        "in all: 3x the speed in 1 of 2, a score as good in 1 of 2",
-    ]

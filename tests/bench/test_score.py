@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,32 +51,3 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
     assert [m.minutes for m in watch.moments] == [1.0, 2.0] and stops == [150.0]
     assert watch.moments[0].policies["default"].weight.item() == 3.0  # a copy
     assert [point["score"] for point in watch.curve] == [None, 0.5, 0.5, 0.5, None]
-
-
-def test_what_is_evaluated_on() -> None:
-    def on(scenes: str, real: str | None = None) -> dict[str, str]:
-        return score.scene_sets(dataclasses.replace(DRIVE, env=dataclasses.replace(DRIVE.env, scenes=scenes)), real)
-
-    assert on("generated") == on("generated:5000") == {"training scenes": "generated", "held-out": "held-out"}
-    assert on("generated:5") == {"training scenes": "generated:5", "held-out": "held-out"}
-    assert on("generated", "dir")["real"] == "dir"
-    assert on("dir", "dir") == {"training scenes": "dir", "held-out": "held-out"}
-    assert [score.shown(scenes) for scenes in ("generated:7", "/home/x")] == ["generated:7", "a folder of scenes"]
-
-
-def moment(held_out: float, minutes: float = 5.0) -> dict[str, Any]:
-    evaluations = {
-        name: {"score": rate, "score_95": [rate - 0.1, rate + 0.1]}
-        for name, rate in (("training scenes", 0.9), ("held-out", held_out))
-    }
-    return {"minutes": minutes, "evaluations": evaluations, "gaps": score.gaps(evaluations)}
-
-
-def test_verdicts() -> None:
-    sample = {"seed": 1, "trained_on": "generated"}
-    met, gap = score.verdicts("drive", sample, moment(0.75))
-    assert met == "drive, seed 1, 5 min: held-out 0.750 [0.65, 0.85], wanted 0.70: met"
-    assert gap == "drive, seed 1, 5 min: score on the training scenes +0.150 over held-out"
-    assert score.verdicts("drive", sample, moment(0.75, 30.0))[0].endswith("wanted 0.90: MISSED")
-    assert len(score.verdicts("drive", sample, moment(0.75, 7.0))) == 1  # nothing is wanted then
-    assert len(score.verdicts("drive", {**sample, "trained_on": "a folder of scenes"}, moment(0.75))) == 1

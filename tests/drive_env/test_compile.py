@@ -134,11 +134,6 @@ def test_too_many_segments_are_refused(tiny_tree: MakeTree, index_twin: ModuleTy
         compile_scene(scene_from_tree(tiny_tree(), "t", "t"), SETTINGS, index_twin.build_index)
 
 
-def test_compiling_is_deterministic(tiny_tree: MakeTree) -> None:
-    scene = scene_from_tree(tiny_tree(), "t", "t")
-    assert compile_scene(scene, SETTINGS).data == compile_scene(scene, SETTINGS).data
-
-
 def test_real_scenes_fit_and_stay_within_the_bound(real_scenes: Path, tmp_path: Path) -> None:
     for scene in map(read_usable, scene_files(real_scenes)):
         if isinstance(scene, LeftOut):

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from drive_env.generate.generate import NARROW, WIDE
-from drive_env.generate.layouts import Layout, arc_length, bent_line, draw_layout, headings_of, offset, turn_curve
+from drive_env.generate.layouts import Layout, arc_length, bent_line, draw_layout, headings_of, offset
 from drive_env.scenes.boxes import box_crosses_segment
 from drive_env.scenes.simplify import segment_distance
 
 FAMILIES = ("straight", "curve", "tee", "cross")
 
 
-def layouts(family: str, count: int = 8) -> list[Layout]:
+def layouts(family: str, count: int = 4) -> list[Layout]:
     return [draw_layout(np.random.default_rng([seed, 3]), family, WIDE if seed % 2 else NARROW) for seed in range(count)]
 
 
@@ -103,8 +103,3 @@ def test_bends_have_continuous_curvature_and_do_not_meet_themselves() -> None:
         for side in (-12.0, 12.0):
             ahead = np.diff(offset(points, side), axis=0)
             assert ((ahead * np.diff(points, axis=0)).sum(axis=1) > 0).all()
-
-
-def test_a_quarter_turn_is_nearly_a_circle() -> None:
-    curve = turn_curve(np.array([10.0, 0.0]), np.array([0.0, 1.0]), np.array([0.0, 10.0]), np.array([-1.0, 0.0]))
-    np.testing.assert_allclose(np.hypot(*curve.T), 10.0, atol=0.01)

@@ -191,12 +191,6 @@ def test_processes_compile_to_the_same_bytes(
     assert capfd.readouterr().err == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
 
 
-def test_no_scene_at_all(tmp_path: Path) -> None:
-    settings = prepare.CompileSettings((1, 1, 1), 10.0)
-    with pytest.raises(SceneError, match="here: none of its 0 scenes can be used"):
-        prepare.compile_into(tmp_path / "x.pvset", "here", [], settings)
-
-
 def test_real_scenes(real_scenes: Path, cache: Path) -> None:
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
     assert len(prepared.scenes) == 7 and len(prepared.left_out) == 3

@@ -140,11 +140,6 @@ def test_headings_are_wrapped(tiny_tree: MakeTree) -> None:
     np.testing.assert_allclose(heading[:3], [-math.pi, -0.5 * math.pi, 0.5 * math.pi])
 
 
-@pytest.mark.parametrize("frames", [2, 11, 91, 200])
-def test_any_number_of_frames_is_read(tiny_tree: MakeTree, frames: int) -> None:
-    assert scene_from_tree(tiny_tree(frames=frames), "t", "t").frame_count == frames
-
-
 def test_traffic_lights_and_heights_are_kept(tiny_tree: MakeTree) -> None:
     tree = tiny_tree()
     lights = {"17": {"state": ["stop"] * 30, "x": [1.0], "y": [2.0], "z": [0.0], "time_index": [0]}}

@@ -11,8 +11,8 @@ import pytest
 
 from drive_env.generate import traffic
 from drive_env.generate.generate import NARROW, WIDE
-from drive_env.generate.layouts import Layout, Trip, arc_length, draw_layout, line
-from drive_env.generate.traffic import FRAMES, PARKED, Car, Path, edge_segments, make_path, plan_cars, speed_limit
+from drive_env.generate.layouts import Layout, Trip, draw_layout, line
+from drive_env.generate.traffic import FRAMES, PARKED, Car, edge_segments, plan_cars
 from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
 
 SCENES = [(family, seed) for family in ("straight", "curve", "tee", "cross") for seed in range(4)]
@@ -134,26 +134,3 @@ def test_a_blocked_start_means_no_car() -> None:
         traffic.plan_car(np.random.default_rng(seed), straight_trip(), [standing], no_edges, NARROW) is None
         for seed in range(5)
     )
-
-
-def test_speed_limits_in_bends_and_before_them() -> None:
-    curvature = np.zeros(200)
-    curvature[100:120] = 0.1
-    path = Path(np.zeros((200, 2)), np.zeros(200), curvature, 0.0)
-    limit = speed_limit(path, 15.0)
-    assert limit[110] == pytest.approx(np.sqrt(traffic.LATERAL_MPS2 / 0.1))
-    assert limit[199] == 15.0
-    braking = (limit[:100] ** 2 - limit[1:101] ** 2) / (2 * 0.5)
-    assert braking.max() <= traffic.BRAKE_MPS2 + 1e-9
-
-
-def test_paths_have_continuous_curvature() -> None:
-    corner = np.concatenate(
-        [line(np.zeros(2), np.array([60.0, 0.0])), line(np.array([60.0, 0.0]), np.array([110.0, 50.0]))[1:]]
-    )
-    trip = Trip(corner, "left", True, (5.0, 6.0), 0.0, (), ())
-    path = make_path(np.random.default_rng(0), trip, 5.0, 10.0)
-    assert path is not None
-    assert np.abs(np.diff(path.curvature)).max() < 0.06  # a kink of 45 degrees becomes a bend of a few metres
-    assert np.hypot(*np.diff(path.points_m, axis=0).T) == pytest.approx(0.5, abs=0.01)
-    assert arc_length(path.points_m)[-1] == pytest.approx(path.length_m, rel=0.01)

@@ -52,11 +52,6 @@ def test_fields_as_a_dict_give_the_same(lead: tuple[int, ...]) -> None:
         torch.testing.assert_close(policy(parts, (), None, None)[1], policy(flat, (), None, None)[1])
 
 
-def test_bytes_are_cast() -> None:
-    policy = build_policy(group(("raw", (4,)), dtype="u1"), PolicySection(hidden=(8,)))
-    assert policy(torch.randint(0, 255, (3, 4), dtype=torch.uint8), (), None, None)[1].dtype == torch.float32
-
-
 def test_action_mask_removes_choices() -> None:
     policy = build_policy(FLAT, PolicySection(hidden=(8,)))
     allowed = torch.tensor([[1, 0, 0, 0, 0, 0, 1]], dtype=torch.uint8)

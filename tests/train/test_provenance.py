@@ -88,9 +88,3 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, text: str) -> None:
     run_id = provenance.record_start(tmp_path, {"env": "probe"})
     found = json.loads((tmp_path / provenance.RUN_FILE).read_text())
     assert run_id.isalnum() and found["run_id"] == run_id and [start["env"] for start in found["starts"]] == ["probe"]
-
-
-def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provenance.device_name(torch.device("cpu")) == "cpu"
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Some GPU")
-    assert provenance.device_name(torch.device("cuda:1")) == "cuda:1 Some GPU"

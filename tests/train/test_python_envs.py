@@ -236,8 +236,3 @@ def test_eval_of_an_env_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["eval", "CartPole-v1"]) == 2
     assert "--baseline" in capsys.readouterr().err
     assert cli.main(["eval", "CartPole-v1", "--baseline", "best"]) == 2
-
-
-def test_help_of_a_python_env(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["CartPole-v1", "--help"]) == 0
-    assert "--env.NAME VALUE" in capsys.readouterr().out

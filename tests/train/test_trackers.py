@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from puffervec.errors import ConfigError, MissingExtraError
+from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.cli import main
-from puffervec.train.config.sections import LogSection
 from puffervec.train.metrics import trackers
 
 Small = Callable[..., TrainConfig]
@@ -126,13 +125,6 @@ def test_a_missing_extra_is_said_before_anything_starts(
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"puffer-train: {' '.join(flags)} needs {module}: pip install 'puffervec[{module}]'\n")
     assert not (tmp_path / "runs").exists()
-
-
-def test_what_is_asked_for_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    trackers.require(LogSection())  # Nothing is asked for.
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(MissingExtraError):
-        trackers.require(LogSection(wandb="online"))
 
 
 def said(folder: Path) -> list[Any]:
