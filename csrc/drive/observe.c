@@ -108,8 +108,8 @@ static void write_ego(drive_look* look, float* out) {
     float ahead = dx * at->cosine + dy * at->sine, aside = dy * at->cosine - dx * at->sine;
     float inverse = distance > 1e-3f ? 1.0f / distance : 0.0f;
     float left_s = drive_max(left, 1.0f) * turn->scene.head->dt_s;
-#define PUT(column, value)                                                                                                     \
-    out[DRIVE_ego_##column] = drive_clamp((value) * (1.0f / DRIVE_SCALE_ego_##column), -at->bound, at->bound)
+    float v[DRIVE_COUNT_ego]; // clipped together, which the compiler does with vectors
+#define PUT(column, value) v[DRIVE_ego_##column] = (value) * (1.0f / DRIVE_SCALE_ego_##column)
     PUT(speed, agents->speed[row]);
     PUT(width, agents->width[row]);
     PUT(length, agents->length[row]);
@@ -124,6 +124,7 @@ static void write_ego(drive_look* look, float* out) {
     PUT(collided, agents->flags[row] & DRIVE_COLLIDED ? 1.0f : 0.0f);
     PUT(offroad, agents->flags[row] & DRIVE_OFFROAD ? 1.0f : 0.0f);
 #undef PUT
+    for (int i = 0; i < DRIVE_COUNT_ego; i++) out[i] = drive_clamp(v[i], -at->bound, at->bound);
 }
 
 static void write_partners(drive_look* look, float* out) {
