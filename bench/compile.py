@@ -34,12 +34,11 @@ from bench.common import Figure
 from puffervec.train import TrainConfig
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config import target
-from puffervec.train.config.sections import TrainSection
+from puffervec.train.config.algorithms import Loss
 from puffervec.train.device.device import one_torch_thread
-from puffervec.train.learn import fused_loss
 from puffervec.train.learn.compiled import CompiledLoss, missing_compiler
+from puffervec.train.learn.ppo_loss import _Loss, ppo_loss
 from puffervec.train.learn.samples import Batch, samples_of
-from puffervec.train.learn.updater import Loss, ppo_loss
 from puffervec.train.policies.distributions import ActionSpec
 from puffervec.train.policies.registry import build_policy
 
@@ -56,7 +55,7 @@ COLUMNS = (
     "pays after, s",
 )
 CPU = torch.device("cpu")
-FUSED = f"{fused_loss._Loss.__name__}Backward"  # What torch calls the gradient of the loss in C.
+FUSED = f"{_Loss.__name__}Backward"  # What torch calls the gradient of the loss in C.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,9 +121,7 @@ def loss_of(gradients: Callable[[Loss], object]) -> str:
     """Return what computes the loss of a microbatch where nothing is compiled: C or torch."""
     found = []
 
-    def loss(
-        policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[torch.Tensor, torch.Tensor]:
         total, sums = ppo_loss(policy, spec, batch, section, bf16)
         found.append("C" if type(total.grad_fn).__name__ == FUSED else "torch")
         return total, sums

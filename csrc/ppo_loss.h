@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: MIT
 //
 // The PPO loss with its gradients, in one pass over the samples (the same formulas in torch: ppo_loss in
-// puffervec/train/learn/updater.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs in
-// the learner; owns no memory.
+// puffervec/train/learn/ppo_loss.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs
+// in the learner; owns no memory.
 #pragma once
 
 #include "base.h"
 
 /* [cffi] */
-enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: LOSS_NAMES in updater.py
+enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: PPO's figures in ppo.py
 
 typedef struct pv_ppo_settings {
     float clip;

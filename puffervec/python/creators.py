@@ -132,7 +132,10 @@ def resolve(name: str) -> Callable[..., Any]:
     """
     module, _, attribute = name.partition(":")
     if attribute and attribute.isidentifier():
-        return _factory(name, module, attribute)
+        found: Callable[..., Any] = named(name)
+        if not callable(found):
+            raise ConfigError(f"{name!r} is {type(found).__name__}: give a callable that makes one env")
+        return found
     import gymnasium
 
     try:
@@ -150,13 +153,12 @@ def _import(module: str) -> Any:
     return importlib.import_module(module)
 
 
-def _factory(name: str, module: str, attribute: str) -> Callable[..., Any]:
+def named(name: str) -> Any:
+    """Return what "module:attribute" names. Raises: ConfigError where it is not there; whatever the module itself raises."""
+    module, _, attribute = name.partition(":")
     try:
-        found = getattr(_import(module), attribute)
+        return getattr(_import(module), attribute)
     except ModuleNotFoundError as error:
         raise ConfigError(f"{name!r}: {error}: give module:factory with a module that can be imported from here") from None
     except AttributeError:
         raise ConfigError(f"{name!r}: module {module!r} has no {attribute!r}") from None
-    if not callable(found):
-        raise ConfigError(f"{name!r} is {type(found).__name__}: give a callable that makes one env")
-    return found  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from puffervec import extras
+from puffervec.train.config.algorithms import Algorithm
 from puffervec.train.config.sections import TrainConfig, TrainSection
 from puffervec.train.metrics.log import read_metrics
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
 __all__ = [
-    "ActionSpec", "Batch", "LoadedPolicy", "Observation", "Policy", "TrainConfig", "TrainSection", "Trainer", "load_policy",
-    "log_prob_entropy", "read_metrics",
+    "ActionSpec", "Algorithm", "Batch", "LoadedPolicy", "Observation", "Policy", "TrainConfig", "TrainSection", "Trainer",
+    "load_policy", "log_prob_entropy", "read_metrics",
 ]  # fmt: skip
 
 _WITH_TORCH = {

@@ -1,21 +1,24 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""examples/out_of_tree: a package with a C env, built by pip against our headers, and used like a built-in env."""
+"""examples/out_of_tree: a package with a C env and an algorithm, built by pip against our headers, used like built-in ones."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import json
+import math
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 import puffervec
 from puffervec import env_types, envs
@@ -23,8 +26,10 @@ from puffervec._ffi import lib
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import register_envs
 from puffervec.pettingzoo import parallel_env
-from puffervec.train import TrainConfig
+from puffervec.train import ActionSpec, Batch, TrainConfig, cli, read_metrics
 from puffervec.train.config.ranges import build_space
+from puffervec.train.learn.ppo import PPOSection
+from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.verbs import eval as evaluate
 from puffervec.train.verbs import list as listing
 from puffervec.train.verbs.evaluation_run import run_evaluation
@@ -198,3 +203,42 @@ def test_its_frames_are_its_own(site: Path) -> None:
         frame = env.render()
     assert isinstance(frame, np.ndarray) and frame.shape == (80, 80, 3)
     assert {tuple(colour) for colour in frame.reshape(-1, 3)} == {(245, 245, 245), *COLOURS.values()}
+
+
+def test_its_algorithm_trains_any_env(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its name, with a setting and figures of its own, also after it was stopped."""
+    run = tmp_path / "run"
+    argv = "probe --train.algorithm spo --train.reach 0.3 --train.horizon 8 --total-timesteps 100 --train.threads 1".split()
+    argv += "--vec.backend serial --vec.num-envs 4 --policy.hidden 8 --policy.memory mingru --log.name run".split()
+    argv += ["--log.folder", str(tmp_path)]
+    assert cli.main(argv) == 0
+    assert cli.main(["--resume", str(run), "--total-timesteps", "200"]) == 0
+    config = json.loads((run / "config.json").read_text())["train"]
+    assert (config["algorithm"], config["reach"]) == ("spo", 0.3) and "clip" not in config
+    *_, last = read_metrics(run / "metrics.jsonl")
+    losses = {key.removeprefix("losses/"): value for key, value in last.items() if key.startswith("losses/")}
+    assert list(losses) == ["policy", "value", "entropy", "ratio_change", "grad_norm", "explained_variance"]
+    assert 0 < losses["ratio_change"] < 0.3
+    assert cli.main([*argv, "--train.reach", "0"]) == 2 and cli.main([*argv, "--train.clip", "0.1"]) == 2
+    said = capsys.readouterr().err
+    assert "train.reach is 0.0: must be above 0" in said and "unknown flag --train.clip" in said
+    assert {"train.algorithm": "spo", "what": "SPO: a quadratic penalty on the probability ratio."} in listing.learners()
+
+
+def gradient(loss: Any, section: Any, ratio: float) -> torch.Tensor:
+    """That of three logits, from a sample that was drawn as choice 0 and was good."""
+    logits, value = torch.tensor([0.3, -0.2, 0.1], requires_grad=True), torch.tensor([0.5], requires_grad=True)
+    log_probs = logits.detach().log_softmax(0)[:1] - math.log(ratio)
+    one, zero = torch.ones(1), torch.zeros(1)
+    batch = Batch({}, torch.zeros(1, 1, dtype=torch.int32), log_probs, one, one, zero, None)
+    total, _ = loss(lambda *_: ((logits.view(1, 3),), value, ()), ActionSpec("discrete", (3,), (), ()), batch, section, False)
+    return torch.autograd.grad(total, [logits])[0]
+
+
+def test_its_penalty_pulls_back() -> None:
+    """The gradient begins as PPO's; beyond the clip range PPO's is gone, and this one points back."""
+    from coin_grid.spo import SPOSection, spo_loss
+
+    torch.testing.assert_close(gradient(spo_loss, SPOSection(), 1.0), gradient(ppo_loss, PPOSection(), 1.0))
+    spo = gradient(spo_loss, SPOSection(entropy_coef=0.0), 1.5)
+    assert spo[0] > 0 and not gradient(ppo_loss, PPOSection(entropy_coef=0.0), 1.5).any()  # descending lowers its logit

@@ -16,8 +16,9 @@ from puffervec.train.config import target
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn import compiled
 from puffervec.train.learn.compiled import CompiledLoss
+from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.learn.samples import Batch, samples_of
-from puffervec.train.learn.updater import Updater, ppo_loss
+from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.policies.set_encoder import HIDDEN, WIDTH, encode_set
 
@@ -133,7 +134,7 @@ def test_where_it_pays(memory: str, small: Small) -> None:
 
 def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     def fitting(wanted: str) -> Any:
-        return compiled.compiled_where_it_pays(ppo_loss, small(train={"compile": wanted}), CPU, policy)
+        return compiled.compiled_where_it_pays(ppo_loss, wanted, CPU, policy)
 
     policy = parts(small())[0]
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn.device_step import DeviceStep
+from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.samples import Batch
 from puffervec.train.learn.updater import Updater, _Part
 from puffervec.train.policies.leaves import ROW
@@ -45,7 +46,7 @@ def filled(policy: Any) -> Storage:
 def updater(memory: str, in_buffers: bool) -> Updater:
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
-    section = TrainSection()
+    section = PPOSection()
     made = Updater(policy, filled(policy), section, PARTS, False, torch.Generator().manual_seed(2), ThreadTeam(1))
     if in_buffers:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else HORIZON)

@@ -15,6 +15,7 @@ def test_all_that_there_is() -> None:
     named = {title: [next(iter(row.values())) for row in rows] for title, rows in found.items()}
     assert named["envs"][:-1] == puffervec.envs.names()
     assert {"auto", "mlp", "object_set", "cnn", "module:Class"} == set(named["policies"])
+    assert ["ppo", "module:NAME"] == named["algorithms"]
     assert tuple(named["memories"]) == listing.choices(PolicySection, "memory")
     assert tuple(named["optimizers"]) == listing.choices(TrainSection, "optimizer") == tuple(listing.OPTIMIZERS)
     assert named["presets"][:-1] == ["tag_grid", "drive"]

@@ -25,9 +25,10 @@ from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect import rollout
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.device.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
+from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.policies.registry import build_policy
@@ -207,7 +208,7 @@ def updater_of(storage: Storage, memory: str, ranks: Ranks | None, **section: An
     with torch.no_grad():
         for number, parameter in enumerate(policy.parameters()):
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)) * 0.3)
-    settings = TrainSection(**{"update_epochs": 2, "max_grad_norm": 0.1, **section})
+    settings = PPOSection(**{"update_epochs": 2, "max_grad_norm": 0.1, **section})
     return Updater(policy, storage, settings, 3, False, generator, ThreadTeam(1), ranks=ranks)
 
 

@@ -169,6 +169,7 @@ CODE = """
 from pathlib import Path
 Path({canary!r}).touch()
 from tests.train.envs import Guess as make
+from puffervec.train.learn.ppo import PPO as MINE
 from puffervec.train.policies.mlp import MLPPolicy as Net
 """
 
@@ -189,6 +190,7 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [
         ({"target": "foreign_code:make"}, "foreign_code:make"),
         ({"target": "probe", "policy": {"kind": "foreign_code:Net"}}, "foreign_code:Net"),
+        ({"target": "probe", "train": {"algorithm": "foreign_code:MINE"}}, "foreign_code:MINE"),
     ],
 )
 def test_code_is_imported_only_where_the_user_names_it(foreign: Path, tables: dict[str, Any], name: str) -> None:
@@ -197,7 +199,7 @@ def test_code_is_imported_only_where_the_user_names_it(foreign: Path, tables: di
             rundir.config_from_tables(tables, trusted)
     assert not foreign.exists()
     config = rundir.config_from_tables(tables, [None, name])
-    assert name in (config.target, config.policy.kind)
+    assert name in (config.target, config.policy.kind, config.train.algorithm)
 
 
 @pytest.mark.parametrize("kind", ["env", "policy"])

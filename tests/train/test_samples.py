@@ -12,10 +12,10 @@ import torch
 
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.sections import TrainSection
 from puffervec.train.learn import samples as samples_module
+from puffervec.train.learn.ppo import PPOSection
+from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.learn.samples import FlatSamples, SequenceSamples, normalised, samples_of
-from puffervec.train.learn.updater import ppo_loss
 from puffervec.train.policies.leaves import ROW
 from tests.train.fakes import group
 
@@ -96,7 +96,7 @@ def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, b
             for minibatch in samples.shuffled(torch.Generator(), 2):
                 for make in samples.cut(minibatch, 64):
                     with torch.no_grad():
-                        _, sums = ppo_loss(updater.policy, storage.spec, make(), TrainSection(), bf16=False)
+                        _, sums = ppo_loss(updater.policy, storage.spec, make(), PPOSection(), bf16=False)
                     assert float(sums[3]) == pytest.approx(0, abs=1e-5)
                     assert float(sums[4]) == 0
 

@@ -17,7 +17,6 @@ import puffervec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import SEEDS
-from puffervec.train.learn.updater import ppo_loss
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
@@ -325,17 +324,3 @@ def test_close_twice(small: Small) -> None:
     with pytest.raises(ConfigError, match="another trainer"):
         rundir.RunLock(trainer.folder)
     lock.close()
-
-
-def test_a_loss_of_ones_own(small: Small) -> None:
-    """One without a gradient leaves the weights as they are; its figures are those in the log."""
-
-    def nothing(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        loss, sums = ppo_loss(*args)
-        return 0.0 * loss, sums
-
-    with Trainer(small(), loss=nothing) as trainer:
-        before = {name: weight.detach().clone() for name, weight in trainer.policies["default"].named_parameters()}
-        metrics = trainer.train()
-        assert metrics["losses/entropy"] > 0 and metrics["losses/grad_norm"] == 0
-        assert all(torch.equal(weight, before[name]) for name, weight in trainer.policies["default"].named_parameters())

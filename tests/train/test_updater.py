@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,66 +12,18 @@ from torch import nn
 
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.learn import samples
-from puffervec.train.learn import updater as learning
-from puffervec.train.learn.samples import Batch, normalised
-from puffervec.train.learn.updater import LOSS_NAMES, Updater, ppo_loss
-from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.learn.ppo import PPOSection
+from puffervec.train.learn.samples import normalised
+from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.leaves import ROW
 from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 from tests.train.syncs import fake_cuda
 
 Small = Callable[..., TrainConfig]
-
-
-class Fixed(nn.Module):
-    """Puts out given logits and values, whatever it sees."""
-
-    def __init__(self, logits: torch.Tensor, values: torch.Tensor) -> None:
-        super().__init__()
-        self.logits, self.values = nn.Parameter(logits), nn.Parameter(values)
-
-    def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> Any:
-        return (self.logits,), self.values, ()
-
-
-@pytest.mark.parametrize("in_c", [True, False])
-def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
-    monkeypatch.setattr(learning, "fits", lambda *_: in_c)
-    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
-    actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
-    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
-    values, old_values = np.array([0.0, 0.5, 1.0, 1.0, 0.0]), np.zeros(5)
-    section = TrainSection(clip=0.2, value_coef=0.7, entropy_coef=0.3)
-    ratio = probabilities[np.arange(5), actions] / old
-    policy_loss = -np.minimum(advantages * ratio, advantages * np.clip(ratio, 0.8, 1.2)).sum()
-    value_loss = 0.5 * ((values - returns) ** 2).sum()
-    entropy = -(probabilities * np.log(probabilities)).sum()
-    kl = (ratio - 1 - np.log(ratio)).sum()
-    batch = Batch(
-        {ROW: torch.zeros(5, 1)},
-        actions=torch.tensor(actions).view(5, 1),
-        log_probs=torch.tensor(old).log().float(),
-        advantages=torch.tensor(advantages).float(),
-        returns=torch.tensor(returns).float(),
-        values=torch.tensor(old_values).float(),
-        action_mask=None,
-    )
-    policy = Fixed(torch.tensor(probabilities).log().float(), torch.tensor(values).float())
-    loss, sums = ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False)
-    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
-    expected = dict(zip(LOSS_NAMES, (policy_loss, value_loss, entropy, kl, 4.0), strict=True))
-    for name, got in zip(LOSS_NAMES, sums.tolist(), strict=True):
-        assert got == pytest.approx(expected[name], rel=1e-5), name
-    clipped = dataclasses.replace(section, value_clip=0.2)
-    near = np.clip(values - old_values, -0.2, 0.2) + old_values
-    value_loss = 0.5 * np.maximum((values - returns) ** 2, (near - returns) ** 2).sum()
-    loss, _ = ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, clipped, bf16=False)
-    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
 
 
 def test_normalised() -> None:
@@ -99,7 +50,7 @@ def updater(storage: Storage, minibatches: int = 2, bf16: bool = False, **sectio
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,)))
     generator = torch.Generator().manual_seed(2)
-    return Updater(policy, storage, TrainSection(**section), minibatches, bf16, generator, ThreadTeam(1))
+    return Updater(policy, storage, PPOSection(**section), minibatches, bf16, generator, ThreadTeam(1))
 
 
 def weights(u: Updater) -> torch.Tensor:
@@ -175,29 +126,6 @@ def test_nothing_valid_is_no_error() -> None:
     torch.testing.assert_close(weights(u), before, rtol=0, atol=0)
 
 
-def test_target_kl_ends_the_epochs() -> None:
-    free, bound = updater(filled_storage(), update_epochs=20), updater(filled_storage(), update_epochs=20, target_kl=1e-6)
-    free.update(1e-2)
-    bound.update(1e-2)
-    steps = [int(next(iter(u.optimizer.state().values()))["step"]) for u in (free, bound)]
-    assert steps[0] == 40 and steps[1] < 40
-
-
-def test_target_kl_is_a_mean_over_what_the_epoch_saw() -> None:
-    """Of drawn columns that are other than all of the roll-out."""
-
-    def moved(policy: Any, spec: Any, batch: Batch, *rest: Any) -> Any:
-        loss, sums = ppo_loss(policy, spec, batch, *rest)
-        return loss, torch.cat([sums[:3], torch.tensor([1.0 * len(batch.advantages)]), sums[4:]])
-
-    for target, epochs in ((0.9, 1), (1.1, 3)):
-        u = updater(filled_storage(), update_epochs=3, target_kl=target)
-        u.loss, parts = moved, u._parts
-        u._parts = lambda *given, parts=parts: (parts(*given)[0][:1], False)  # type: ignore[method-assign, misc]
-        u.update(1e-2)
-        assert int(next(iter(u.optimizer.state().values()))["step"]) == epochs
-
-
 def test_stop_is_heard_between_gradient_steps() -> None:
     u = updater(filled_storage(), update_epochs=5)
     asked = []
@@ -248,7 +176,7 @@ def test_a_gpu_looks_again_at_a_whole_minibatch_at_once(memory: str) -> None:
     spec, rows, horizon = group(("x", (3,))), 6, 5
     with torch.device("meta"):
         policy: Any = build_policy(spec, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
-    section = TrainSection(microbatch_size=2)
+    section = PPOSection(microbatch_size=2)
     with fake_cuda() as device:
         storage = Storage(spec, horizon, rows, device, None)
         made = Updater(policy.to_empty(device=device), storage, section, 2, False, torch.Generator(), ThreadTeam(1))

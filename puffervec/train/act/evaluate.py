@@ -55,7 +55,7 @@ def load_policies(
     Raises: CheckpointError, ConfigError.
     """
     manifest = ckpt.read_manifest(path)
-    config = config_from_tables(manifest["config"], trusted, env)
+    config = config_from_tables(manifest["config"], trusted, env, learns=False)
     if adapt is not None:
         config = adapt(config)
     names = tuple(manifest["policies"])

@@ -192,6 +192,7 @@ def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
 
     Raises: ConfigError.
     """
+    config = of_algorithm(config, args)  # The file may have settings of its own.
     file = take_option(args, "--config")
     if file is not None:
         config = apply_config_file(config, Path(file))
@@ -200,11 +201,18 @@ def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
     return config
 
 
+def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
+    """Return the config with the algorithm that argv names, and so with its settings. Raises: ConfigError: there is none."""
+    name = peek(argv, "--train.algorithm")
+    return config if name is None else config.merged({"train": {"algorithm": name}})
+
+
 def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     """Lay command-line flags over a config.
 
     Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
     """
+    config = of_algorithm(config, argv)
     known, left = known_flags(config), list(argv)
     if config.python:
         config = config.merged({"env": take_env_flags(left)})

@@ -33,6 +33,5 @@ SEARCHED: dict[str, str] = {
     "train.gamma": "0.95:0.999",
     "train.gae_lambda": "0.8:0.98",
     "train.entropy_coef": "1e-4:5e-2:log",
-    "train.clip": "0.1:0.3",
     "train.update_epochs": "2/5/10",
 }

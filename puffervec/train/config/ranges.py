@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import flags
+from puffervec.train.config import algorithms, flags
 from puffervec.train.config.presets import SEARCHED
 from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, suggest
 from puffervec.train.config.target import training_of
@@ -66,7 +66,10 @@ def build_space(config: TrainConfig, given: Mapping[str, str], names: Sequence[s
 
     Raises: ConfigError: an unknown key, a text that is no range, or a value that the setting does not take.
     """
-    usual = {**SEARCHED, **training_of(config.target).search}
+    own = training_of(config.target).search  # Perhaps of settings that the run's algorithm does not have.
+    known = {field.name for field in dataclasses.fields(config.train)}
+    own = {key: text for key, text in own.items() if key.removeprefix("train.") in known or not key.startswith("train.")}
+    usual = {**SEARCHED, **algorithms.get(config.train.algorithm).search, **own}
     texts = {**usual, **given} if names is not None or not given else dict(given)
     if names is not None:
         for name in names:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from puffervec.errors import ConfigError
+from puffervec.train.config import algorithms
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
@@ -56,8 +57,10 @@ class VecSection:
 
 @dataclasses.dataclass(frozen=True)
 class TrainSection:
-    """The run and the PPO update."""
+    """The run and what all algorithms share; each has a section derived from this one."""
 
+    algorithm: str = algorithms.DEFAULT
+    """What updates improve the policy by: ppo, or one of an installed package, or your own as module:NAME."""
     seed: int = 1  # Of envs, policy weights, sampling and shuffling.
     device: str = "auto"  # auto, cpu, cuda or cuda:N; auto takes CUDA where there is one.
     total_timesteps: int = 10_000_000  # Agent-steps, of all ranks, after which the run ends.
@@ -78,13 +81,10 @@ class TrainSection:
     vtrace_rho: float = 1.0  # vtrace: bound on the ratio of probabilities that weighs a step's own error.
     vtrace_c: float = 1.0  # vtrace: bound on the ratio that weighs what a step takes over from the next.
     asynchronous: bool = False  # Collect the next roll-out during the update, with the weights before it; implies vtrace.
-    clip: float = 0.2  # Bound on the change of an action's probability ratio.
     value_coef: float = 1.0  # Weight of the value loss.
-    value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
     entropy_coef: float = 0.01  # Weight of the entropy bonus.
     scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns.
     max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
-    target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms shows that it is faster; in
     runs too short to measure, wherever the instructions are."""
@@ -96,6 +96,28 @@ class TrainSection:
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
     rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        at_least("train", self, 1, "total_timesteps", "horizon", "microbatch_size", "update_epochs")
+        at_least("train", self, 0, "seed", "minibatch_size", "time_limit_s", "value_coef", "entropy_coef", "threads")
+        positive("train", self, "lr", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"train.{name} is {getattr(self, name)}: must be between 0 and 1")
+        if not self.seed < SEEDS:
+            raise ConfigError(f"train.seed is {self.seed}: must be below 2**62")
+
+    def of_algorithm(self, name: str) -> TrainSection:
+        """Return the settings of another algorithm. Those that both have keep their values, but for defaults of this one.
+
+        Raises: ConfigError for an unknown algorithm.
+        """
+        kind = algorithms.get(name).section
+        taken = {field.name for field in dataclasses.fields(kind)}
+        both = [field for field in dataclasses.fields(self) if field.name in taken]
+        kept = {field.name: value for field in both if (value := getattr(self, field.name)) != field.default}
+        return typing.cast(TrainSection, replace_from_table(kind(), kept | {"algorithm": name}, "train"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +163,7 @@ class TrainConfig:
     target: str  # Name of a C env, Gymnasium id or module:factory.
     env: Any  # The C env's own config dataclass, or a dict with the keyword arguments of what makes a Python env.
     vec: VecSection = VecSection()
-    train: TrainSection = TrainSection()
+    train: TrainSection = dataclasses.field(default_factory=lambda: algorithms.get(algorithms.DEFAULT).section())
     policy: PolicySection = PolicySection()
     log: LogSection = LogSection()
     creator: Callable[..., Any] | None = None  # What makes a Python env where target, its name, does not lead to it.
@@ -205,48 +227,30 @@ class TrainConfig:
         """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
         for section in ("train", "policy", "log"):
             _check_whole(section, getattr(self, section))
-        t, v, log = self.train, self.vec.resolved(self.python), self.log
-        _at_least("vec.num_envs", v.num_envs, 1)
+        kind = algorithms.get(self.train.algorithm).section
+        if not isinstance(self.train, kind):
+            raise ConfigError(f"train is a {type(self.train).__name__}: algorithm {self.train.algorithm} has a {kind.__name__}")
+        self.train.check()
+        v = self.vec.resolved(self.python)
+        at_least("vec", v, 1, "num_envs")
         if v.num_buffers not in (1, 2):
             raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
-        _at_least("vec.batch_size", v.batch_size, 0)
+        at_least("vec", v, 0, "batch_size")
         divisor, name = (v.batch_size, "batch_size") if v.batch_size else (int(v.num_buffers), "num_buffers")
         if v.num_envs % divisor:
             hint = "" if v.batch_size else " (or use vec.num_buffers 1)"
             raise ConfigError(f"vec.num_envs is {v.num_envs}: must be a multiple of vec.{name}, {divisor}{hint}")
         if v.num_workers != "auto":
-            _at_least("vec.num_workers", v.num_workers, 1)
+            at_least("vec", v, 1, "num_workers")
         if self.python:
             check_json(self.env)
-        for name in ("total_timesteps", "horizon", "microbatch_size", "update_epochs"):
-            _at_least(f"train.{name}", getattr(t, name), 1)
-        for name in (
-            "seed",
-            "minibatch_size",
-            "time_limit_s",
-            "value_coef",
-            "value_clip",
-            "entropy_coef",
-            "target_kl",
-            "threads",
-        ):
-            _at_least(f"train.{name}", getattr(t, name), 0)
-        for name in ("lr", "clip", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s"):
-            if not getattr(t, name) > 0:
-                raise ConfigError(f"train.{name} is {getattr(t, name)}: must be above 0")
-        for name in ("gamma", "gae_lambda"):
-            if not 0 <= getattr(t, name) <= 1:
-                raise ConfigError(f"train.{name} is {getattr(t, name)}: must be between 0 and 1")
-        if not t.seed < SEEDS:
-            raise ConfigError(f"train.seed is {t.seed}: must be below 2**62")
         for name in ("hidden", "channels"):
             check_widths(f"policy.{name}", getattr(self.policy, name))
         check_layers(self.policy.memory_layers)
         for name in ("object_hidden", "object_width"):
             check_widths(f"policy.{name}", (getattr(self.policy, name),))
-        _at_least("log.keep_checkpoints", log.keep_checkpoints, 1)
-        _at_least("log.checkpoint_interval_s", log.checkpoint_interval_s, 0)
-        _at_least("log.print_interval_s", log.print_interval_s, 0)
+        at_least("log", self.log, 1, "keep_checkpoints")
+        at_least("log", self.log, 0, "checkpoint_interval_s", "print_interval_s")
         self._check_unused()
 
     def _check_unused(self) -> None:
@@ -280,7 +284,7 @@ def _check_whole(section: str, settings: Any) -> None:
     """Raise ConfigError where a setting that counts something is no whole number; a TOML file may hold anything."""
     for setting in dataclasses.fields(settings):
         value = getattr(settings, setting.name)
-        if setting.type == "int" and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+        if setting.type in ("int", int) and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
             raise ConfigError(f"{section}.{setting.name} is {value!r}: must be a whole number")
 
 
@@ -304,9 +308,18 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
-def _at_least(key: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ConfigError(f"{key} is {value}: must be at least {least}")
+def at_least(table: str, settings: Any, least: float, *names: str) -> None:
+    """Raise ConfigError where one of these settings is below `least`."""
+    for name in names:
+        if not (value := getattr(settings, name)) >= least:
+            raise ConfigError(f"{table}.{name} is {value}: must be at least {least}")
+
+
+def positive(table: str, settings: Any, *names: str) -> None:
+    """Raise ConfigError where one of these settings is not above 0."""
+    for name in names:
+        if not (value := getattr(settings, name)) > 0:
+            raise ConfigError(f"{table}.{name} is {value}: must be above 0")
 
 
 def check_json(settings: Table) -> None:
@@ -322,6 +335,8 @@ def check_json(settings: Table) -> None:
 
 
 def _laid_over(section: Any, table: Table, path: str) -> Any:
+    if isinstance(section, TrainSection) and (name := table.get("algorithm", section.algorithm)) != section.algorithm:
+        section = section.of_algorithm(convert(name, str, "train.algorithm"))
     if not isinstance(section, dict):
         return replace_from_table(section, table, path)
     return section | {str(key).replace("-", "_"): value for key, value in table.items()}

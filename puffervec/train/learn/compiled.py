@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The loss through `torch.compile`, where it pays. Runs in the learner.
 
-Measured by bench/compile.py on 2 cores, for forward, loss and backward of a microbatch, against the loss in C (fused_loss.py):
+Measured by bench/compile.py on 2 cores, for forward, loss and backward of a microbatch, against PPO's loss in C (ppo_loss.py):
 a wide batch through a small MLP in float32 takes 0.94 of the time, every other case 1.06 to 1.9 times as long; compiling takes
 6 to 22 s of CPU time. So `train.compile auto` does not compile on a CPU. On CUDA, where kernels that are not launched are what
 is saved, it does for policies without a memory: over T steps an LSTM is a loop, which the compiler would write out T times.
@@ -26,9 +26,8 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
-from puffervec.train.config.sections import TrainConfig, TrainSection
+from puffervec.train.config.algorithms import Loss
 from puffervec.train.learn.samples import Batch
-from puffervec.train.learn.updater import Loss
 from puffervec.train.policies.distributions import ActionSpec
 
 BACKEND = "inductor"
@@ -50,10 +49,8 @@ class CompiledLoss:
             loss, dynamic=device.type == "cpu", backend=backend, options=options if backend == "inductor" else None
         )
 
-    def __call__(
-        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
-    ) -> tuple[Tensor, Tensor]:
-        """See `ppo.ppo_loss`."""
+    def __call__(self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[Tensor, Tensor]:
+        """See `Loss`."""
         if batch.weights is None:
             batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
         if not self._failed:
@@ -72,12 +69,11 @@ class CompiledLoss:
         return self._eager(policy, spec, batch, section, bf16)
 
 
-def compiled_where_it_pays(loss: Loss, config: TrainConfig, device: torch.device, policy: nn.Module) -> Loss:
+def compiled_where_it_pays(loss: Loss, wanted: str, device: torch.device, policy: nn.Module) -> Loss:
     """Return the loss as `train.compile` wants it for this policy.
 
     Raises: ConfigError where it is on and there is no compiler.
     """
-    wanted = config.train.compile
     if wanted == "on" and (missing := missing_compiler(device)):
         raise ConfigError(f"train.compile is on, but {missing}; install it, or use train.compile auto or off")
     if wanted == "on" or (wanted == "auto" and pays(device, policy) and not missing_compiler(device)):

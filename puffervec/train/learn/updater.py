@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The PPO update (Schulman et al. 2017, arXiv:1707.06347): clipped policy loss, value loss, entropy bonus, fused Adam.
+"""The update of a policy, by the algorithm of the run (config/algorithms.py), which gives the loss and its figures.
 
     roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
 
 With `train.vtrace` (or roll-outs older than the weights) values and ratios are those of today's policy, anew for each epoch.
 
 Only valid transitions count: filler rows, rows of cars that are gone and the step after a done teach nothing. A minibatch is
-worked off in microbatches that stay in the caches of a CPU. Losses are summed on the device and read once per update. Runs in
+worked off in microbatches that stay in the caches of a CPU. Figures are summed on the device and read once per update. Runs in
 the learner.
 """
 
@@ -17,27 +17,27 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
+from puffervec.train.config import algorithms
 from puffervec.train.config.sections import TrainSection
 from puffervec.train.device.device import ThreadTeam
 from puffervec.train.device.graphs import Recorded
 from puffervec.train.device.ranks import Ranks
 from puffervec.train.learn.advantage import DeviceAdvantage, Discount, Steps, advantage
+from puffervec.train.learn.compiled import compiled_where_it_pays
 from puffervec.train.learn.device_step import DeviceStep
-from puffervec.train.learn.fused_loss import fits, fused_loss
 from puffervec.train.learn.optimizers import clip_gradients, make_optimizer
 from puffervec.train.learn.reevaluate import reevaluate
 from puffervec.train.learn.samples import Batch, Samples, Scale, samples_of
-from puffervec.train.policies.distributions import ActionSpec, log_prob_entropy
 from puffervec.train.policies.protocol import Policy
 
 Gradients = Sequence[Tensor | None]
-LOSS_NAMES = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,50 +49,10 @@ class UpdateResult:
     finished: bool  # False where the caller stopped it on the way
 
 
-class Loss(Protocol):
-    """What an update descends: `ppo_loss`, or one of your own (examples/custom_loss.py)."""
-
-    def __call__(
-        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
-    ) -> tuple[Tensor, Tensor]:
-        """See `ppo_loss`. May run in several threads at once, for different batches."""
-
-
-def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss, summed over the batch's valid samples, and the sums of LOSS_NAMES (5,).
-
-    Sums instead of means, so that microbatches add up to their minibatch.
-    """
-    with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
-        heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
-    if fits(spec, heads, value):
-        return fused_loss(section, batch, heads, value)
-
-    def total(x: Tensor) -> Tensor:
-        return x.sum() if batch.weights is None else (x * batch.weights).sum()
-
-    log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
-    log_ratio = log_prob - batch.log_probs
-    ratio = log_ratio.exp()
-    clipped = ratio.clamp(1.0 - section.clip, 1.0 + section.clip)
-    policy_loss = -total(torch.min(batch.advantages * ratio, batch.advantages * clipped))
-    error = (value - batch.returns).square()
-    if section.value_clip > 0:
-        near = batch.values + (value - batch.values).clamp(-section.value_clip, section.value_clip)
-        error = torch.max(error, (near - batch.returns).square())
-    value_loss, entropy_sum = 0.5 * total(error), total(entropy)
-    loss = policy_loss + section.value_coef * value_loss - section.entropy_coef * entropy_sum
-    with torch.no_grad():
-        # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
-        kl = total(ratio - 1.0 - log_ratio)
-        outside = total(((ratio - 1.0).abs() > section.clip).to(kl.dtype))
-        sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, outside])
-    return loss, sums
-
-
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """A minibatch: indices of this rank's samples; over all ranks the number of samples, and with several the scale."""
+    """A minibatch: indices of this rank's samples; over all ranks the number of samples; the scale of its advantages, None: to
+    be found, which with several ranks it is already."""
 
     index: Tensor
     count: int
@@ -111,12 +71,12 @@ class Updater:
         bf16: bool,
         generator: torch.Generator,
         team: ThreadTeam,
-        loss: Loss = ppo_loss,
         ranks: Ranks | None = None,
     ) -> None:
         """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches; ranks: each
         with a roll-out of its own, which improve one policy together."""
-        self.loss = loss
+        self.algorithm = algorithms.get(section.algorithm)
+        self.loss = compiled_where_it_pays(self.algorithm.loss(), section.compile, storage.device, policy)
         self.vtrace = section.vtrace or section.asynchronous
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
@@ -125,7 +85,7 @@ class Updater:
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
         # Few different numbers of rows, for which oneDNN (in bf16) and torch.compile make kernels.
-        self.pad = storage.device.type == "cpu" and (bf16 or getattr(loss, "pads", False))
+        self.pad = storage.device.type == "cpu" and (bf16 or getattr(self.loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
         discount = Discount(section.gamma, section.gae_lambda, section.vtrace_rho, section.vtrace_c)
         self.advantage: Callable[[Steps], tuple[Tensor, Tensor]] = functools.partial(advantage, discount=discount)
@@ -159,13 +119,14 @@ class Updater:
         self.optimizer.set_lr(lr)
         first = samples = self._samples(behind=section.asynchronous)
         explained = _explained_variance(first.returns, first.values, self.ranks)
-        sums = torch.zeros(len(LOSS_NAMES) + 1, device=s.device)
+        figures = self.algorithm.figures
+        sums = torch.zeros(len(figures) + 1, device=s.device)
         seen, taken, finished = 0, 0, True
         valid_samples = int(self.ranks.sums([first.count])[0])
         for epoch in range(section.update_epochs):
             if epoch > 0 and self.vtrace:
                 samples = self._samples(behind=True)
-            epoch_kl, epoch_seen = torch.zeros((), device=s.device), 0
+            epoch_sums, epoch_seen = torch.zeros_like(sums), 0
             parts, stopped = self._parts(samples, stop)
             for part in parts:
                 if stopped or (self.ranks.size == 1 and stop()):
@@ -173,13 +134,14 @@ class Updater:
                     break
                 found = self._gradient_step(samples, part)
                 sums += found
-                epoch_kl += found[3]
+                epoch_sums += found
                 seen, taken, epoch_seen = seen + part.count, taken + 1, epoch_seen + part.count
             self.ranks.meet()
-            if not finished or (section.target_kl > 0 and float(epoch_kl) > section.target_kl * max(1, epoch_seen)):
+            by_name = dict(zip(figures, epoch_sums, strict=False))
+            if not finished or self.algorithm.stop(section, by_name, max(1, epoch_seen)):
                 break
         means = (sums[:-1] / max(1, seen)).tolist()
-        losses = dict(zip(LOSS_NAMES, means, strict=True))
+        losses = dict(zip(figures, means, strict=True))
         losses["grad_norm"] = float(sums[-1]) / max(1, taken)
         losses["explained_variance"] = explained
         return UpdateResult(losses, valid_samples, finished)
@@ -196,8 +158,9 @@ class Updater:
         """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to
         stop; asked among several ranks only."""
         minibatches = samples.shuffled(self.generator, self.minibatches)
+        unchanged = None if self.algorithm.normalised else (0.0, 1.0)
         if self.ranks.size == 1:
-            parts = [_Part(minibatch, count) for minibatch, count in zip(minibatches, samples.counts, strict=True)]
+            parts = [_Part(minibatch, count, unchanged) for minibatch, count in zip(minibatches, samples.counts, strict=True)]
             return [part for part in parts if part.count], False
         mine = torch.stack([samples.moments(minibatch) for minibatch in minibatches]).flatten().tolist()
         wanted, *totals = self.ranks.sums([float(stop()), *mine])
@@ -205,11 +168,12 @@ class Updater:
         for minibatch, count, total, squares in zip(minibatches, totals[::3], totals[1::3], totals[2::3], strict=True):
             if count:
                 mean = total / count
-                parts.append(_Part(minibatch, int(count), (mean, math.sqrt(max(0.0, squares / count - mean**2)))))
+                scale = unchanged or (mean, math.sqrt(max(0.0, squares / count - mean**2)))
+                parts.append(_Part(minibatch, int(count), scale))
         return parts, wanted > 0
 
     def _gradient_step(self, samples: Samples, part: _Part) -> Tensor:
-        """One step of the optimizer; returns the sums of LOSS_NAMES and the gradient's norm."""
+        """One step of the optimizer; returns the sums of the figures and the gradient's norm."""
         if self.device_step is not None:
             (whole,) = samples.cut(part.index, self.storage.rows * self.storage.horizon, part.scale)
             sums = self.device_step.run(whole(), part.count)
@@ -229,12 +193,14 @@ class Updater:
         )
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
         grads = [_sum([grads[position] for grads, _ in found]) for position in range(len(self.parameters))]
-        sums = torch.stack([sums for _, sums in found] or [torch.zeros(len(LOSS_NAMES))]).sum(0)
+        sums = torch.stack([sums for _, sums in found] or [torch.zeros(len(self.algorithm.figures))]).sum(0)
         return self._descend(grads, sums)
 
     def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
         # Not backward(): threads would add into the same .grad at once.
         loss, sums = self.loss(self.policy, self.storage.spec, batch, self.section, self.bf16)
+        if sums.shape != (len(names := self.algorithm.figures),):
+            raise ConfigError(f"algorithm {self.section.algorithm}: figures of shape {list(sums.shape)}, not {names}")
         return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
 
     def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:

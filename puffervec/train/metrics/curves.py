@@ -19,7 +19,19 @@ import numpy as np
 
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import suggest
-from puffervec.train.metrics.keys import ELAPSED_S, ENV, EPISODE, METRICS, SPAN_S, STEP, TIME_PARTS, UPDATE, base
+from puffervec.train.metrics.keys import (
+    ELAPSED_S,
+    ENV,
+    EPISODE,
+    LOSSES,
+    METRICS,
+    OTHER_FIGURES,
+    SPAN_S,
+    STEP,
+    TIME_PARTS,
+    UPDATE,
+    base,
+)
 
 Line = Mapping[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]
@@ -199,6 +211,8 @@ def _unit(key: str) -> str:
     """The unit of a metric, "" where only the env knows it."""
     if key in METRICS:
         return METRICS[key].unit
+    if key.startswith(LOSSES):
+        return METRICS[OTHER_FIGURES].unit
     return next((unit for suffix, unit in SUFFIXES.items() if key.endswith(suffix)), "")
 
 

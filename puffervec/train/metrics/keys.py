@@ -59,11 +59,13 @@ _key(
     "where the env has any",
 )
 
-_key("losses/policy", "loss", "clipped surrogate loss", usual=True)
-_key("losses/value", "loss", "value loss", usual=True)
-_key("losses/entropy", "nats", "entropy of the policy", usual=True)
-_key("losses/approx_kl", "nats", "how far the update moved the policy: estimate of the KL divergence", usual=True)
-_key("losses/clip_fraction", "share of the samples", "samples whose probability ratio left the clip range")
+_PPO = "with `train.algorithm ppo`"
+_key("losses/policy", "loss", "clipped surrogate loss", _PPO, usual=True)
+_key("losses/value", "loss", "value loss", _PPO, usual=True)
+_key("losses/entropy", "nats", "entropy of the policy", _PPO, usual=True)
+_key("losses/approx_kl", "nats", "how far the update moved the policy: estimate of the KL divergence", _PPO, usual=True)
+_key("losses/clip_fraction", "share of the samples", "samples whose probability ratio left the clip range", _PPO)
+OTHER_FIGURES = _key(f"{LOSSES}*", "mean over samples", "the figures of another algorithm", "with another algorithm")
 _key("losses/grad_norm", "norm", "norm of the gradient, before it is clipped")
 _key("losses/explained_variance", "share of the variance", "variance of returns that the values explain", usual=True)
 

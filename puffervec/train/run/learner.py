@@ -16,9 +16,9 @@ from torch import nn
 
 from puffervec.train.collect.storage import Storage, storage_of
 from puffervec.train.device.device import ThreadTeam
-from puffervec.train.learn.compiled import CompiledLoss, compiled_where_it_pays
+from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.optimizers import Optimizers
-from puffervec.train.learn.updater import Loss, Updater
+from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.keys import LOSSES
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.run.setup import Setup
@@ -100,18 +100,14 @@ class Learner:
         policies: dict[str, nn.Module],
         shuffle: torch.Generator,
         team: ThreadTeam,
-        loss: Loss,
     ) -> None:
         """Args: policies: by name; team: works on the microbatches."""
         self.policies, self.ranks = policies, setup.ranks
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
         for name, policy in policies.items():
-            fitted = compiled_where_it_pays(loss, setup.config, setup.device, policy)
             section, storage = setup.config.train, new_storage(setup, name)
-            self.updaters[name] = Updater(
-                policy, storage, section, setup.minibatches, setup.bf16, shuffle, team, fitted, setup.ranks
-            )
+            self.updaters[name] = Updater(policy, storage, section, setup.minibatches, setup.bf16, shuffle, team, setup.ranks)
         self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
 
     @property

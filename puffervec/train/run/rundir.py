@@ -13,6 +13,7 @@ Runs in the learner, before any worker starts, so that a folder that cannot be w
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import fcntl
 import json
@@ -26,7 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from puffervec.errors import ConfigError
 from puffervec.host.folder import Folder, replace_file, said
-from puffervec.train.config.sections import LogSection, TrainConfig, shown
+from puffervec.train.config import algorithms
+from puffervec.train.config.sections import LogSection, TrainConfig, TrainSection, shown
 from puffervec.train.device import durable
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
@@ -203,34 +205,48 @@ class RunFiles:
 
 
 def config_from_tables(
-    values: dict[str, Any], trusted: Collection[str | None] = (), env: Callable[..., Any] | None = None
+    values: dict[str, Any],
+    trusted: Collection[str | None] = (),
+    env: Callable[..., Any] | None = None,
+    learns: bool = True,
 ) -> TrainConfig:
     """Return the config kept in a manifest or config file.
 
-    Args: trusted: names of code as the user has given them. An env "module:factory" and a policy "module:Class" are imported
-        and called with settings from the same file, so the file alone does not decide that. env: what makes the Python env,
-        in place of the name in the file.
+    Args: trusted: names of code as the user has given them. An env "module:factory", a policy "module:Class" and an algorithm
+        "module:NAME" are imported and called with settings from the same file, so the file alone does not decide that. env:
+        what makes the Python env, in place of the name in the file. learns: False: an algorithm that is not installed does
+        not matter, and its settings are left out.
     Raises: ConfigError for an unknown env, table or key, a value that cannot work, and for code that the user has not named.
     """
     tables = dict(values)
     target = tables.pop("target", None)
     if not isinstance(target, str) or not target:
         raise ConfigError(f"the run's config names no env: target is {shown(target)}")
-    if env is None and ":" in target and target not in trusted:
-        raise ConfigError(
-            f"this run's env is {target!r}: code that would be imported and called. If you want that, name it yourself: "
-            f"puffer-train {target} --resume RUN, puffer-train eval RUN --env {target}, or load_policy(RUN, env={target!r})"
-        )
-    config = TrainConfig.bare(env or target).merged(_as_they_were(tables))
-    kind = config.policy.kind
-    if ":" in kind and kind not in trusted:
-        raise ConfigError(
-            f"this run's policy is {kind!r}: code that would be imported and called. If you want that, name it yourself: "
-            f"puffer-train {target} --resume RUN --policy.kind {kind}, puffer-train eval RUN --policy {kind}, or "
-            f"load_policy(RUN, policy={kind!r})"
-        )
+    if env is None:
+        again = "puffer-train NAME --resume RUN, puffer-train eval RUN --env NAME, or load_policy(RUN, env='NAME')"
+        _check_trusted("env", target, trusted, again)
+    tables = _as_they_were(tables)
+    train = tables.get("train")
+    if isinstance(train, dict) and isinstance(algorithm := train.get("algorithm"), str):
+        if not learns and algorithm not in algorithms.names():
+            shared = {field.name for field in dataclasses.fields(TrainSection)} - {"algorithm"}
+            tables["train"] = {name: value for name, value in train.items() if name in shared}
+        else:
+            _check_trusted("algorithm", algorithm, trusted, f"puffer-train {target} --resume RUN --train.algorithm NAME")
+    config = TrainConfig.bare(env or target).merged(tables)
+    again = f"puffer-train {target} --resume RUN --policy.kind NAME, puffer-train eval RUN --policy NAME, or "
+    _check_trusted("policy", config.policy.kind, trusted, again + "load_policy(RUN, policy='NAME')")
     config.check()
     return config
+
+
+def _check_trusted(what: str, name: str, trusted: Collection[str | None], how: str) -> None:
+    """Raise ConfigError where a run names code that the user has not. how: to allow it, with NAME for the name."""
+    if ":" in name and name not in trusted:
+        raise ConfigError(
+            f"this run's {what} is {name!r}: code that would be imported and called. If you want that, name it yourself: "
+            + how.replace("NAME", name)
+        )
 
 
 def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:

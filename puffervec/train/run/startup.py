@@ -173,7 +173,7 @@ def _with_precision(chosen: Chosen, bf16: bool) -> Chosen:
 
 def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | None, bf16: bool) -> Callable[[], object]:
     """Return what makes one update (forward, backward, optimizer) of a copy of the policy from rows of random numbers."""
-    section = dataclasses.replace(config.train, update_epochs=1, minibatch_size=0, target_kl=0.0)
+    section = dataclasses.replace(config.train, update_epochs=1, minibatch_size=0, compile="off")
     cpu = torch.device("cpu")
     policy = _own_policy(own, given)
     group, memory = own.group, policy.initial_state(1)

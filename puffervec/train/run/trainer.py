@@ -35,7 +35,6 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadTeam, deterministic_kernels, one_torch_thread, usable_cores
 from puffervec.train.device.ranks import Ranks, of_environment
-from puffervec.train.learn.updater import Loss, ppo_loss
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.progress import Totals
@@ -69,7 +68,6 @@ class Trainer:
         checkpoint: Path | None = None,
         folder: Path | None = None,
         dashboard: Dashboard | None = None,
-        loss: Loss = ppo_loss,
         ranks: Ranks | None = None,
     ) -> None:
         """Set everything up; starts the workers. Under torchrun all ranks must make one, and call the same methods in the same
@@ -81,7 +79,6 @@ class Trainer:
             checkpoint: folder to go on from; the run folder that it lies in (RUN/checkpoints/NAME) is used again.
             folder: run folder, where there is no such; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
-            loss: what the updates descend, in place of PPO's.
             ranks: the processes that train together; None: those that torchrun has started, else this one alone.
         Raises:
             RankLost: another rank is gone.
@@ -100,7 +97,7 @@ class Trainer:
                 self._open.enter_context(deterministic_kernels(self.device))
             self.files = RunFiles(self.folder, setup)
             self._open.callback(self.files.close)
-            self._start(setup, policies or {}, loss)
+            self._start(setup, policies or {})
             self._begin(setup, found, dashboard)
         except BaseException as error:
             self.close()
@@ -108,7 +105,7 @@ class Trainer:
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
 
-    def _start(self, setup: Setup, given: Mapping[str, nn.Module], loss: Loss) -> None:
+    def _start(self, setup: Setup, given: Mapping[str, nn.Module]) -> None:
         """Start the workers and assemble the parts that a checkpoint keeps."""
         self.vec = setup.make_vec()
         self._open.callback(self.vec.close)
@@ -118,7 +115,7 @@ class Trainer:
         # Threads would draw from the one generator in the order in which they come.
         self.team = ThreadTeam(1 if any(map(draws, self.policies.values())) else threads)
         self._open.callback(self.team.close)
-        self.learner = Learner(setup, self.policies, generators.shuffle, self.team, loss)
+        self.learner = Learner(setup, self.policies, generators.shuffle, self.team)
         self.collector = Collector(setup, self.vec, self.learner, generators.actions, self.team)
         self._open.callback(self.collector.close)
         self.slots = self.collector.slots

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import puffervec.envs
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train.config import flags
+from puffervec.train.config import algorithms, flags
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.verbs.settings_help import choices_of
 from puffervec.train.verbs.signals import StopSignals
@@ -72,7 +72,7 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
     verb = verbs[before.pop(0) if before[0] in verbs else "train"]
     target = next((word for word in before if not word.startswith("-")), None)
     if typed.startswith("-"):
-        return _flags(verb, target)
+        return _flags(verb, _config(target, before))
     if before and before[-1].startswith("--"):
         found = _values(verb, target, before[-1])
         if found is not None:
@@ -84,10 +84,10 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
     return [*choices, *(puffervec.envs.names() if "ENV" in verb.syntax else [])]
 
 
-def _flags(verb: Verb, target: str | None) -> list[str]:
+def _flags(verb: Verb, config: TrainConfig) -> list[str]:
     own = re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", verb.about)
     if verb.configured:
-        known = flags.known_flags(_config(target))
+        known = flags.known_flags(config)
         own += [
             "--config",
             "--resume",
@@ -104,9 +104,11 @@ def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
         return ["latest", *_runs()]
     if flag == "--baseline":
         return _baselines(target)
+    if flag == "--train.algorithm":
+        return algorithms.names()
     if verb.configured:
         section, _, name = flags.ALIASES.get(flag, flag).removeprefix("--").replace("-", "_").partition(".")
-        instance = getattr(_config(target), section, None)
+        instance = getattr(_config(target, []), section, None)
         if dataclasses.is_dataclass(instance) and not isinstance(instance, type):
             hint = typing.get_type_hints(type(instance)).get(name)
             return ["true", "false"] if hint is bool else list(choices_of(hint))
@@ -121,14 +123,18 @@ def _baselines(target: str | None) -> list[str]:
     return ["random"]
 
 
-def _config(target: str | None) -> TrainConfig:
-    """The config of an env; of a Python env without importing anything."""
+def _config(target: str | None, before: list[str]) -> TrainConfig:
+    """The config of an env, with the algorithm that was named before; of a Python env without importing anything."""
+    config = TrainConfig(target or "", {})
     if target in puffervec.envs.names():
         try:
-            return TrainConfig.bare(target)
+            config = TrainConfig.bare(target)
         except (ConfigError, ImportError):  # An installed env that is broken.
             pass
-    return TrainConfig(target or "", {})
+    with contextlib.suppress(ConfigError):
+        if flags.peek(before, "--train.algorithm") in algorithms.names():
+            config = flags.of_algorithm(config, before)
+    return config
 
 
 def _runs() -> list[str]:

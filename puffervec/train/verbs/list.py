@@ -20,14 +20,14 @@ from typing import Any
 import puffervec.envs
 from puffervec.errors import PuffervecError
 from puffervec.native import NativeEnv
-from puffervec.train.config import flags
+from puffervec.train.config import algorithms, flags
 from puffervec.train.config.presets import GENERIC
 from puffervec.train.config.sections import PolicySection, TrainSection
 from puffervec.train.verbs.signals import StopSignals
 from puffervec.train.verbs.verb import Verb
 
 ABOUT = """\
-  Prints the envs, policies, memories, optimizers and presets there are, with what they are.
+  Prints the envs, policies, algorithms, memories, optimizers and presets there are, with what they are.
 
   --json                one JSON object instead of tables
 """
@@ -45,6 +45,7 @@ def everything() -> dict[str, Rows]:
     return {
         "envs": envs(),
         "policies": policies(),
+        "algorithms": learners(),
         "memories": memories(),
         "optimizers": [{"train.optimizer": name, "what": OPTIMIZERS[name]} for name in choices(TrainSection, "optimizer")],
         "presets": presets(),
@@ -85,6 +86,18 @@ def policies() -> Rows:
         "module:Class": own,
     }
     return [{"policy.kind": name, "what": what} for name, what in named.items()]
+
+
+def learners() -> Rows:
+    """The algorithms, built-in and of installed packages; one that cannot be loaded says why."""
+    rows = []
+    for name in algorithms.names():
+        try:
+            what = first_sentence(algorithms.get(name).section)
+        except PuffervecError as error:
+            what = " ".join(str(error).split())
+        rows.append({"train.algorithm": name, "what": what})
+    return [*rows, {"train.algorithm": "module:NAME", "what": "A puffervec.train.Algorithm of yours."}]
 
 
 def memories() -> Rows:
@@ -152,4 +165,4 @@ def run(args: list[str], signals: StopSignals) -> None:
         print(as_tables(everything()))
 
 
-VERB = Verb("list", "[--json]", "the envs, policies, memories, optimizers and presets there are", ABOUT, run)
+VERB = Verb("list", "[--json]", "the envs, policies, algorithms, memories, optimizers and presets there are", ABOUT, run)

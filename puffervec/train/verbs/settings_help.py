@@ -94,7 +94,7 @@ def full_help(config: TrainConfig) -> str:
 def field_sentences(kind: type) -> dict[str, str]:
     """Return the sentence that stands behind or under each field in the source of a dataclass."""
     try:
-        source = inspect.getsource(kind)
+        source = "\n".join(inspect.getsource(part) for part in reversed(kind.__mro__) if dataclasses.is_dataclass(part))
     except (OSError, TypeError):  # No source at hand, as in a zipped package.
         return {}
     pattern = re.compile(r'^    (\w+): [^\n#]*?(?:  # ([^\n]+)$|\n    """(.*?)""")', re.MULTILINE | re.DOTALL)

@@ -135,7 +135,8 @@ class Sweep:
         self.plan = plan = kept or plan
         assert plan is not None
         self.metric = str(plan["metric"])
-        self.config = config_from_tables(plan["config"], () if given is None else (given.target, given.policy.kind))
+        named = () if given is None else (given.target, given.policy.kind, given.train.algorithm)
+        self.config = config_from_tables(plan["config"], named)
         self.space: Space = {key: parse(self.config, key, text) for key, text in plan["space"].items()}
         for trial in self._study.trials:
             if trial.state == optuna.trial.TrialState.RUNNING:  # Its process is gone: no other has the lock.

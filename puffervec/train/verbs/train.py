@@ -50,7 +50,8 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         from puffervec.train.run.rundir import config_from_tables
 
         checkpoint = find_checkpoint(resume, _runs_folder(args), note)
-        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], (target, flags.peek(args, "--policy.kind")))
+        named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm"))
+        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], named)
         if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
@@ -89,7 +90,7 @@ def settings(args: list[str]) -> str:
     target = flags.take_target(args)
     if target is None:
         return VERB.usage
-    config = TrainConfig.of(target)
+    config = flags.of_algorithm(TrainConfig.of(target), args)
     return VERB.usage + settings_help.full_help(config) if "--help-all" in args else settings_help.short_help(config)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The PPO loss in C (fused_loss.py, csrc/ppo_loss.c) against the same formulas in torch (ppo_loss), with all gradients."""
+"""The loss of PPO by hand, and in C (csrc/ppo_loss.c) against the same formulas in torch, with all gradients."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from puffervec.train.config.sections import TrainSection
-from puffervec.train.learn import updater
-from puffervec.train.learn.fused_loss import fits
+from puffervec.train.learn import ppo_loss
+from puffervec.train.learn.ppo import PPO, PPOSection
+from puffervec.train.learn.ppo_loss import fits
 from puffervec.train.learn.samples import Batch
 from puffervec.train.policies.choices import MOST_CHOICES
 from puffervec.train.policies.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy, sample
@@ -65,16 +66,52 @@ def normal_case(dims: int, shape: tuple[int, ...]) -> tuple[Given, ActionSpec, B
     return Given([head], numbers().requires_grad_()), spec, batch
 
 
-def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def both(policy: Given, spec: ActionSpec, batch: Batch, section: PPOSection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Losses, sums and gradients of C and of torch."""
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(updater, "fits", fits if fused else lambda *_: False)
-        loss, sums = updater.ppo_loss(policy, spec, batch, section, bf16=False)
+        monkeypatch.setattr(ppo_loss, "fits", fits if fused else lambda *_: False)
+        loss, sums = ppo_loss.ppo_loss(policy, spec, batch, section, bf16=False)
         assert (type(loss.grad_fn).__name__ == "_LossBackward") == fused
         gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
         found.append([loss.detach(), sums, *gradients])
     return found
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
+    monkeypatch.setattr(ppo_loss, "fits", lambda *_: in_c)
+    probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
+    actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
+    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
+    values, old_values = np.array([0.0, 0.5, 1.0, 1.0, 0.0]), np.zeros(5)
+    section = PPOSection(clip=0.2, value_coef=0.7, entropy_coef=0.3)
+    ratio = probabilities[np.arange(5), actions] / old
+    policy_loss = -np.minimum(advantages * ratio, advantages * np.clip(ratio, 0.8, 1.2)).sum()
+    value_loss = 0.5 * ((values - returns) ** 2).sum()
+    entropy = -(probabilities * np.log(probabilities)).sum()
+    kl = (ratio - 1 - np.log(ratio)).sum()
+    batch = Batch(
+        {ROW: torch.zeros(5, 1)},
+        actions=torch.tensor(actions).view(5, 1),
+        log_probs=torch.tensor(old).log().float(),
+        advantages=torch.tensor(advantages).float(),
+        returns=torch.tensor(returns).float(),
+        values=torch.tensor(old_values).float(),
+        action_mask=None,
+    )
+    policy = Given([torch.tensor(probabilities).log().float().requires_grad_()], torch.tensor(values).float().requires_grad_())
+    loss, sums = ppo_loss.ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False)
+    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
+    expected = dict(zip(PPO.figures, (policy_loss, value_loss, entropy, kl, 4.0), strict=True))
+    for name, got in zip(PPO.figures, sums.tolist(), strict=True):
+        assert got == pytest.approx(expected[name], rel=1e-5), name
+    clipped = dataclasses.replace(section, value_clip=0.2)
+    near = np.clip(values - old_values, -0.2, 0.2) + old_values
+    value_loss = 0.5 * np.maximum((values - returns) ** 2, (near - returns) ** 2).sum()
+    loss, _ = ppo_loss.ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, clipped, bf16=False)
+    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
 
 
 @pytest.mark.parametrize("sizes", [(2,), (5,), (91,), (8,), (3, 7, 9), (1, 16), (500,)])
@@ -82,7 +119,7 @@ def both(policy: Given, spec: ActionSpec, batch: Batch, section: TrainSection, m
 @pytest.mark.parametrize("weighed", [False, True])
 def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     policy, spec, batch = case(sizes, (67,), weighed)
-    section = TrainSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
+    section = PPOSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
 
@@ -92,7 +129,7 @@ def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, m
 @pytest.mark.parametrize("value_clip", [0.0, 0.2])
 def test_normal_actions(dims: int, shape: tuple[int, ...], value_clip: float, monkeypatch: pytest.MonkeyPatch) -> None:
     policy, spec, batch = normal_case(dims, shape)
-    section = TrainSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
+    section = PPOSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
 
@@ -104,7 +141,7 @@ def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> 
         weights[3] = weight
         with torch.no_grad():
             policy.heads[0][3, 1] = math.nan
-        loss, _ = updater.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+        loss, _ = ppo_loss.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False)
         gradient = torch.autograd.grad(loss, policy.heads[0])[0]
         assert bool(loss.isfinite()) == finite and bool(gradient.isfinite().all()) == finite
 
@@ -112,13 +149,13 @@ def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> 
 def test_as_many_rows_as_one_likes(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than there may be choices."""
     policy, spec, batch = case((5,), (MOST_CHOICES + 9,), weighed=False)
-    for fused, wanted in zip(*both(policy, spec, batch, TrainSection(), monkeypatch), strict=True):
+    for fused, wanted in zip(*both(policy, spec, batch, PPOSection(), monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-4, atol=2e-5)
 
 
 def test_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, spec, batch = case((4, 3), (5, 6), weighed=True)
-    for fused, wanted in zip(*both(policy, spec, batch, TrainSection(), monkeypatch), strict=True):
+    for fused, wanted in zip(*both(policy, spec, batch, PPOSection(), monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
 
 
@@ -128,7 +165,7 @@ def test_forbidden_choices_and_certain_ones(monkeypatch: pytest.MonkeyPatch) -> 
         policy.heads[0][:, 1::2] = MASKED_LOGIT
         batch.actions.copy_(policy.heads[0].argmax(-1, keepdim=True))
         batch.log_probs.copy_(log_prob_entropy(spec, policy.heads, batch.actions)[0] - 0.1)
-    for fused, wanted in zip(*both(policy, spec, batch, TrainSection(), monkeypatch), strict=True):
+    for fused, wanted in zip(*both(policy, spec, batch, PPOSection(), monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
 
 
@@ -136,11 +173,11 @@ def test_what_weighs_nothing_may_hold_anything() -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     weights = torch.ones(9)
     weights[3] = 0
-    clean = updater.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+    clean = ppo_loss.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False)
     with torch.no_grad():
         for tensor in (policy.heads[0], policy.value, batch.advantages, batch.log_probs):
             tensor[3] = math.nan
-    loss, sums = updater.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), TrainSection(), False)
+    loss, sums = ppo_loss.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False)
     assert torch.equal(loss, clean[0]) and torch.equal(sums, clean[1])
     gradients = torch.autograd.grad(loss, [policy.heads[0], policy.value])
     assert all(bool((gradient[3] == 0).all()) and bool(gradient.isfinite().all()) for gradient in gradients)
@@ -152,10 +189,10 @@ def test_numbers_that_are_not_finite_show(bad: float, column: int) -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     with torch.no_grad():
         policy.heads[0][2, column] = bad
-    assert not bool(updater.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
+    assert not bool(ppo_loss.ppo_loss(policy, spec, batch, PPOSection(), False)[0].isfinite())
 
 
 def test_an_action_that_is_no_choice_shows() -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     batch.actions[4] = 5
-    assert not bool(updater.ppo_loss(policy, spec, batch, TrainSection(), False)[0].isfinite())
+    assert not bool(ppo_loss.ppo_loss(policy, spec, batch, PPOSection(), False)[0].isfinite())

@@ -1,22 +1,56 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The PPO loss on a CPU as one operation of autograd (csrc/ppo_loss.h). Runs in the learner."""
+"""The loss of PPO, in torch, and on a CPU as one operation of autograd (csrc/ppo_loss.h). Runs in the learner."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from puffervec._ffi import ffi, lib
-from puffervec.train.config.sections import TrainSection
 from puffervec.train.learn.samples import Batch
 from puffervec.train.policies import choices
 from puffervec.train.policies.choices import flat, pointer
-from puffervec.train.policies.distributions import ActionSpec, Heads
+from puffervec.train.policies.distributions import ActionSpec, Heads, log_prob_entropy
+
+if TYPE_CHECKING:
+    from puffervec.train.learn.ppo import PPOSection
 
 SUMS: int = lib.PV_PPO_SUMS
+
+
+def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: PPOSection, bf16: bool) -> tuple[Tensor, Tensor]:
+    """Return the loss, summed over the batch's valid samples, and the sums of PPO's figures (5,).
+
+    Sums instead of means, so that microbatches add up to their minibatch.
+    """
+    with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
+        heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
+    if fits(spec, heads, value):
+        return fused_loss(section, batch, heads, value)
+
+    def total(x: Tensor) -> Tensor:
+        return x.sum() if batch.weights is None else (x * batch.weights).sum()
+
+    log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
+    log_ratio = log_prob - batch.log_probs
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1.0 - section.clip, 1.0 + section.clip)
+    policy_loss = -total(torch.min(batch.advantages * ratio, batch.advantages * clipped))
+    error = (value - batch.returns).square()
+    if section.value_clip > 0:
+        near = batch.values + (value - batch.values).clamp(-section.value_clip, section.value_clip)
+        error = torch.max(error, (near - batch.returns).square())
+    value_loss, entropy_sum = 0.5 * total(error), total(entropy)
+    loss = policy_loss + section.value_coef * value_loss - section.entropy_coef * entropy_sum
+    with torch.no_grad():
+        # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
+        kl = total(ratio - 1.0 - log_ratio)
+        outside = total(((ratio - 1.0).abs() > section.clip).to(kl.dtype))
+        sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, outside])
+    return loss, sums
 
 
 def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
@@ -24,7 +58,7 @@ def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
     return choices.readable((*heads, value)) and (not spec.discrete or choices.not_too_many(heads))
 
 
-def fused_loss(section: TrainSection, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
+def fused_loss(section: PPOSection, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
     """Return the loss () and the sums (5,) of ppo_loss; gradients go to heads and value, first derivatives only.
 
     Args: heads, value: such as `fits` takes.
@@ -35,7 +69,7 @@ def fused_loss(section: TrainSection, batch: Batch, heads: Heads, value: Tensor)
 
 class _Loss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, section: TrainSection, batch: Batch, value: Tensor, *heads: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, section: PPOSection, batch: Batch, value: Tensor, *heads: Tensor) -> tuple[Tensor, Tensor]:
         floats = (batch.log_probs, batch.advantages, batch.returns, batch.values)
         normal = batch.actions.is_floating_point()
         given = [flat(batch.actions.to(torch.float32 if normal else torch.int32)), *(flat(x) for x in floats)]

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What an algorithm is, and which ones there are. Imports no torch.
+
+A package adds an algorithm by an entry point in its pyproject.toml that loads to an `Algorithm`:
+
+    [project.entry-points."puffervec.algorithms"]
+    my_algorithm = "my_package:MINE"
+
+Then `--train.algorithm my_algorithm` trains with it; `--train.algorithm module:MINE` does without an entry point.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from puffervec.core.registry import Registry
+from puffervec.errors import ConfigError
+from puffervec.python.creators import named
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from puffervec.train.config.sections import TrainSection
+    from puffervec.train.learn.samples import Batch
+    from puffervec.train.policies.distributions import ActionSpec
+
+DEFAULT = "ppo"
+
+
+class Loss(Protocol):
+    """What gradient steps descend."""
+
+    def __call__(self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[Tensor, Tensor]:
+        """Return the loss () and the algorithm's figures (len(figures),), float32, each summed over the samples of the batch,
+        weighed by `batch.weights` where there are weights: so microbatches add up to their minibatch.
+
+        May run in several threads at once, for different batches. Args: section: of the algorithm; bf16: run the policy under
+        autocast.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+    """How updates improve a policy.
+
+    Attributes:
+        section: its settings: a frozen dataclass derived from TrainSection that adds its own fields, all with defaults. They
+            are flags (`--train.NAME`) and are saved with the run like all others; `check` refuses values.
+        loss: returns the loss. Called when updates are about to begin, so that only then torch need be imported.
+        figures: what the loss sums up beside itself, in its order. The log has their means as `losses/NAME`.
+        stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums: the figures, summed over
+            the epoch's samples of all ranks, by name, () on the device: reading one waits for the device.
+        normalised: the advantages of each minibatch are to have mean 0 and standard deviation 1.
+        search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`.
+    """
+
+    section: type[TrainSection]
+    loss: Callable[[], Loss]
+    figures: tuple[str, ...]
+    stop: Callable[[Any, Mapping[str, Tensor], int], bool] = lambda *_: False
+    normalised: bool = True
+    search: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+_REGISTRY = Registry("puffervec.algorithms", "algorithm", Algorithm, {DEFAULT: "puffervec.train.learn.ppo:PPO"})
+names = _REGISTRY.names
+
+
+def get(name: str) -> Algorithm:
+    """Return the algorithm of that name, or what stands at "module:ATTRIBUTE".
+
+    Raises: ConfigError.
+    """
+    if ":" not in name:
+        return _REGISTRY.get(name)
+    try:
+        found = named(name)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"train.algorithm {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Algorithm):
+        raise ConfigError(f"train.algorithm {name} is {found!r}: give the place of a puffervec.train.Algorithm")
+    return found

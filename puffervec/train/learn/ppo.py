@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""PPO (Schulman et al. 2017, arXiv:1707.06347): its settings and figures; ppo_loss.py has the loss. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from puffervec.train.config.algorithms import Algorithm, Loss
+from puffervec.train.config.sections import TrainSection, at_least, positive
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class PPOSection(TrainSection):
+    """PPO: clipped probability ratios."""
+
+    clip: float = 0.2  # Bound on the change of an action's probability ratio.
+    value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
+    target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        super().check()
+        positive("train", self, "clip")
+        at_least("train", self, 0, "value_clip", "target_kl")
+
+
+def _loss() -> Loss:
+    from puffervec.train.learn.ppo_loss import ppo_loss
+
+    return ppo_loss
+
+
+def _too_far(section: PPOSection, sums: Mapping[str, Tensor], samples: int) -> bool:
+    return section.target_kl > 0 and float(sums["approx_kl"]) > section.target_kl * samples
+
+
+PPO = Algorithm(
+    section=PPOSection,
+    loss=_loss,
+    figures=("policy", "value", "entropy", "approx_kl", "clip_fraction"),
+    stop=_too_far,
+    search={"train.clip": "0.1:0.3"},
+)
