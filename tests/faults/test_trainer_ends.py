@@ -19,7 +19,6 @@ from puffervec.envs.probe import FAULTS
 from puffervec.errors import UnclosedWarning
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run import trainer as training
 from puffervec.train.run.diverged import Diverged
 from tests.faults.trainers import Notes
 from tests.train.conftest import small, torch_state
@@ -81,7 +80,9 @@ def test_an_exception_in_the_block_is_the_users_own(small: Small) -> None:
         assert again.folder == trainer.folder
 
 
-@pytest.mark.parametrize("where", ["make_vec", "build_policy", "Rollout", "make_dashboard", "JsonLog"])
+@pytest.mark.parametrize(
+    "where", ["setup.make_vec", "learner.build_policy", "collector.Rollout", "reporting.make_dashboard", "rundir.JsonLog"]
+)
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
 def test_a_start_that_is_broken_off(
     small: Small, where: str, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -89,7 +90,7 @@ def test_a_start_that_is_broken_off(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise kind
 
-    monkeypatch.setattr(training, where, broken)
+    monkeypatch.setattr(f"puffervec.train.run.{where}", broken)
     with pytest.raises(kind):
         Trainer(small())
     left = list((tmp_path / "runs").glob("*/*")) if kind is KeyboardInterrupt else []
