@@ -61,7 +61,7 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     """Return `given` as a contiguous array of the right kind and shape, or raise ActionError."""
     expected = _shape(group, rows.rows)
     wanted = "floats" if group.action_kind == "continuous" else "integers"
-    array = _read(given, f"give {wanted} of shape {expected}")
+    array = _read(given, f"give {wanted} of shape {expected} for {group.name!r}")
     if group.action_kind == "continuous" and array.dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype == np.float16:
