@@ -83,9 +83,7 @@ def test_no_step_is_begun_after_the_time_is_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status, code", [("ok", 0), ("failed", 1)])
-def test_results_are_named_after_the_gpu(
-    status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_named_after_the_gpu(status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "cuda_facts", lambda: GPU)
     monkeypatch.setattr(gpu, "run_all", lambda *arguments: [{"name": "tests", "status": status}])  # and nothing else ran
     monkeypatch.setattr(common, "RESULTS", tmp_path)

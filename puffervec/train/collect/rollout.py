@@ -22,7 +22,7 @@ from puffervec.train.collect.device_turn import DeviceTurn
 from puffervec.train.collect.episodes import EpisodeTracker, NumericInfos, as_records
 from puffervec.train.collect.storage import Slot, rows_of
 from puffervec.train.collect.turn import HostTurn, Turn
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadTeam, in_pieces
 
 
 @dataclasses.dataclass
@@ -51,7 +51,7 @@ class Rollout:
         team: works on the rows of a half; device_turns: work as on CUDA; None: where the device is no CPU."""
         self.vec, self.slots, self.device, self.bf16, self.generator = vec, slots, device, bf16, generator
         self.team = team
-        self.device_turns = device.type != "cpu" if device_turns is None else device_turns
+        self.device_turns = not in_pieces(device) if device_turns is None else device_turns
         self.horizon = next(iter(slots.values())).storage.horizon
         self.turns = [self._make_turn(index) for index in range(vec.num_buffers)]
         self.times = Times()

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from puffervec.core.spec import EnvSpec, GroupSpec
-from puffervec.errors import ConfigError
-from puffervec.host.memory import refuse_more
+from puffervec.train.device.device import refuse_more_on
 from puffervec.train.policies.distributions import ActionMap, ActionSpec
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arrays, stored_dtype
 from puffervec.train.policies.memory import State
@@ -120,14 +119,8 @@ def refuse_large(
     """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
     row_bytes = sum(step_bytes(group, group.agents * num_envs, obs_dtype, joint) for group in spec.groups)
     wanted = copies * (horizon + 1) * row_bytes
-    what, advice = (
-        f"for roll-outs of {horizon:,} steps of {num_envs:,} envs",
-        "use a shorter train.horizon, or fewer vec.num_envs",
-    )
-    if device.type == "cpu":
-        refuse_more(wanted, "train.horizon needs", what, advice)
-    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
-        raise ConfigError(f"train.horizon needs {wanted:,} bytes {what}; {free:,} are free on {device}: {advice}")
+    what = f"for roll-outs of {horizon:,} steps of {num_envs:,} envs"
+    refuse_more_on(device, wanted, "train.horizon needs", what, "use a shorter train.horizon, or fewer vec.num_envs")
 
 
 def _storage_dtype(group: GroupSpec, dtype: np.dtype[Any], wanted: torch.dtype | None) -> torch.dtype:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import torch
 
 from puffervec.errors import ConfigError
+from puffervec.host import memory
 
 
 def choose_device(name: str) -> torch.device:
@@ -59,6 +60,20 @@ def deterministic_kernels(device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
+
+
+def in_pieces(device: torch.device) -> bool:
+    """Return whether work is cut into pieces that fit into caches, one per thread: on a CPU. Other devices take all at once, in
+    buffers that stay, and the host waits for nothing but the actions."""
+    return device.type == "cpu"
+
+
+def refuse_more_on(device: torch.device, wanted: int, who: str, what_for: str, advice: str) -> None:
+    """Raise ConfigError where `wanted` bytes are more than `device` has room for. Args: as of `memory.refuse_more`."""
+    if device.type == "cpu":
+        memory.refuse_more(wanted, who, what_for, advice)
+    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
+        raise ConfigError(f"{who} {wanted:,} bytes {what_for}; {free:,} are free on {device}: {advice}")
 
 
 def cpu_has_bf16() -> bool:

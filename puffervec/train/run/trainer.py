@@ -33,7 +33,7 @@ from torch import nn
 
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.device.device import ThreadTeam, deterministic_kernels, one_torch_thread, usable_cores
+from puffervec.train.device.device import ThreadTeam, deterministic_kernels, in_pieces, one_torch_thread, usable_cores
 from puffervec.train.device.ranks import Ranks, of_environment
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
@@ -111,7 +111,7 @@ class Trainer:
         self._open.callback(self.vec.close)
         self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
-        threads = (setup.config.train.threads or usable_cores()) if self.device.type == "cpu" else 1
+        threads = (setup.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
         # Threads would draw from the one generator in the order in which they come.
         self.team = ThreadTeam(1 if any(map(draws, self.policies.values())) else threads)
         self._open.callback(self.team.close)

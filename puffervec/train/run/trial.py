@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
-from puffervec.host.memory import refuse_more
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection, suggest
+from puffervec.train.device.device import refuse_more_on
 from puffervec.train.policies.protocol import Policy, forward
 from puffervec.train.policies.registry import build_policy
 
@@ -36,10 +36,7 @@ def refuse_large_policies(
             with torch.device("meta"):
                 count += sum(part.numel() for part in build_policy(group, section).parameters())
     wanted, what = _COPIES * 4 * count, f"for {count:,} weights and what their optimizer keeps"
-    if device.type == "cpu":
-        refuse_more(wanted, "policy.hidden needs", what, "use narrower layers")
-    elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
-        raise ConfigError(f"policy.hidden needs {wanted:,} bytes {what}; {free:,} are free on {device}: use narrower layers")
+    refuse_more_on(device, wanted, "policy.hidden needs", what, "use narrower layers")
 
 
 def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module]) -> None:
