@@ -81,7 +81,7 @@ def test_an_exception_in_the_block_is_the_users_own(small: Small) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["setup.make_vec", "learner.build_policy", "collector.Rollout", "reporting.make_dashboard", "rundir.JsonLog"]
+    "where", ["setup.make_vec", "trainer.build_policies", "collector.Rollout", "reporting.make_dashboard", "rundir.JsonLog"]
 )
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
 def test_a_start_that_is_broken_off(
