@@ -23,7 +23,7 @@ ABOUT = """\
   ENV is a C env (drive, tag_grid, cartpole, probe, or one of an installed package), a Gymnasium id, or module:factory, where
   factory is a function or class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv
 
-  puffer-train drive                            train on the scenes that come with the project
+  puffer-train drive                            train on generated scenes
   puffer-train drive --scenes FOLDER            ... on your own
   puffer-train CartPole-v1                      train in a registered Gymnasium env
   puffer-train my_envs:make --env.size 8        ... in what my_envs.make(size=8) makes; my_envs.py may lie in this folder
