@@ -22,7 +22,7 @@ from bench.limits import Crowd
 from drive_env.generate import generate
 from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
-SMALL = {"vec": {"num_envs": 4, "backend": "serial"}, "train": {"horizon": 4, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
+SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 8, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
 SHORT = ("--seconds", "0.001", "--repeats", "1")
 PAUSES = ("--pause-s", "0.01", "--pauses", "1", "--idle-s", "0.05")
 
@@ -92,9 +92,15 @@ def test_doctests_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_COMMANDS)])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_it_measures_and_writes(name: str, short: Callable[..., Any], no_leaks: None) -> None:
-    assert short(name, *(COMMANDS | SLOW_COMMANDS)[name])
+    assert short(name, *COMMANDS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW_COMMANDS)
+def test_it_trains_and_writes(name: str, short: Callable[..., Any]) -> None:
+    assert short(name, *SLOW_COMMANDS[name])
 
 
 @pytest.mark.parametrize(("name", "flags", "words"), BAD)
