@@ -5,7 +5,7 @@
     python bench/compile.py
 
 "As it is" has the loss in C wherever the trainer has it, at any number of rows; the column "loss" says what ran. Compiled, the
-loss is torch's, fused with the network. One thread, as in a thread of the trainer's team. Figures are CPU time, so that other
+loss is torch's, fused with the network. One thread, as in a thread of the trainer's pool. Figures are CPU time, so that other
 processes matter less; a sample is the median over many microbatches, and compiled and not take turns with each of them. What
 compiling takes is measured once per case, from the first call on, with an empty cache, helper processes included. "Pays after"
 is the time that updates must take, as they are, until what is saved is as much as compiling took.

@@ -31,7 +31,7 @@ from bench.workloads import Workload
 from puffervec.errors import PuffervecError
 from puffervec.train.collect.rollout import Rollout, Times
 from puffervec.train.collect.storage import Slot, Storage
-from puffervec.train.device.device import ThreadTeam, choose_device
+from puffervec.train.device.device import ThreadPool, choose_device
 
 HORIZON = 64
 HALVES = 2
@@ -83,7 +83,7 @@ def sample(device: torch.device, device_turns: bool, seconds: float) -> dict[str
         policy = Trivial(sum(storage.spec.sizes)).to(device)
         slots = {group.name: Slot(group.name, policy, group, storage)}
         generator = torch.Generator(device)
-        rollout = Rollout(vec, slots, device, False, generator, ThreadTeam(1), device_turns)
+        rollout = Rollout(vec, slots, device, False, generator, ThreadPool(1), device_turns)
         rollout.begin(0)
         for _ in range(WARM_ROLLOUTS):
             rollout.collect()

@@ -26,7 +26,7 @@ from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
 from puffervec.train.collect.turn import pieces_of
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.device.device import ThreadTeam, choose_device, use_bf16
+from puffervec.train.device.device import ThreadPool, choose_device, use_bf16
 from puffervec.train.learn.advantage import Discount, Steps, advantage, advantage_torch
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
 from puffervec.train.policies.registry import build_policy
@@ -40,7 +40,7 @@ class Ways:
     storage: rows are written into memory that was taken once, else each step makes fresh tensors, stacked at the end. quiet: no
     `.item()` in steps and minibatches. own_distributions: inverse CDF and log-probabilities from logits, else `Categorical`.
     c_advantage: in C, else step by step in torch. valid_only: rows without an agent are left out of minibatches, else masked.
-    fused: Adam as one kernel. bf16: hidden layers, where the CPU or GPU has it. team: a CPU's threads each work on pieces of
+    fused: Adam as one kernel. bf16: hidden layers, where the CPU or GPU has it. pool: a CPU's threads each work on pieces of
     rows, else torch splits every kernel. two_buffers: one half simulates while the policy works on the other.
 
     Only CUDA has these, and each needs those above it: pinned: the slab is page-locked, actions are copied into it.
@@ -55,7 +55,7 @@ class Ways:
     valid_only: bool = False
     fused: bool = False
     bf16: bool = False
-    team: bool = False
+    pool: bool = False
     two_buffers: bool = False
     pinned: bool = False
     one_copy: bool = False
@@ -71,7 +71,7 @@ LABELS = {
     "valid_only": "only rows with an agent are learned from",
     "fused": "fused Adam",
     "bf16": "bf16 in hidden layers",
-    "team": "threads on pieces of rows, not inside of kernels",
+    "pool": "threads on pieces of rows, not inside of kernels",
     "two_buffers": "two buffers: simulation and policy at once",
 }
 CUDA_LABELS = {
@@ -88,7 +88,7 @@ def labels(device: str) -> dict[str, str]:
     """Return the label of each change, by its name in Ways, in their order. device: cpu or cuda."""
     if device != "cuda":
         return LABELS
-    return {name: ON_CUDA.get(name, label) for name, label in LABELS.items() if name != "team"} | CUDA_LABELS
+    return {name: ON_CUDA.get(name, label) for name, label in LABELS.items() if name != "pool"} | CUDA_LABELS
 
 
 def ladder(device: torch.device) -> dict[str, Ways]:
@@ -102,7 +102,7 @@ def ladder(device: torch.device) -> dict[str, Ways]:
 
 def left_out(device: str) -> list[str]:
     """Return the labels of rungs that this device has not."""
-    return [LABELS["team"]] if device.startswith("cuda") else list(CUDA_LABELS.values())
+    return [LABELS["pool"]] if device.startswith("cuda") else list(CUDA_LABELS.values())
 
 
 class Loop:
@@ -114,8 +114,8 @@ class Loop:
         self.device = choose_device(config.train.device)
         config = config.merged({"vec": {"num_buffers": 2 if ways.two_buffers else 1}})
         threads = usable_cores() if self.device.type == "cpu" else 1
-        self.team = ThreadTeam(threads if ways.team else 1)
-        torch.set_num_threads(1 if ways.team else threads)
+        self.pool = ThreadPool(threads if ways.pool else 1)
+        torch.set_num_threads(1 if ways.pool else threads)
         self.vec = make_vec(config)
         (group, *more) = self.vec.spec.groups
         if more or group.flat_dtype is None or group.action_kind == "continuous":
@@ -165,7 +165,7 @@ class Loop:
     def close(self) -> None:
         """End workers and threads."""
         self.vec.close()
-        self.team.close()
+        self.pool.close()
 
     # ---- the roll-out --------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Loop:
             for name, array in arrays.items():
                 row[name].copy_(torch.from_numpy(array))
             whole = slice(0, self.count)
-            pieces = pieces_of(whole) if self.ways.team and self.device.type == "cpu" else [whole]
+            pieces = pieces_of(whole) if self.ways.pool and self.device.type == "cpu" else [whole]
             noise = draw_noise(self.spec, self.count, self.device, self.generator)
 
             @torch.no_grad()
@@ -219,7 +219,7 @@ class Loop:
                 for name, drawn in zip(DRAWN, self._act(row["obs"][piece], noise[piece]), strict=True):
                     row[name][piece].copy_(drawn)
 
-            self.team.map(act, pieces)
+            self.pool.map(act, pieces)
         if not self.ways.quiet:
             self.seen = [row["rewards"].mean().item(), row["values"].mean().item(), row["terminals"].sum().item()]
         return row
@@ -266,7 +266,7 @@ class Loop:
         return int(valid.sum())
 
     def _gradient_step(self, flat: dict[str, Tensor], minibatch: Tensor) -> None:
-        size = self.section.microbatch_size if self.ways.team and self.device.type == "cpu" else len(minibatch)
+        size = self.section.microbatch_size if self.ways.pool and self.device.type == "cpu" else len(minibatch)
         picked = flat["advantages"][minibatch]
         scaled = (picked - picked.mean()) / (picked.std() + 1e-8)
         pieces = list(zip(minibatch.split(size), scaled.split(size), strict=True))
@@ -275,7 +275,7 @@ class Loop:
             loss = self._loss(flat, *piece) / len(minibatch)
             return torch.autograd.grad(loss, self.parameters), loss.detach()
 
-        found = self.team.map(gradients, pieces)
+        found = self.pool.map(gradients, pieces)
         for position, parameter in enumerate(self.parameters):
             parameter.grad = torch.stack([grads[position] for grads, _ in found]).sum(0)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.section.max_grad_norm)

@@ -19,7 +19,7 @@ from typing import Any
 
 from bench import common, runs
 from puffervec.train import Trainer
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 
 AUTO = "auto: what a run chooses"
 
@@ -56,7 +56,7 @@ def sample(run: runs.Run, setting: Setting, seconds: float) -> dict[str, Any]:
 
 def one_thread(trainer: Trainer) -> None:
     """Let roll-outs run the policy on one thread; the update keeps its threads."""
-    trainer.collector.rollout.team = ThreadTeam(1)
+    trainer.collector.rollout.pool = ThreadPool(1)
 
 
 def measure_presets(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:

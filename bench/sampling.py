@@ -5,7 +5,7 @@
     python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, what a roll-out of drive has
     python bench/sampling.py --actions 91 --rows 10000
 
-One thread, as in a thread of the trainer's team. Figures are CPU time; a sample is the median over many calls, and both take
+One thread, as in a thread of the trainer's pool. Figures are CPU time; a sample is the median over many calls, and both take
 turns with each call. "Categorical" is `Categorical(logits=...)` and `sample()`, without the log-probabilities that ours returns
 too.
 """

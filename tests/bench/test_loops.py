@@ -28,7 +28,7 @@ def config(target: str = "probe", **env: int) -> TrainConfig:
     return TrainConfig.of(target, **SMALL, env=env)
 
 
-@pytest.mark.parametrize(("device", "missing"), [("cpu", {"pinned", "one_copy", "event", "graph"}), ("cuda:0", {"team"})])
+@pytest.mark.parametrize(("device", "missing"), [("cpu", {"pinned", "one_copy", "event", "graph"}), ("cuda:0", {"pool"})])
 def test_each_rung_changes_one_thing_more(device: str, missing: set[str]) -> None:
     rungs = list(ladder(torch.device(device)).values())
     have = dataclasses.asdict(rungs[-1])
@@ -63,7 +63,7 @@ def test_ways_that_only_differ_in_speed_learn_the_same() -> None:
     found = []
     for ways in (
         Ways(storage=True, own_distributions=True),
-        Ways(storage=True, own_distributions=True, quiet=True, c_advantage=True, valid_only=False, fused=True, team=True),
+        Ways(storage=True, own_distributions=True, quiet=True, c_advantage=True, valid_only=False, fused=True, pool=True),
         Ways(storage=True, own_distributions=True, quiet=True, pinned=True),
         Ways(storage=True, own_distributions=True, quiet=True, pinned=True, one_copy=True, event=True, graph=True),
     ):

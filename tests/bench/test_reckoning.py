@@ -98,7 +98,7 @@ def test_one_thread_is_for_roll_outs_only() -> None:
 
     def prepare(trainer: Trainer) -> None:
         presets.one_thread(trainer)
-        seen["threads"] = (trainer.collector.rollout.team.count, trainer.team.count)
+        seen["threads"] = (trainer.collector.rollout.pool.count, trainer.pool.count)
 
     assert runs.trained(runs.config_of(runs.Run("probe", SMALL), "cpu"), 0.0, prepare)["agent_steps_per_s"] > 0
     assert seen["threads"] == (1, 2)

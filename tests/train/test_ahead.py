@@ -42,7 +42,7 @@ def test_a_roll_out_is_one_update_behind(small: Small) -> None:
             assert trainer.collect()
             kept = {name: tensor.clone() for name, tensor in updater.storage.tensors().items()}
             # Without step 0, which the roll-out before has drawn.
-            ratios = reevaluate(acted.pop(0), updater.storage, False, False, trainer.team, 100)[1:]
+            ratios = reevaluate(acted.pop(0), updater.storage, False, False, trainer.pool, 100)[1:]
             torch.testing.assert_close(ratios, torch.ones_like(ratios), rtol=0, atol=1e-5)
             trainer.update()
             acted.append(copy.deepcopy(updater.policy))

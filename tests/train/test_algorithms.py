@@ -18,7 +18,7 @@ from torch import Tensor
 from puffervec.errors import ConfigError
 from puffervec.train import Algorithm, Batch, TrainConfig, Trainer, TrainSection, cli
 from puffervec.train.config import flags, ranges
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.ranks import Ranks
 from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.registry import build_policy
@@ -73,7 +73,7 @@ def updated(algorithm: str, ranks: Ranks | None = None, memory: Any = "none") ->
     storage, policy = filled_storage(), build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))
     storage.first_states[0] = policy.initial_state(storage.rows)  # type: ignore[operator]
     section = StillSection(algorithm=f"{__name__}:{algorithm}", update_epochs=3)
-    made = Updater(policy, storage, section, 2, False, torch.Generator().manual_seed(2), ThreadTeam(1), ranks)
+    made = Updater(policy, storage, section, 2, False, torch.Generator().manual_seed(2), ThreadPool(1), ranks)
     return made, made.update(1e-2).losses
 
 

@@ -13,7 +13,7 @@ from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config import target
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn import compiled
 from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.ppo_loss import ppo_loss
@@ -79,9 +79,9 @@ def test_sizes_and_threads_share_one_compilation(small: Small) -> None:
         return [sums, *torch.autograd.grad(total, weights)]
 
     sizes = [300, 600, 2, 257, 128, 37]
-    team = ThreadTeam(3)
-    found = team.map(lambda n: gradients(compiled_loss, n), sizes)
-    team.close()
+    pool = ThreadPool(3)
+    found = pool.map(lambda n: gradients(compiled_loss, n), sizes)
+    pool.close()
     assert backend.graphs == 1
     for n, tensors in zip(sizes, found, strict=True):
         for got, want in zip(tensors, gradients(ppo_loss, n), strict=True):
@@ -195,9 +195,9 @@ def test_the_real_compiler(small: Small, env: str) -> None:
         return [sums, *torch.autograd.grad(total, weights)]
 
     sizes = [300, 600, 129]
-    team = ThreadTeam(2)
-    found = team.map(lambda n: gradients(fast, n), sizes)
-    team.close()
+    pool = ThreadPool(2)
+    found = pool.map(lambda n: gradients(fast, n), sizes)
+    pool.close()
     for n, tensors in zip(sizes, found, strict=True):
         for got, want in zip(tensors, gradients(ppo_loss, n), strict=True):
             torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-3)

@@ -41,33 +41,33 @@ def test_bf16_needs_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_team_keeps_the_order(count: int) -> None:
-    team = dev.ThreadTeam(count)
+    pool = dev.ThreadPool(count)
     names: set[str] = set()
 
     def work(item: int) -> int:
         names.add(threading.current_thread().name)
         return item * item
 
-    assert team.map(work, range(50)) == [i * i for i in range(50)]
-    assert team.map(work, []) == []
-    team.close()
+    assert pool.map(work, range(50)) == [i * i for i in range(50)]
+    assert pool.map(work, []) == []
+    pool.close()
     assert (threading.main_thread().name in names) == (count == 1)
 
 
 def test_team_threads_use_one_torch_thread() -> None:
     before = torch.get_num_threads()
-    team = dev.ThreadTeam(2)
-    assert set(team.map(lambda _: torch.get_num_threads(), range(8))) == {1}
-    team.close()
+    pool = dev.ThreadPool(2)
+    assert set(pool.map(lambda _: torch.get_num_threads(), range(8))) == {1}
+    pool.close()
     assert torch.get_num_threads() == before
 
 
 def test_team_raises_what_its_work_raised() -> None:
-    team = dev.ThreadTeam(2)
+    pool = dev.ThreadPool(2)
     with pytest.raises(ZeroDivisionError):
-        team.map(lambda i: 1 // i, [1, 0, 2])
-    assert team.map(lambda i: i, [4, 5]) == [4, 5]
-    team.close()
+        pool.map(lambda i: 1 // i, [1, 0, 2])
+    assert pool.map(lambda i: i, [4, 5]) == [4, 5]
+    pool.close()
 
 
 @pytest.mark.parametrize("backend", ["serial", "threading"])
@@ -89,7 +89,7 @@ def test_threads_of_a_run(small: Callable[..., TrainConfig], backend: str) -> No
         trainer.policies["default"].register_forward_hook(look)
         for act in (trainer.collect, trainer.update):
             act()
-            assert seen == {("puffervec-team", 1)} and torch.get_num_threads() == 2
+            assert seen == {("puffervec-pool", 1)} and torch.get_num_threads() == 2
             seen.clear()
             with pytest.raises(PuffervecError, match="send"):  # No turn is under way.
                 trainer.vec.recv()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.samples import Batch
@@ -47,7 +47,7 @@ def updater(memory: str, in_buffers: bool) -> Updater:
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
     section = PPOSection()
-    made = Updater(policy, filled(policy), section, PARTS, False, torch.Generator().manual_seed(2), ThreadTeam(1))
+    made = Updater(policy, filled(policy), section, PARTS, False, torch.Generator().manual_seed(2), ThreadPool(1))
     if in_buffers:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else HORIZON)
         made.device_step = DeviceStep(made._whole_step, width, CPU, capture=False)
@@ -111,7 +111,7 @@ def on_fake_cuda(on_cpu: Updater, device: torch.device) -> Updater:
     policy: Any = on_cpu.policy.to_empty(device=device)
     storage = Storage(SPEC, HORIZON, ROWS, device, torch.bfloat16)
     storage.first_states = {0: policy.initial_state(ROWS)}
-    made = Updater(policy, storage, on_cpu.section, PARTS, False, torch.Generator(), ThreadTeam(1))
+    made = Updater(policy, storage, on_cpu.section, PARTS, False, torch.Generator(), ThreadPool(1))
 
     def gradients(batch: Batch, count: Tensor) -> tuple[list[Tensor], Tensor]:
         with torch.no_grad():

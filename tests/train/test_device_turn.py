@@ -22,7 +22,7 @@ from puffervec.train.collect.device_turn import DeviceTurn
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies.registry import build_policy
 from tests.train.syncs import COPIES, Graph, Syncs, fake_cuda
 
@@ -58,7 +58,7 @@ def make_rollout(case: str, memory: str, device_turns: bool, vec: Any) -> Rollou
         storage = Storage(group, HORIZON, group.agents * vec.num_envs, torch.device("cpu"), None, section.joint)
         slots[group.name] = Slot(group.name, policy, group, storage)
     generator = torch.Generator().manual_seed(3)
-    return Rollout(vec, slots, torch.device("cpu"), False, generator, ThreadTeam(1), device_turns)
+    return Rollout(vec, slots, torch.device("cpu"), False, generator, ThreadPool(1), device_turns)
 
 
 def collected(case: str, memory: str, device_turns: bool) -> list[dict[str, np.ndarray]]:
@@ -115,7 +115,7 @@ def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) ->
             for group in vec.spec.groups:
                 storage = Storage(group, SHORT, group.agents * 4, device, torch.bfloat16, section.joint)
                 slots[group.name] = Slot(group.name, on_device(policies[group.name], device), group, storage)
-            rollout = Rollout(vec, slots, device, False, None, ThreadTeam(1))  # type: ignore[arg-type]
+            rollout = Rollout(vec, slots, device, False, None, ThreadPool(1))  # type: ignore[arg-type]
             rollout.trackers = {}  # They read the rows of whole roll-outs.
             check_steps(rollout)
             for slot in slots.values():
@@ -159,7 +159,7 @@ def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             device = stack.enter_context(fake_cuda())
             policy = on_device(made, device)
             slots = {group.name: Slot(group.name, policy, group, Storage(group, SHORT, 4, device, None))}
-            rollout = Rollout(vec, slots, device, False, None, ThreadTeam(1))  # type: ignore[arg-type]
+            rollout = Rollout(vec, slots, device, False, None, ThreadPool(1))  # type: ignore[arg-type]
 
             def waiting(turn: DeviceTurn, step: int, horizon: int, wait: Any = wait) -> None:
                 keep_states(turn, step, horizon)

@@ -21,7 +21,7 @@ from puffervec.train.collect.device_turn import DeviceTurn
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.pinned import pin
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.updater import Updater
@@ -60,7 +60,7 @@ def rollout_of(name: str, device: torch.device = CUDA) -> Iterator[Rollout]:
             storage = Storage(group, HORIZON, group.agents * vec.num_envs, device, None)
             slots[group.name] = Slot(group.name, build_policy(group, section).to(device), group, storage)
         generator = torch.Generator(device).manual_seed(3)
-        rollout = Rollout(vec, slots, device, False, generator, ThreadTeam(1), device_turns=True)
+        rollout = Rollout(vec, slots, device, False, generator, ThreadPool(1), device_turns=True)
         rollout.begin(5)
         yield rollout
 
@@ -150,8 +150,8 @@ def updater(memory: str, capture: bool, device: torch.device = CUDA) -> Updater:
     storage = Storage(SPEC, LENGTH, ROWS, device, None)
     storage.copy_from(filled(policy))
     storage.first_states = {0: policy.initial_state(ROWS)}
-    random, team = torch.Generator().manual_seed(2), ThreadTeam(1)
-    made = Updater(policy, storage, on_cpu.section, PARTS, False, random, team)
+    random, pool = torch.Generator().manual_seed(2), ThreadPool(1)
+    made = Updater(policy, storage, on_cpu.section, PARTS, False, random, pool)
     if not capture:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else LENGTH)
         made.device_step = DeviceStep(made._whole_step, width, device, capture=False)

@@ -26,7 +26,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect import rollout
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater
@@ -50,13 +50,13 @@ def test_messages() -> None:
     def work(ranks: GroupRanks) -> list[Any]:
         mine = [torch.full((2, 3), float(ranks.rank)), torch.arange(3.0) * ranks.rank, torch.tensor([ranks.rank])]
         summed = [mine[0].clone(), nn.Parameter(mine[1].clone())]
-        ranks.add_up(summed)
-        ranks.take_from_first(mine)
+        ranks.all_reduce(summed)
+        ranks.broadcast(mine)
         return [
             ranks.sums([1, 2.5 * ranks.rank]),
             ranks.agree(False, ranks.rank == 1, True),
-            ranks.share({"path": None} if ranks.first else 3),
-            ranks.collect("x" * ranks.rank),
+            ranks.broadcast_object({"path": None} if ranks.first else 3),
+            ranks.all_gather_object("x" * ranks.rank),
             ranks.gather(b"ab" * ranks.rank),
             [tensor.tolist() for tensor in summed],
             [tensor.tolist() for tensor in mine],
@@ -71,17 +71,17 @@ def test_messages() -> None:
 
 def test_alone_it_is_what_it_has() -> None:
     alone, mine = Ranks(), torch.ones(3)
-    alone.add_up([mine])
-    alone.take_from_first([mine])
+    alone.all_reduce([mine])
+    alone.broadcast([mine])
     assert mine.tolist() == [1, 1, 1] and alone.first and alone.device("auto") == "auto"
     assert alone.sums([1.5]) == [1.5] and alone.agree(True, False) == [True, False]
-    assert alone.share("x") == "x" and alone.collect("x") == ["x"] and alone.gather(b"x") == [b"x"]
+    assert alone.broadcast_object("x") == "x" and alone.all_gather_object("x") == ["x"] and alone.gather(b"x") == [b"x"]
 
 
 def test_what_differs_is_refused_on_all_ranks() -> None:
     found = together(2, lambda ranks: match(ranks, "settings", "same" if ranks.first else "other"))
     assert all(isinstance(error, ConfigError) and "rank 1 has other settings than rank 0" in str(error) for error in found)
-    found = together(2, lambda ranks: ranks.take_from_first([torch.zeros(2 + ranks.rank)]))
+    found = together(2, lambda ranks: ranks.broadcast([torch.zeros(2 + ranks.rank)]))
     assert all(isinstance(error, ConfigError) and "policies" in str(error) for error in found)
 
 
@@ -106,9 +106,9 @@ def test_between_gpus_a_rank_that_is_gone_is_missed_before_the_device_is_asked()
 
     def work(ranks: GroupRanks) -> None:
         ranks._device_group = groups[ranks.rank]  # type: ignore[assignment]
-        ranks.meet()
+        ranks.barrier()
         if ranks.first:
-            ranks.meet()
+            ranks.barrier()
 
     error, none = together(2, work, timeout_s=0.3)
     assert isinstance(error, RankLost) and none is None
@@ -209,7 +209,7 @@ def updater_of(storage: Storage, memory: str, ranks: Ranks | None, **section: An
         for number, parameter in enumerate(policy.parameters()):
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)) * 0.3)
     settings = PPOSection(**{"update_epochs": 2, "max_grad_norm": 0.1, **section})
-    return Updater(policy, storage, settings, 3, False, generator, ThreadTeam(1), ranks=ranks)
+    return Updater(policy, storage, settings, 3, False, generator, ThreadPool(1), ranks=ranks)
 
 
 @pytest.mark.parametrize("few", [False, True])
@@ -237,15 +237,15 @@ def test_several_ranks_record_two_graphs_around_their_message(cuda: Cuda) -> Non
             return updater_of(two_storages("none", False)[1], "none", ranks).update(1e-2) and None
         u = updater_of(two_storages("none", False)[0], "none", ranks)
         u.work_in_buffers(u.storage.rows * u.storage.horizon, capture=True)
-        add_up = u.ranks.add_up
+        all_reduce = u.ranks.all_reduce
         messages: list[int] = []
 
         def noted(tensors: Any) -> None:
             messages.append(cuda.recordings)
             cuda.notes.append(("default", "adds up", None))
-            add_up(tensors)
+            all_reduce(tensors)
 
-        u.ranks.add_up = noted  # type: ignore[method-assign]
+        u.ranks.all_reduce = noted  # type: ignore[method-assign]
         u.update(1e-2)
         assert u.device_step is not None
         return u.device_step.graph, u._descent.graph, messages

@@ -26,7 +26,7 @@ def test_ratios_are_1_for_the_policy_that_acted(small: Small, memory: str, size:
             trainer.collect()
             updater = trainer.learner.updaters["default"]
             before = updater.storage.values.clone()
-            ratios = reevaluate(updater.policy, updater.storage, memory != "none", False, trainer.team, size)
+            ratios = reevaluate(updater.policy, updater.storage, memory != "none", False, trainer.pool, size)
             assert ratios.shape == before[:-1].shape
             torch.testing.assert_close(ratios, torch.ones_like(ratios), rtol=0, atol=1e-5)
             torch.testing.assert_close(updater.storage.values, before, rtol=0, atol=1e-5)
@@ -42,7 +42,7 @@ def test_ratios_and_values_of_another_policy(small: Small) -> None:
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
             heads, values, _ = updater.policy(shown(storage.obs), (), None, None)
             now, _ = log_prob_entropy(storage.spec, heads, storage.actions)
-        ratios = reevaluate(updater.policy, storage, False, False, trainer.team, 5)
+        ratios = reevaluate(updater.policy, storage, False, False, trainer.pool, 5)
         torch.testing.assert_close(ratios, (now - storage.log_probs)[:-1].exp(), rtol=1e-5, atol=1e-6)
         assert float((ratios - 1).abs().max()) > 1e-3
         torch.testing.assert_close(storage.values, values, rtol=1e-5, atol=1e-5)

@@ -192,7 +192,7 @@ def test_speed_counts_valid_transitions(small: Small) -> None:
     ticks = iter(range(1000))
     with make_vec(config) as vec:
         slots = startup._slots(config, vec.spec, None)
-        rollout = startup.Rollout(vec, slots, CPU, False, torch.Generator(), startup.ThreadTeam(1))
+        rollout = startup.Rollout(vec, slots, CPU, False, torch.Generator(), startup.ThreadPool(1))
         rollout.begin(1)
         # The clock is looked at at the begin, at each half turn but the first two, and at the end: here 2, 3, 4, 5.
         assert startup.speed(rollout, 3.0, lambda: float(next(ticks))) == pytest.approx(12 * 2 / 4)

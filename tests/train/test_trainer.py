@@ -283,7 +283,7 @@ def test_layers_that_draw_follow_the_seed_whatever_was_drawn_before_and_the_thre
         torch.manual_seed(before)
         train = {"threads": threads, "microbatch_size": 4, "seed": 5}
         with Trainer(small(train=train, policy={"kind": f"{__name__}:Drawing"}, vec={"num_envs": 64})) as trainer:
-            assert trainer.team.count == 1
+            assert trainer.pool.count == 1
             trainer.train()
             runs.append(state(trainer))
     for name, tensor in runs[0].items():

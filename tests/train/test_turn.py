@@ -14,7 +14,7 @@ import puffervec
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.collect.turn import pieces_of
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(1, {1}), (256, {256}), (512, {256}), (1000, {250}), (11_264, {1878, 1874})])
@@ -53,7 +53,7 @@ def test_two_policies_share_the_rows_of_one_group(device_turns: bool) -> None:
             name: Slot(name, Always(action), agents, Storage(agents, horizon, 4 * len(own[name]), cpu, None), own[name])
             for name, action in (("lead", 1), ("rest", 4))
         }
-        rollout = Rollout(vec, slots, cpu, False, torch.Generator().manual_seed(0), ThreadTeam(1), device_turns)
+        rollout = Rollout(vec, slots, cpu, False, torch.Generator().manual_seed(0), ThreadPool(1), device_turns)
         rollout.begin(1)
         plain.async_reset(1)
         for first in (0, 1):

@@ -13,7 +13,7 @@ from torch import nn
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn import samples
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.samples import normalised
@@ -50,7 +50,7 @@ def updater(storage: Storage, minibatches: int = 2, bf16: bool = False, **sectio
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,)))
     generator = torch.Generator().manual_seed(2)
-    return Updater(policy, storage, PPOSection(**section), minibatches, bf16, generator, ThreadTeam(1))
+    return Updater(policy, storage, PPOSection(**section), minibatches, bf16, generator, ThreadPool(1))
 
 
 def weights(u: Updater) -> torch.Tensor:
@@ -111,11 +111,11 @@ def test_policies_are_shown_few_numbers_of_rows() -> None:
 
 def test_threads_change_nothing() -> None:
     """The pieces and the order of their sum are the same for any number of threads."""
-    alone, team = updater(filled_storage(), microbatch_size=3), updater(filled_storage(), microbatch_size=3)
-    team.team = ThreadTeam(3)
-    assert alone.update(1e-2).losses == team.update(1e-2).losses
-    torch.testing.assert_close(weights(alone), weights(team), rtol=0, atol=0)
-    team.team.close()
+    alone, pool = updater(filled_storage(), microbatch_size=3), updater(filled_storage(), microbatch_size=3)
+    pool.pool = ThreadPool(3)
+    assert alone.update(1e-2).losses == pool.update(1e-2).losses
+    torch.testing.assert_close(weights(alone), weights(pool), rtol=0, atol=0)
+    pool.pool.close()
 
 
 def test_nothing_valid_is_no_error() -> None:
@@ -179,6 +179,6 @@ def test_a_gpu_looks_again_at_a_whole_minibatch_at_once(memory: str) -> None:
     section = PPOSection(microbatch_size=2)
     with fake_cuda() as device:
         storage = Storage(spec, horizon, rows, device, None)
-        made = Updater(policy.to_empty(device=device), storage, section, 2, False, torch.Generator(), ThreadTeam(1))
+        made = Updater(policy.to_empty(device=device), storage, section, 2, False, torch.Generator(), ThreadPool(1))
         assert made.device_step is not None
         assert made.piece == (made.device_step.width if memory == "none" else made.device_step.width * (horizon + 1)) > 2

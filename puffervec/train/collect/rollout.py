@@ -22,7 +22,7 @@ from puffervec.train.collect.device_turn import DeviceTurn
 from puffervec.train.collect.episodes import EpisodeTracker, NumericInfos, as_records
 from puffervec.train.collect.storage import Slot, rows_of
 from puffervec.train.collect.turn import HostTurn, Turn
-from puffervec.train.device.device import ThreadTeam, in_pieces
+from puffervec.train.device.device import ThreadPool, in_pieces
 
 
 @dataclasses.dataclass
@@ -44,13 +44,13 @@ class Rollout:
         device: torch.device,
         bf16: bool,
         generator: torch.Generator,
-        team: ThreadTeam,
+        pool: ThreadPool,
         device_turns: bool | None = None,
     ) -> None:
         """Args: vec: from `puffervec.make`; slots: by policy name; bf16: run hidden layers in bf16; generator: of actions;
-        team: works on the rows of a half; device_turns: work as on CUDA; None: where the device is no CPU."""
+        pool: works on the rows of a half; device_turns: work as on CUDA; None: where the device is no CPU."""
         self.vec, self.slots, self.device, self.bf16, self.generator = vec, slots, device, bf16, generator
-        self.team = team
+        self.pool = pool
         self.device_turns = not in_pieces(device) if device_turns is None else device_turns
         self.horizon = next(iter(slots.values())).storage.horizon
         self.turns = [self._make_turn(index) for index in range(vec.num_buffers)]
@@ -69,7 +69,7 @@ class Rollout:
         count = {name: slot.storage.rows // self.vec.num_buffers for name, slot in self.slots.items()}
         columns = {name: slice(index * rows, (index + 1) * rows) for name, rows in count.items()}
         common = (index, groups, self.slots, columns, self.generator, self.bf16)
-        return DeviceTurn(*common, block=block, staging=rows) if self.device_turns else HostTurn(*common, team=self.team)
+        return DeviceTurn(*common, block=block, staging=rows) if self.device_turns else HostTurn(*common, pool=self.pool)
 
     def collect(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Fill steps 0 to T of all storages; from the second call on, step 0 is the last step of the call before.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, Storage, pick
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.protocol import forward
@@ -87,10 +87,10 @@ class Turn:
 class HostTurn(Turn):
     """The turn on a CPU."""
 
-    def __init__(self, *half: Any, team: ThreadTeam) -> None:
-        """Args: half: as of `Turn`, the rows in the slab itself; team: works on pieces of the rows."""
+    def __init__(self, *half: Any, pool: ThreadPool) -> None:
+        """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""
         super().__init__(*half)
-        self.team, self.step = team, 0
+        self.pool, self.step = pool, 0
 
     def begin(self, step: int) -> None:
         """See Turn."""
@@ -125,7 +125,7 @@ class HostTurn(Turn):
 
         @torch.no_grad()
         def act(piece: slice) -> State:
-            """Runs in a thread of the team."""
+            """Runs in a thread of the pool."""
             obs = {key: part[step, piece] for key, part in storage.obs.items()}
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
@@ -137,7 +137,7 @@ class HostTurn(Turn):
             storage.actions[step, piece].copy_(actions)
             return after
 
-        after = self.team.map(act, pieces)
+        after = self.pool.map(act, pieces)
         if state:
             self.states[name] = tuple(torch.cat(parts) for parts in zip(*after, strict=True))
             self.reset[name] = _starts_anew(storage, step, columns)

@@ -106,7 +106,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class ThreadTeam:
+class ThreadPool:
     """Threads that each run whole pieces of work with single-threaded torch kernels.
 
     torch's own way is to split every kernel over its threads and to wait for all of them after each; on a CPU shared with env
@@ -120,7 +120,7 @@ class ThreadTeam:
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
         if count > 1:
-            self._pool = ThreadPoolExecutor(count, "puffervec-team", initializer=torch.set_num_threads, initargs=(1,))
+            self._pool = ThreadPoolExecutor(count, "puffervec-pool", initializer=torch.set_num_threads, initargs=(1,))
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return the results in the order of the items; blocks until all are done. The first exception is raised."""

@@ -81,29 +81,28 @@ class Ranks:
         """Return for each flag whether it is set on any rank."""
         return list(flags)
 
-    def share(self, value: Any) -> Any:
-        """Return the first rank's value, which must be made of what JSON knows."""
+    def broadcast_object(self, value: Any) -> Any:
+        """Return the first rank's value, which must be JSON-like."""
         return value
 
-    def collect(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, by rank; made of what JSON knows."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, by rank; they must be JSON-like."""
         return [value]
 
     def gather(self, data: bytes) -> list[bytes]:
-        """Return the bytes of all ranks to the first one, by rank; nothing to the others."""
+        """Return the bytes of all ranks, by rank, on the first rank; an empty list on the others."""
         return [data]
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
+    def all_reduce(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors on the device by their sums over all ranks: one message, whatever their number."""
 
-    def meet(self) -> None:
-        """Return once all ranks have asked for their messages so far; to be called before a number is read from a device that
-        may wait for one.
+    def barrier(self) -> None:
+        """Wait until all ranks have reached this call. Call it before reading a number from a device that may wait for them.
 
         Raises: RankLost.
         """
 
-    def take_from_first(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors on the device by those of the first rank, byte for byte."""
 
     def close(self) -> None:
@@ -122,7 +121,7 @@ class GroupRanks(Ranks):
         super().__init__()
         self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
         self._group = self._device_group = group
-        self.job = tuple(sorted({name for names in self.collect(job.names()) for name in names}))
+        self.job = tuple(sorted({name for names in self.all_gather_object(job.names()) for name in names}))
 
     def device(self, name: str) -> str:
         """See Ranks."""
@@ -139,7 +138,7 @@ class GroupRanks(Ranks):
 
     def use(self, device: torch.device) -> None:
         """See Ranks."""
-        kinds = self.collect(device.type)
+        kinds = self.all_gather_object(device.type)
         if len(set(kinds)) > 1:
             raise ConfigError(f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are of one kind")
         if device.type == "cuda":
@@ -164,11 +163,11 @@ class GroupRanks(Ranks):
         """See Ranks."""
         return [votes > 0 for votes in self.sums([float(flag) for flag in flags])]
 
-    def share(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         """See Ranks."""
-        return self.collect(value if self.first else None)[0]
+        return self.all_gather_object(value if self.first else None)[0]
 
-    def collect(self, value: Any) -> list[Any]:
+    def all_gather_object(self, value: Any) -> list[Any]:
         """See Ranks."""
         import torch
 
@@ -204,7 +203,7 @@ class GroupRanks(Ranks):
             padded[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         return padded, room
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
+    def all_reduce(self, tensors: Sequence[Tensor]) -> None:
         """See Ranks."""
         import torch
 
@@ -214,12 +213,12 @@ class GroupRanks(Ranks):
         for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.detach().copy_(total.view(tensor.shape))
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """See Ranks; between CPUs every message is waited for."""
         if self._device_group is not self._group:
             self.sums([0.0])
 
-    def take_from_first(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
         """See Ranks."""
         import torch
         from torch.distributed import BroadcastOptions
@@ -258,7 +257,7 @@ def match(ranks: Ranks, what: str, text: str) -> None:
 
     Raises: ConfigError, on all ranks, where they differ.
     """
-    found = ranks.collect(hashlib.sha256(text.encode()).hexdigest())
+    found = ranks.all_gather_object(hashlib.sha256(text.encode()).hexdigest())
     others = [rank for rank, digest in enumerate(found) if digest != found[0]]
     if others:
         raise ConfigError(
@@ -335,7 +334,7 @@ def take_cores(ranks: Ranks) -> None:
     if not hasattr(os, "sched_setaffinity"):
         return
     mine = [socket.gethostname(), cores.affinity()]
-    peers = [rank for rank, other in enumerate(ranks.collect(mine)) if other == mine]
+    peers = [rank for rank, other in enumerate(ranks.all_gather_object(mine)) if other == mine]
     os.sched_setaffinity(0, part_of(cores.affinity(), peers.index(ranks.rank), len(peers)))
     cores.share_quota(len(peers))
 

@@ -43,7 +43,7 @@ class CompiledLoss:
         """Args: must: an error of the compiler is raised; else it is told once, and the loss goes on as it is."""
         self._eager, self._must, self._failed = loss, must, False
         self._first, self._made = threading.Lock(), False
-        # The threads of the team are the parallelism, and no helper processes stay behind.
+        # The threads of the pool are the parallelism, and no helper processes stay behind.
         options: dict[str, Any] = {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
         self._compiled = torch.compile(
             loss, dynamic=device.type == "cpu", backend=backend, options=options if backend == "inductor" else None

@@ -26,7 +26,7 @@ from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config import algorithms
 from puffervec.train.config.sections import TrainSection
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.graphs import Recorded
 from puffervec.train.device.ranks import Ranks
 from puffervec.train.learn.advantage import DeviceAdvantage, Discount, Steps, advantage
@@ -70,17 +70,17 @@ class Updater:
         minibatches: int,
         bf16: bool,
         generator: torch.Generator,
-        team: ThreadTeam,
+        pool: ThreadPool,
         ranks: Ranks | None = None,
     ) -> None:
-        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; team: works on the microbatches; ranks: each
+        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; pool: works on the microbatches; ranks: each
         with a roll-out of its own, which improve one policy together."""
         self.algorithm = algorithms.get(section.algorithm)
         self.loss = compiled_where_it_pays(self.algorithm.loss(), section.compile, storage.device, policy)
         self.vtrace = section.vtrace or section.asynchronous
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
-        self.team = team
+        self.pool = pool
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
@@ -136,7 +136,7 @@ class Updater:
                 sums += found
                 epoch_sums += found
                 seen, taken, epoch_seen = seen + part.count, taken + 1, epoch_seen + part.count
-            self.ranks.meet()
+            self.ranks.barrier()
             by_name = dict(zip(figures, epoch_sums, strict=False))
             if not finished or self.algorithm.stop(section, by_name, max(1, epoch_seen)):
                 break
@@ -149,7 +149,7 @@ class Updater:
     def _samples(self, behind: bool) -> Samples:
         """Return the roll-out's samples. behind: other weights than today's have acted in it."""
         s = self.storage
-        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.team, self.piece) if behind else None
+        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.pool, self.piece) if behind else None
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         advantages, valid = self.advantage(steps)
         return samples_of(s, advantages, valid, self.memory, self.pad)
@@ -184,11 +184,11 @@ class Updater:
             return torch.cat([sums, self._norm.view(1)])
 
         def gradients(batch: Callable[[], Batch]) -> tuple[Gradients, Tensor]:
-            """Runs in a thread of the team."""
+            """Runs in a thread of the pool."""
             return self._gradients(batch(), part.count)
 
         # Another rank may have all samples of a minibatch.
-        found = self.team.map(
+        found = self.pool.map(
             gradients, samples.cut(part.index, self.section.microbatch_size, part.scale) if len(part.index) else []
         )
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
@@ -234,7 +234,7 @@ class Updater:
         for parameter in self.parameters:
             if parameter.grad is None:  # Perhaps not so on another rank; the steps of a zero gradient are zero.
                 parameter.grad = torch.zeros_like(parameter)
-        self.ranks.add_up([*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums])
+        self.ranks.all_reduce([*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums])
 
 
 def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:

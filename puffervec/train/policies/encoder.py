@@ -120,7 +120,7 @@ class RowEncoder(nn.Module):
         pieces = [_Sample.of(numbers.double()) for numbers in found if len(numbers)]
         if ranks is not None and ranks.size > 1:
             told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
-            pieces = [_Sample.told(self.mean, *piece) for part in ranks.collect(told) for piece in part]
+            pieces = [_Sample.told(self.mean, *piece) for part in ranks.all_gather_object(told) for piece in part]
         for piece in pieces:
             self._merge(piece)
 

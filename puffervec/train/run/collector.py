@@ -20,7 +20,7 @@ from puffervec.train.collect.episodes import InfoMeans, ReturnScale
 from puffervec.train.collect.rollout import Rollout, Times
 from puffervec.train.collect.stats import EpisodeWindow
 from puffervec.train.collect.storage import Slot
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.run.learner import Learner, new_storage
 from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import Files, Tensors, fitting
@@ -37,9 +37,9 @@ class Collector:
         vec: Any,
         learner: Learner,
         actions: torch.Generator,
-        team: ThreadTeam,
+        pool: ThreadPool,
     ) -> None:
-        """Args: actions: what they are drawn with; team: works on the rows of a half."""
+        """Args: actions: what they are drawn with; pool: works on the rows of a half."""
         section = setup.config.train
         self.vec, self.ranks, self.horizon, self.device = vec, setup.ranks, section.horizon, setup.device
         self.turns = 0  # vector steps, each of all halves
@@ -50,7 +50,7 @@ class Collector:
             if section.asynchronous:
                 policy, storage = actor_of(policy), new_storage(setup, name)
             self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
-        self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, team)
+        self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
         self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
         # By policy: what one kind of agents earns says nothing of another's.
         scaled = self._learned if section.scale_rewards else {}

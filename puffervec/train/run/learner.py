@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from puffervec.train.collect.storage import Storage, storage_of
-from puffervec.train.device.device import ThreadTeam
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.optimizers import Optimizers
 from puffervec.train.learn.updater import Updater
@@ -99,15 +99,15 @@ class Learner:
         setup: Setup,
         policies: dict[str, nn.Module],
         shuffle: torch.Generator,
-        team: ThreadTeam,
+        pool: ThreadPool,
     ) -> None:
-        """Args: policies: by name; team: works on the microbatches."""
+        """Args: policies: by name; pool: works on the microbatches."""
         self.policies, self.ranks = policies, setup.ranks
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
         for name, policy in policies.items():
             section, storage = setup.config.train, new_storage(setup, name)
-            self.updaters[name] = Updater(policy, storage, section, setup.minibatches, setup.bf16, shuffle, team, setup.ranks)
+            self.updaters[name] = Updater(policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks)
         self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
 
     @property
@@ -124,7 +124,7 @@ class Learner:
         """Improve all policies with the roll-out in their storages. lr: the first rank's holds for all."""
         begin = time.perf_counter()
         losses: dict[str, float] = {}
-        lr, valid, finished = self.ranks.share(lr), 0, True
+        lr, valid, finished = self.ranks.broadcast_object(lr), 0, True
         for name, updater in self.updaters.items():
             result = updater.update(lr, stop)
             prefix = LOSSES if len(self.updaters) == 1 else f"{LOSSES}{name}/"

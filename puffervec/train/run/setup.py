@@ -81,7 +81,7 @@ class Setup:
         folder = self.folder
         if folder is None and self.ranks.first:
             folder = rundir.new_run_folder(self.config.log, self.config.target, self.config.train.seed)
-        return Path(self.ranks.share(str(folder)))
+        return Path(self.ranks.broadcast_object(str(folder)))
 
 
 def set_up(
@@ -102,7 +102,7 @@ def set_up(
     settings = {name: table for name, table in config.tables().items() if name != "log"}
     match(ranks, "settings", json.dumps([config.target, spec_hash, bf16, settings]))
     ranks.use(device)
-    shared = ranks.share([path and str(path) for path in (checkpoint, folder)])
+    shared = ranks.broadcast_object([path and str(path) for path in (checkpoint, folder)])
     checkpoint, folder = (path and Path(path) for path in shared)
     found = None
     if checkpoint is not None:

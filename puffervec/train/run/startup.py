@@ -31,7 +31,7 @@ from puffervec.core.spec import EnvSpec
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage, storage_of
 from puffervec.train.config.sections import TrainConfig, VecSection
-from puffervec.train.device.device import ThreadTeam, cpu_has_bf16, one_torch_thread, usable_cores, use_bf16
+from puffervec.train.device.device import ThreadPool, cpu_has_bf16, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.registry import PolicyRows, policy_rows
 
@@ -186,7 +186,7 @@ def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | 
             tensor.uniform_(-1, 1)
     if memory:
         storage.first_states[0] = policy.initial_state(rows)
-    updater = Updater(policy, storage, section, 1, bf16, torch.Generator().manual_seed(section.seed), ThreadTeam(1))
+    updater = Updater(policy, storage, section, 1, bf16, torch.Generator().manual_seed(section.seed), ThreadPool(1))
     return lambda: updater.update(0.0)
 
 
@@ -297,8 +297,8 @@ def _measure_vecs(
     slots = _slots(config, spec, policies)
     rollouts: dict[str, Rollout] = {}
     with contextlib.ExitStack() as stack:
-        team = ThreadTeam(config.train.threads or usable_cores())
-        stack.callback(team.close)
+        pool = ThreadPool(config.train.threads or usable_cores())
+        stack.callback(pool.close)
         last = [default, *({SPLIT_ENVS} & tries.keys())]
         for name in [*(name for name in tries if name not in last), *last]:
             since_s = time.perf_counter() - begin
@@ -309,7 +309,7 @@ def _measure_vecs(
             spent_s = since_s
             vec = stack.enter_context(make_vec(config.merged({"vec": dict(tries[name])})))
             bf16, generator = config.train.precision == "bf16", torch.Generator().manual_seed(config.train.seed)
-            rollouts[name] = Rollout(vec, slots, torch.device("cpu"), bf16, generator, team)
+            rollouts[name] = Rollout(vec, slots, torch.device("cpu"), bf16, generator, pool)
             rollouts[name].begin(config.train.seed)
             speed(rollouts[name], 0.0)  # The first turn is slower than the others.
         slice_s = (allowed_s - spent_s) / (ROUNDS * len(rollouts))

@@ -171,7 +171,7 @@ class Saver:
                 path = ckpt.write(self._files.folder / CHECKPOINTS, found, self._setup.config.log.keep_checkpoints)
             except (OSError, ConfigError) as error:
                 failure = error
-        shared, words = ranks.share([path and str(path), failure and str(failure)])
+        shared, words = ranks.broadcast_object([path and str(path), failure and str(failure)])
         if words is not None:
             raise ckpt.SaveError(words)
         self.postpone()

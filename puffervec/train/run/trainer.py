@@ -33,7 +33,7 @@ from torch import nn
 
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.device.device import ThreadTeam, deterministic_kernels, in_pieces, one_torch_thread, usable_cores
+from puffervec.train.device.device import ThreadPool, deterministic_kernels, in_pieces, one_torch_thread, usable_cores
 from puffervec.train.device.ranks import Ranks, of_environment
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
@@ -113,13 +113,13 @@ class Trainer:
         generators = Generators(setup.own_seed, self.device)
         threads = (setup.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
         # Threads would draw from the one generator in the order in which they come.
-        self.team = ThreadTeam(1 if any(map(draws, self.policies.values())) else threads)
-        self._open.callback(self.team.close)
-        self.learner = Learner(setup, self.policies, generators.shuffle, self.team)
-        self.collector = Collector(setup, self.vec, self.learner, generators.actions, self.team)
+        self.pool = ThreadPool(1 if any(map(draws, self.policies.values())) else threads)
+        self._open.callback(self.pool.close)
+        self.learner = Learner(setup, self.policies, generators.shuffle, self.pool)
+        self.collector = Collector(setup, self.vec, self.learner, generators.actions, self.pool)
         self._open.callback(self.collector.close)
         self.slots = self.collector.slots
-        self.saver = Saver(setup, self.files, self.learner, self.collector, generators, self.team.count)
+        self.saver = Saver(setup, self.files, self.learner, self.collector, generators, self.pool.count)
 
     def _begin(self, setup: Setup, found: ckpt.Checkpoint | None, dashboard: Dashboard | None) -> None:
         """Start new episodes, or go on from a checkpoint; then begin to report."""
@@ -128,7 +128,7 @@ class Trainer:
             self.counters, notes = self.saver.restore(found)
         if not self.collector.rollout.full:  # Other episodes than those of the start.
             self.begin(setup.env_seed + self.counters.agent_steps)
-        self.ranks.take_from_first([part for policy in self.policies.values() for part in policy.state_dict().values()])
+        self.ranks.broadcast([part for policy in self.policies.values() for part in policy.state_dict().values()])
         self.reporting = Reporting(setup, self.files, self.vec, self.counters, self.describe(), dashboard)
         self._open.callback(self.reporting.close)
         self.reporter = self.reporting.reporter
@@ -202,7 +202,7 @@ class Trainer:
             if not self.collect():
                 break
             metrics = self.report(self.update())
-            if self.ranks.share(self.saver.due() and not self.stop_requested):
+            if self.ranks.broadcast_object(self.saver.due() and not self.stop_requested):
                 self._try_save()
         if self.saver.updates != self.counters.updates:
             self.save()
@@ -261,7 +261,7 @@ class Trainer:
         return (
             f"{self.config.target}: {vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with"
             f" {vec.num_workers} workers and {vec.num_buffers} buffers, {self.device} {precision}"
-            f" with {self.team.count} threads, {parameters:,} parameters"
+            f" with {self.pool.count} threads, {parameters:,} parameters"
             + (f", on each of {self.ranks.size} ranks" if self.ranks.size > 1 else "")
         )
 
