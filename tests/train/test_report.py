@@ -34,9 +34,10 @@ def test_summary_says_what_to_try(small: Small, capsys: pytest.CaptureFixture[st
 
 
 def test_a_run_that_had_used_its_budget_up(small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    config = small()
+    config = small(policy={"kind": "my_nets:Net"})
     report.print_summary(config, tmp_path, 10_000, {}, final_eval=True)
     out = capsys.readouterr().out
+    assert " --policy my_nets:Net" in out and " --policy.kind my_nets:Net" in out  # to evaluate, and to go on
     assert "Nothing was trained; the run has 10,000 agent-steps." in out and "--total-timesteps 20000" in out
 
 

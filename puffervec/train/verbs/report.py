@@ -44,7 +44,9 @@ def print_summary(config: TrainConfig, folder: Path, steps: int, metrics: Mappin
         _evaluate_at_the_end(config, folder)
     print("\nTry next:")
     print_command("puffer-train", "eval", folder, *own_code(config), *(["--png", "picture.png"] if _draws(config) else []))
-    print_command("puffer-train", config.target, "--resume", folder, *_longer(config, steps))
+    classes = (("--policy.kind", config.policy.kind), ("--train.algorithm", config.train.algorithm))
+    named = [word for flag, name in classes if ":" in name for word in (flag, name)]  # Code that is imported only if named.
+    print_command("puffer-train", config.target, "--resume", folder, *named, *_longer(config, steps))
 
 
 def _draws(config: TrainConfig) -> bool:
