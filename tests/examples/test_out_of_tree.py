@@ -32,7 +32,7 @@ from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.verbs import eval as evaluate
 from puffervec.train.verbs import list as listing
-from puffervec.train.verbs.evaluation_run import run_evaluation
+from puffervec.train.verbs.eval import run_evaluation
 from tests.contract import EnvContract
 from tests.helpers import action_table, run, serial
 from tests.libraries import compile_library, environment, install_example

@@ -17,8 +17,7 @@ from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.registry import places, policy_rows
-from puffervec.train.verbs.eval import EvalRequest
-from puffervec.train.verbs.evaluation_run import run_evaluation
+from puffervec.train.verbs.eval import EvalRequest, run_evaluation
 from puffervec.train.verbs.exporting import export_run
 from tests.train import envs
 from tests.train.test_turn import Always

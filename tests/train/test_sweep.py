@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/verbs/sweeping.py; most tests let trials be told instead of run."""
+"""puffervec/train/verbs/sweep.py; most tests let trials be told instead of run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train import TrainConfig
 from puffervec.train.run.diverged import Diverged
-from puffervec.train.verbs import sweeping as sweep
-from puffervec.train.verbs.sweeping import Outcome, Sweep, SweepRequest
+from puffervec.train.verbs import sweep
+from puffervec.train.verbs.sweep import Sweep
 
 pytest.importorskip("optuna")
 
@@ -27,10 +27,10 @@ RANGES = {"train.lr": "1e-4:1e-2:log", "train.update_epochs": "1/2"}
 
 
 @pytest.fixture
-def ask(small: Small, tmp_path: Path) -> Callable[..., SweepRequest]:
-    def make(trials: int = 4, **changes: Any) -> SweepRequest:
+def ask(small: Small, tmp_path: Path) -> Callable[..., Sweep]:
+    def make(trials: int = 4, **changes: Any) -> Sweep:
         fields: dict[str, Any] = {"config": small(), "folder": tmp_path, "ranges": RANGES, "trials": trials, "name": "s"}
-        return SweepRequest(**{**fields, **changes})
+        return Sweep(**{**fields, **changes})
 
     return make
 
@@ -54,13 +54,13 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return results
 
 
-def run(request: SweepRequest, said: list[str] | None = None) -> dict[str, Any]:
-    with Sweep(request, (said if said is not None else []).append) as made:
-        return made.run()
+def run(sweep: Sweep) -> dict[str, Any]:
+    with sweep:
+        return sweep.run()
 
 
 @pytest.mark.slow
-def test_real_trials(ask: Callable[..., SweepRequest], tmp_path: Path) -> None:
+def test_real_trials(ask: Callable[..., Sweep], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     summary = run(ask(2))
     assert [t["run"] for t in summary["trials"]] == ["trials/0000", "trials/0001"]
@@ -75,20 +75,20 @@ def test_real_trials(ask: Callable[..., SweepRequest], tmp_path: Path) -> None:
     assert {p.name for p in folder.iterdir()} >= {"study.db", "pareto.png", "parallel.png"}
 
 
-def test_failures_are_recorded_and_the_sweep_goes_on(ask: Callable[..., SweepRequest], told: list[Any]) -> None:
+def test_failures_are_recorded_and_the_sweep_goes_on(ask: Callable[..., Sweep], told: list[Any]) -> None:
     told += [(1.0, 2.0), Diverged("losses/value is not finite"), ValueError("an env's"), (3.0, 1.0)]
     said: list[str] = []
-    summary = run(ask(4), said)
+    summary = run(ask(4, say=said.append))
     assert summary["failed"] == [1, 2] and summary["best"] == 3 and summary["pareto"] == [3]
-    assert [t["reason"] for t in summary["trials"][1:3]] == ["diverged: losses/value is not finite", "ValueError: an env's"]
-    assert len(said) == 4 and "failed, diverged" in said[1] and "episode/return 3.000 in 1.0 s" in said[3]
+    assert [t["reason"] for t in summary["trials"][1:3]] == ["Diverged: losses/value is not finite", "ValueError: an env's"]
+    assert len(said) == 4 and "failed, Diverged" in said[1] and "episode/return 3.000 in 1.0 s" in said[3]
 
 
-def test_a_sweep_that_was_stopped_goes_on_where_it_was(ask: Callable[..., SweepRequest], told: list[Any]) -> None:
+def test_a_sweep_that_was_stopped_goes_on_where_it_was(ask: Callable[..., Sweep], told: list[Any]) -> None:
     told += [(1.0, 1.0), "stop"]
     assert [t["number"] for t in run(ask(3))["trials"]] == [0]
     told += [(2.0, 2.0), (3.0, 3.0)]
-    with Sweep(ask(3, config=None, ranges={})) as made:  # by its name alone
+    with ask(3, config=None, ranges={}) as made:  # by its name alone
         cut_off = next(t for t in made._study.trials if t.number == 1)
         summary = made.run()
         assert not told and made.config.train.horizon == 8 and list(made.space) == list(RANGES)
@@ -97,15 +97,15 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_was(ask: Callable[..., SweepR
     assert run(ask(3))["trials"] == summary["trials"]  # as many as asked for are there
 
 
-def test_a_trial_whose_process_was_killed_is_done_again(ask: Callable[..., SweepRequest], told: list[Any]) -> None:
-    with Sweep(ask()) as made:
+def test_a_trial_whose_process_was_killed_is_done_again(ask: Callable[..., Sweep], told: list[Any]) -> None:
+    with ask() as made:
         trial = made._study.ask()
         values = sweep.draw(trial, made.space)
     told += [(1.0, 1.0)]
     assert [(t["number"], t["values"]) for t in run(ask(1))["trials"]] == [(1, values)]
 
 
-def test_other_settings_are_refused(ask: Callable[..., SweepRequest], told: list[Any], small: Small) -> None:
+def test_other_settings_are_refused(ask: Callable[..., Sweep], told: list[Any], small: Small) -> None:
     told += [(1.0, 1.0)]
     run(ask(1))
     for change, words in (
@@ -114,16 +114,16 @@ def test_other_settings_are_refused(ask: Callable[..., SweepRequest], told: list
         ({"metric": "env/x"}, "metric"),
     ):
         with pytest.raises(ConfigError, match=words):
-            Sweep(ask(1, **change))
+            ask(1, **change)
 
 
-def test_only_one_process_works_on_a_sweep(ask: Callable[..., SweepRequest]) -> None:
-    with Sweep(ask()), pytest.raises(ConfigError, match="another trainer is using"):
-        Sweep(ask())
+def test_only_one_process_works_on_a_sweep(ask: Callable[..., Sweep]) -> None:
+    with ask(), pytest.raises(ConfigError, match="another trainer is using"):
+        ask()
 
 
 @pytest.mark.slow
-def test_where_nothing_works(ask: Callable[..., SweepRequest], told: list[Any], tmp_path: Path) -> None:
+def test_where_nothing_works(ask: Callable[..., Sweep], told: list[Any], tmp_path: Path) -> None:
     told += [ValueError(str(i)) for i in range(9)]
     with pytest.raises(sweep.SweepError, match="all 5 trials failed, the last one: ValueError: 4"):
         run(ask(9))
@@ -131,12 +131,12 @@ def test_where_nothing_works(ask: Callable[..., SweepRequest], told: list[Any], 
 
 
 @pytest.mark.slow
-def test_a_run_without_the_metric(ask: Callable[..., SweepRequest]) -> None:
+def test_a_run_without_the_metric(ask: Callable[..., Sweep]) -> None:
     with pytest.raises(sweep.SweepError, match="the run has no env/none; it has episode/return"):
         run(ask(1, metric="env/none"))
 
 
-def test_bad_input_leaves_nothing(ask: Callable[..., SweepRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_leaves_nothing(ask: Callable[..., Sweep], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"config": None}, "there is no sweep"),
         ({"config": None, "name": None}, "which env"),
@@ -147,19 +147,17 @@ def test_bad_input_leaves_nothing(ask: Callable[..., SweepRequest], tmp_path: Pa
     ]
     for change, words in cases:
         with pytest.raises(ConfigError, match=words):
-            Sweep(ask(**change))
+            ask(**change)
     assert not list(tmp_path.iterdir())
     (tmp_path / "text.db").write_text("no database" * 100)
     with pytest.raises(ConfigError, match="cannot open the study"):
-        Sweep(ask(storage=f"sqlite:///{tmp_path}/text.db"))
+        ask(storage=f"sqlite:///{tmp_path}/text.db")
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"puffervec\[sweep\]"):
-        Sweep(ask())
+        ask()
 
 
-def test_the_front() -> None:
-    numbers = [(5.0, 1.0), (1.0, 2.0), (2.0, 2.0), (3.0, 1.5), (4.0, 3.0), (None, None), (4.0, 2.5)]
-    found = [Outcome(i, {}, score, cost, "") for i, (cost, score) in enumerate(numbers)]
-    assert [o.number for o in sweep.pareto(found)] == [1, 4]
-    found = [Outcome(i, {}, score, 1.0 + i, "") for i, score in enumerate([-1.0, 0.0, 0.0, -0.5, 2.0])]
-    assert [o.number for o in sweep.pareto(found)] == [0, 1, 4]  # A score of 0 is one.
+def test_the_front(ask: Callable[..., Sweep], told: list[Any]) -> None:
+    told += [(1.0, 5.0), (2.0, 1.0), (1.5, 3.0), (3.0, 4.0), (2.5, 4.0), (-1.0, 0.5), (0.0, 0.75)]  # a score of 0 is one
+    summary = run(ask(len(told)))
+    assert summary["pareto"] == [5, 6, 1, 3] and summary["best"] == 3

@@ -2,25 +2,26 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from puffervec.train.config.ranges import Choices, Range  # noqa: E402
 from puffervec.train.verbs.sweep_picture import draw_parallel, draw_pareto  # noqa: E402
-from puffervec.train.verbs.sweeping import Outcome, pareto  # noqa: E402
 
 SPACE = {"train.lr": Range(1e-4, 1e-2, True, False), "policy.hidden": Choices(("8", "16"))}
 FOUND = [
-    Outcome(0, {"train.lr": 1e-3, "policy.hidden": "8"}, 1.0, 10.0, ""),
-    Outcome(1, {"train.lr": 1e-2, "policy.hidden": "16"}, 3.0, 20.0, ""),
-    Outcome(2, {"train.lr": 1e-4, "policy.hidden": "16"}, None, None, "diverged"),
-    Outcome(3, {"train.lr": 1e-4, "policy.hidden": "8"}, 2.0, 30.0, ""),
+    SimpleNamespace(number=0, params={"train.lr": 1e-3, "policy.hidden": "8"}, values=[1.0, 10.0]),
+    SimpleNamespace(number=1, params={"train.lr": 1e-2, "policy.hidden": "16"}, values=[3.0, 20.0]),
+    SimpleNamespace(number=2, params={"train.lr": 1e-4, "policy.hidden": "16"}, values=None),
+    SimpleNamespace(number=3, params={"train.lr": 1e-4, "policy.hidden": "8"}, values=[2.0, 30.0]),
 ]
 
 
 def test_pareto() -> None:
-    figure = draw_pareto(FOUND, pareto(FOUND), "episode/return", "a title")
+    figure = draw_pareto(FOUND, FOUND[:2], "episode/return", "a title")
     (axis,) = figure.axes
     points, front = axis.get_lines()[:2]
     assert points.get_xydata().tolist() == [[10, 1], [20, 3], [30, 2]] and front.get_xydata().tolist() == [[10, 1], [20, 3]]

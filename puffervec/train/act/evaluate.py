@@ -20,13 +20,13 @@ from torch import nn
 import puffervec
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.evaluation import Actor, Cell, Evaluation, Interval, Report
+from puffervec.evaluation import Actor, Cell, Interval, Report
 from puffervec.train.act.acting import PolicyActor as PolicyActor
 from puffervec.train.act.acting import env_actions
 from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records
 from puffervec.train.collect.stats import mean_interval
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, native_env
+from puffervec.train.config.target import env_spec
 from puffervec.train.metrics.keys import ENV
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.policies.registry import PolicyRows, policy_rows
@@ -93,18 +93,6 @@ def _check_sizes(path: Path, rows: PolicyRows, weights: dict[str, torch.Tensor])
         planned = rows.build().state_dict()
     if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
         raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
-
-
-def own_evaluation(target: str) -> Evaluation | None:
-    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see `NativeEnv.own_evaluation`."""
-    native = native_env(target)
-    return None if native is None else native.own_evaluation()
-
-
-def as_evaluated(config: TrainConfig) -> TrainConfig:
-    """Return a run's config with the settings that its env's own evaluation changes: drive's held-out scenes."""
-    own = own_evaluation(config.target)
-    return config if own is None or own.settings is None else dataclasses.replace(config, env=own.settings(config.env))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,10 +21,10 @@ from torch import nn
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.act.acting import PolicyActor
-from puffervec.train.act.evaluate import as_evaluated, load_policies
+from puffervec.train.act.evaluate import load_policies
 from puffervec.train.act.given import Batch, flags, read_batch, read_masks
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, spec_hash
+from puffervec.train.config.target import as_evaluated, env_spec, spec_hash
 from puffervec.train.device.device import choose_device
 from puffervec.train.policies.registry import PolicyRows, policy_rows
 from puffervec.train.run.find import read_newest

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import puffervec.envs
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.evaluation import Evaluation
 from puffervec.native import NativeEnv, pack_params
 from puffervec.training import Training
 
@@ -56,6 +57,18 @@ def training_of(target: str) -> Training:
     """
     native = native_env(target)
     return Training() if native is None else native.training
+
+
+def own_evaluation(target: str) -> Evaluation | None:
+    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see `NativeEnv.own_evaluation`."""
+    native = native_env(target)
+    return None if native is None else native.own_evaluation()
+
+
+def as_evaluated(config: TrainConfig) -> TrainConfig:
+    """Return a run's config with the settings that its env's own evaluation changes: drive's held-out scenes."""
+    own = own_evaluation(config.target)
+    return config if own is None or own.settings is None else dataclasses.replace(config, env=own.settings(config.env))
 
 
 def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..., Any]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -50,3 +51,8 @@ def print_report(report: Report, title: str, parts: bool = True) -> None:
 def note(text: str) -> None:
     """Say something beside the results: on standard error."""
     print(f"puffer-train: note: {printable(text)}", file=sys.stderr)
+
+
+def print_command(*words: object) -> None:
+    """Print a command for people to copy, quoted for a shell."""
+    print(f"  {shlex.join(map(str, words))}")

@@ -1,14 +1,24 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train eval`: its flags. Checks what it can without torch; evaluation_run.py does the work."""
+"""`puffer-train eval`: evaluates a run or a baseline, prints the results and writes them. Checks what it can without torch."""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import puffervec.envs
+from puffervec import extras
 from puffervec.errors import ConfigError
+from puffervec.evaluation import Actor, Evaluation, Report
+from puffervec.host.folder import replace_file, said
 from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
+from puffervec.train.metrics.tables import note, print_report
 from puffervec.train.verbs.signals import StopSignals
 from puffervec.train.verbs.verb import Verb
 
@@ -31,6 +41,8 @@ ABOUT = """\
 
   Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
 """
+EPISODES = 100  # of an env without an evaluation of its own
+DRAWN = "worst:10"
 _VALUES = ("episodes", "baseline", "png", "draw", "json", "csv", "seed", "device", "env", "policy")
 
 
@@ -99,12 +111,186 @@ def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
 
 
-def run(args: list[str], signals: StopSignals) -> None:
-    """Evaluate."""
-    request = parse(args)
-    from puffervec.train.verbs.evaluation_run import run_evaluation
+def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
+    """Evaluate a run, a checkpoint or a baseline, print the table and write what was asked for.
 
-    run_evaluation(request)
+    Args: parts: False for the total alone.
+    Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
+    """
+    from puffervec.train.act import evaluate as ev
+    from puffervec.train.device.device import choose_device
+    from puffervec.train.policies.registry import policy_rows
+    from puffervec.train.run.find import read_newest
+    from puffervec.train.run.rundir import CHECKPOINTS
+
+    device = choose_device(request.device)
+    _check_outputs(request)
+    actor: Actor
+    if _is_env(request.target):
+        if request.baseline is None:
+            raise ConfigError(f"eval {request.target} needs --baseline NAME; for a trained policy give its run folder")
+        config = adapted(TrainConfig.of(request.target), request)
+        if config.python:
+            env_spec(config)  # Refuses what cannot be made.
+    else:
+
+        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+            return ev.load_policies(found, device, request.code, adapt=lambda config: adapted(config, request))
+
+        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
+        rows = policy_rows(env_spec(config), config.policy)
+        actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
+        label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
+    own = own_evaluation(config.target)
+    if request.baseline is not None:
+        actor, label = baseline(config.target, own, request.baseline, request.seed), request.baseline
+    report = _evaluated(config, own, actor, request)
+    levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
+    print_report(report, f"{config.target}: {label}{''.join(levels)}", parts)
+    _write(request, report, config, label)
+    if request.png is not None:
+        _draw(request, own, report, config, actor)
+
+
+def _is_env(target: str) -> bool:
+    """True where a target of eval names an env: not `latest`, and no folder unless it is a C env's name."""
+    if target in puffervec.envs.names():
+        return True
+    if target == "latest" or Path(target).exists():
+        return False
+    try:
+        native_env(target)
+    except ConfigError:
+        return False
+    return True
+
+
+def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
+    """Return a run's config with the settings of an evaluation: the env's own ones, then those that the user has given.
+
+    Raises: ConfigError: an unknown setting, a wrong value, or pictures of an env that draws none.
+    """
+    own, config = own_evaluation(config.target), as_evaluated(config)
+    if request.png is not None and (own is None or own.draw is None):
+        raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
+    return flags.apply_flags(config, request.env_flags)
+
+
+def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
+    """Return the baseline of that name. Raises: ConfigError: the env has none of that name."""
+    from puffervec.train.act.evaluate import RandomActor
+
+    known = {"random": RandomActor, **(own.baselines if own is not None else {})}
+    if name not in known:
+        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}")
+    return known[name](seed)
+
+
+def _evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
+    if own is not None:
+        report = own.evaluate(actor, config.env, episodes=request.episodes or own.episodes, seed=request.seed)
+        if not isinstance(report, Report):
+            raise ConfigError(
+                f"the evaluation of {config.target} returned {report!r}: it must return a puffervec.evaluation.Report"
+            )
+        return report
+    from puffervec.train.act.evaluate import evaluate_any
+
+    return evaluate_any(config, actor, request.episodes or EPISODES, request.seed)
+
+
+def _check_outputs(request: EvalRequest) -> None:
+    """Refuse files that could not be written, before the time for the evaluation is spent."""
+    for flag, path in (("--json", request.json), ("--csv", request.csv), ("--png", request.png)):
+        if path is None:
+            continue
+        if not path.absolute().parent.is_dir():
+            raise ConfigError(f"{flag} {path}: there is no folder {path.absolute().parent}")
+        if path.is_dir() and flag != "--png":
+            raise ConfigError(f"{flag} {path}: is a folder: give a file")
+    if request.png is None:
+        return
+    extras.require("--png", "matplotlib")
+    which = request.draw or DRAWN
+    if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
+        raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
+    if request.png.exists() and not request.png.is_dir() and request.png.suffix.lower() != ".png":
+        raise ConfigError(f"--png {request.png}: is a file: give a name that ends in .png, or a folder")
+    if _is_file(request.png) and request.draw is not None and not which.startswith("part:") and which != "worst:1":
+        raise ConfigError(f"--png {request.png} is one picture and --draw {which} are several: give a folder")
+
+
+def _is_file(path: Path) -> bool:
+    return path.suffix.lower() == ".png" and not path.is_dir()
+
+
+def _write(request: EvalRequest, report: Report, config: TrainConfig, label: str) -> None:
+    about = {
+        "schema_version": 1,
+        "env": config.target,
+        "settings": config.tables()["env"],
+        "policy": label,
+        "seed": request.seed,
+    }
+    texts = {
+        request.json: lambda: json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n",
+        request.csv: report.to_csv,
+    }
+    for path, text in texts.items():
+        if path is not None:
+            _save(path, text().encode())
+            print(f"{path}: written")
+
+
+def _save(path: Path, data: bytes) -> None:
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+
+
+def _draw(request: EvalRequest, own: Evaluation | None, report: Report, config: TrainConfig, actor: Actor) -> None:
+    """Write the pictures, and say which ones."""
+    assert request.png is not None and own is not None and own.draw is not None
+    chosen = chosen_parts(report, request.draw, _is_file(request.png))
+    if not chosen:
+        raise ConfigError("there is nothing to draw: the report has no part with a score")
+    if not _is_file(request.png):
+        request.png.mkdir(exist_ok=True)
+    ranked = not (request.draw or DRAWN).startswith(("all", "part:"))
+    for number, (name, picture) in enumerate(own.draw(actor, config.env, chosen, seed=request.seed), 1):
+        stem = re.sub(r"[^\w.-]+", "-", name.removesuffix(".json")).lstrip(".-") or "unnamed"
+        path = request.png
+        if not _is_file(path):
+            path /= f"{number:02d}-{stem}.png" if ranked else f"{stem}.png"
+        _save(path, picture)
+        print(f"{path}: {name}", flush=True)
+
+
+def chosen_parts(report: Report, which: str | None, one: bool) -> list[str]:
+    """Return the names of the parts to draw.
+
+    Args: which: --draw's value; one: a single picture is wanted.
+    Raises: ConfigError: there is no such part.
+    """
+    if which is None and one:
+        return [name for name in (report.drawn, *report.worst(1)) if name is not None][:1]
+    kind, _, value = (which or DRAWN).partition(":")
+    if kind == "worst":
+        return report.worst(int(value))
+    names = report.names()
+    if kind == "all":
+        scored = set(report.worst(len(names)))
+        return [name for name in names if name in scored]
+    found = [name for name in names if value in (name, name.removesuffix(".json"))]
+    if not found:
+        raise ConfigError(f"--draw {which}: there is no such part; there are {len(names)}: {', '.join(names[:3])}, ...")
+    return found[:1]
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train eval RUN`."""
+    run_evaluation(parse(args))
 
 
 VERB = Verb(

@@ -8,19 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from puffervec.errors import ConfigError
-from puffervec.train.act import evaluate as ev
 from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import own_evaluation
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import clock, time_split
-from puffervec.train.metrics.tables import note, print_table
-from puffervec.train.verbs.commands import print_command
-from puffervec.train.verbs.eval import EvalRequest
-from puffervec.train.verbs.evaluation_run import run_evaluation
+from puffervec.train.metrics.tables import note, print_command, print_table
+from puffervec.train.verbs.eval import EvalRequest, run_evaluation
 
 
 def what_there_is(config: TrainConfig) -> list[str]:
     """Return what the env says about what there is to train on, where it says anything."""
-    own = ev.own_evaluation(config.target)
+    own = own_evaluation(config.target)
     return [] if own is None or own.describe is None else [own.describe(config.env)]
 
 
@@ -51,7 +49,7 @@ def print_summary(config: TrainConfig, folder: Path, steps: int, metrics: Mappin
 
 def _draws(config: TrainConfig) -> bool:
     try:
-        own = ev.own_evaluation(config.target)
+        own = own_evaluation(config.target)
     except ConfigError:  # It cannot be loaded, which was said.
         return False
     return own is not None and own.draw is not None
@@ -60,7 +58,7 @@ def _draws(config: TrainConfig) -> bool:
 def _evaluate_at_the_end(config: TrainConfig, folder: Path) -> None:
     """Evaluate a run that is finished and saved, where its env has an evaluation: whatever that does, the run has succeeded."""
     try:
-        if ev.own_evaluation(config.target) is not None:
+        if own_evaluation(config.target) is not None:
             run_evaluation(EvalRequest(str(folder), code=_code(config)), parts=False)
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,34 +1,29 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of a sweep: score against cost with the Pareto front, and parallel coordinates of all settings.
-
-Called by sweep.py; returns matplotlib figures. Needs matplotlib.
-"""
+"""Pictures of a sweep, as matplotlib figures: score against cost with the Pareto front, and parallel coordinates of all
+settings. Trials are Optuna's, with values (score, seconds), None where they failed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from puffervec.train.config.ranges import Choices, Searched, Space, place
 from puffervec.train.metrics.plot import COLOURS, new_figure
 
-if TYPE_CHECKING:
-    from puffervec.train.verbs.sweeping import Outcome
 
-
-def draw_pareto(found: Sequence[Outcome], front: Sequence[Outcome], metric: str, title: str) -> Any:
+def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:
     """Return score against seconds; trials that failed are counted only, since what they would have cost is not known."""
-    done = [o for o in found if o.done]
+    done = [trial for trial in found if trial.values]
     figure = new_figure(7, 4.5)
     axis = figure.subplots()
-    axis.plot([o.cost_s for o in done], [o.score for o in done], "o", color="0.65", ms=5, label=f"{len(done)} trials")
+    scores, costs = zip(*(trial.values for trial in done), strict=True)
+    axis.plot(costs, scores, "o", color="0.65", ms=5, label=f"{len(done)} trials")
+    scores, costs = zip(*(trial.values for trial in front), strict=True)
     label = "Pareto front: no other trial is both cheaper and better"
-    axis.plot(
-        [o.cost_s for o in front], [o.score for o in front], "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label
-    )
-    for outcome in front:
-        axis.annotate(str(outcome.number), (outcome.cost_s, outcome.score), (5, -11), textcoords="offset points", fontsize=8)
+    axis.plot(costs, scores, "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label)
+    for trial in front:
+        axis.annotate(str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8)
     failed = len(found) - len(done)
     if failed:
         axis.plot([], [], " ", label=f"{failed} failed")
@@ -39,18 +34,17 @@ def draw_pareto(found: Sequence[Outcome], front: Sequence[Outcome], metric: str,
     return figure
 
 
-def draw_parallel(found: Sequence[Outcome], space: Space, metric: str, title: str) -> Any:
+def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -> Any:
     """Return one axis per setting, then cost and score; a line per trial, coloured by its score."""
     from matplotlib import cm, colors
 
-    done = sorted((o for o in found if o.score is not None), key=lambda o: o.score or 0.0)
-    scores = colors.Normalize(*_span([o.score or 0.0 for o in done]))
-    costs = colors.Normalize(*_span([o.cost_s or 0.0 for o in done]))
+    done = sorted((trial for trial in found if trial.values), key=lambda trial: trial.values)
+    scores, costs = (colors.Normalize(*_span(values)) for values in zip(*(trial.values for trial in done), strict=True))
     figure = new_figure(1.6 * (len(space) + 2) + 1, 4.5)
     axis = figure.subplots()
-    for outcome in done:  # The best are drawn last, on top.
-        cost, score = outcome.cost_s or 0.0, outcome.score or 0.0
-        heights = [place(searched, outcome.values[key]) for key, searched in space.items()]
+    for trial in done:  # The best are drawn last, on top.
+        score, cost = trial.values
+        heights = [place(searched, trial.params[key]) for key, searched in space.items()]
         heights += [float(costs(cost)), float(scores(score))]
         axis.plot(range(len(heights)), heights, color=cm.viridis(scores(score)), alpha=0.8, lw=1.5)
     ends = [*(_marks(searched) for searched in space.values())]

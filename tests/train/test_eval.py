@@ -16,8 +16,7 @@ from drive_env.generate import generate
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Interval, Report
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.verbs.eval import EvalRequest
-from puffervec.train.verbs.evaluation_run import chosen_parts, run_evaluation
+from puffervec.train.verbs.eval import EvalRequest, chosen_parts, parse, run_evaluation
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -157,3 +156,34 @@ def test_infos_of_an_env_in_python(small: Small, capsys: pytest.CaptureFixture[s
     assert "solved" in capsys.readouterr().out
     (row,) = json.loads((tmp_path / "a.json").read_text())["rows"]
     assert row["solved"] == 0.5 and row["nested/step"] == 2.0 and row["episodes"] == 32
+
+
+def test_what_is_asked_for() -> None:
+    args = (
+        "runs/one --episodes 3 --env my:make --env.size 4 --scenes=here --env.hard --json a.json --png out --draw all --sample"
+    )
+    assert parse(args.split()) == EvalRequest(
+        target="runs/one",
+        episodes=3,
+        png=Path("out"),
+        draw="all",
+        json=Path("a.json"),
+        deterministic=False,
+        code=("my:make", None),
+        env_flags=("--env.size", "4", "--scenes=here", "--env.hard"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("--seed 1", "which run"),
+        ("one --train.lr 1", "unknown argument --train.lr"),
+        ("one --draw all", "--draw all needs --png"),
+        ("one --episodes none", "--episodes is 'none'"),
+        ("one --json", "--json needs a value"),
+    ],
+)
+def test_bad_flags(args: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse(args.split())

@@ -9,8 +9,8 @@ import pytest
 
 from puffervec.train import TrainConfig
 from puffervec.train.metrics.keys import TIME_PARTS
+from puffervec.train.verbs.bench import TooShort, measure, summary
 from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.speed import TooShort, measure, summary
 
 Small = Callable[..., TrainConfig]
 
