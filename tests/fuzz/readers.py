@@ -171,7 +171,7 @@ class Checkpoints(Reader):
         self.manifest = {
             "format_version": 1, "env": "probe", "spec_hash": "0" * 16, "config": {"target": "probe", **config.tables()},
             "counters": {"agent_steps": 100, "updates": 2}, "files": {},
-            "policies": {"agents": {"class": "MLPPolicy", "group": "agents"}},
+            "policies": {"default": {"class": "MLPPolicy", "group": "agents"}},
         }  # fmt: skip
 
     def make(self, rng: random.Random) -> bytes:
@@ -197,12 +197,12 @@ class Checkpoints(Reader):
         try:
             tree = json.loads(manifest)
             if isinstance(tree, dict) and tree.get("files") == {}:
-                tree["files"] = {"agents.safetensors": hashlib.sha256(tensors).hexdigest()}
+                tree["files"] = {"default.safetensors": hashlib.sha256(tensors).hexdigest()}
                 manifest = json.dumps(tree).encode()
         except (ValueError, RecursionError):
             pass
         (self.folder / "manifest.json").write_bytes(manifest)
-        (self.folder / "agents.safetensors").write_bytes(tensors)
+        (self.folder / "default.safetensors").write_bytes(tensors)
         self._load(self.folder)
         return True
 

@@ -9,6 +9,7 @@ import pytest
 import puffervec
 from puffervec.envs import BUILT_IN
 from puffervec.train import TrainConfig
+from puffervec.train.config import algorithms
 from puffervec.train.config.presets import GENERIC, SEARCHED
 from puffervec.train.config.ranges import build_space
 from puffervec.train.config.target import env_spec
@@ -19,7 +20,8 @@ def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
     config = TrainConfig.of(target)
     config.check()
     training = puffervec.envs.get(target).training if target in BUILT_IN else puffervec.Training()
-    assert list(build_space(config, {})) == list(dict.fromkeys([*SEARCHED, *training.search]))
+    algorithm = algorithms.get(config.train.algorithm)
+    assert list(build_space(config, {})) == list(dict.fromkeys([*SEARCHED, *algorithm.search, *training.search]))
     assert set(training.rates.values()) <= set(env_spec(config).record_names)
 
 

@@ -23,7 +23,7 @@ from torch import nn
 from puffervec import cores
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.collect import rollout
+from puffervec.train.collect import turn
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
@@ -359,7 +359,7 @@ def whole_batch(config: TrainConfig, rows: int) -> TrainConfig:
 @pytest.mark.parametrize("target", ["tag_grid", "CartPole-v1"])
 def test_trainers_equal_one_with_all_envs(target: str, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """Envs, observation statistics, reward scale, losses and metrics are those of one process with the envs of both."""
-    monkeypatch.setattr(rollout, "draw_noise", lambda spec, rows, *_: torch.full((rows, len(spec.sizes)), 0.37))
+    monkeypatch.setattr(turn, "draw_noise", lambda spec, rows, *_: torch.full((rows, len(spec.sizes)), 0.37))
     config = small_of(small, target, vec={"num_envs": 8, "num_buffers": 1})
     if config.python:
         config = config.merged({"train": {"scale_rewards": True, "horizon": 16}})

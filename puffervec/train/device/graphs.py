@@ -18,7 +18,7 @@ from functools import cached_property
 
 import torch
 
-from puffervec.train.device.streams import CudaStream, Stream, stream_of
+from puffervec.train.device.streams import CudaStream, Stream
 
 WARM_UPS = 3  # runs before the recording: libraries make their workspaces, kernels are chosen
 alone = threading.RLock()  # held by the thread that warms up or records
@@ -50,9 +50,9 @@ class Recorded:
         self._left = WARM_UPS if capture else -1  # eager runs before the recording
 
     @cached_property
-    def stream(self) -> Stream:
+    def stream(self) -> CudaStream:
         """Where the warm-ups and the recording happen."""
-        return stream_of(self.device)
+        return CudaStream(self.device)
 
     def play(self) -> None:
         """Do the work."""
