@@ -22,7 +22,7 @@ from torch import Tensor
 from puffervec.core.spec import GroupSpec
 from puffervec.train.collect.device_turn import PAUSE_S, WARM_UPS
 from puffervec.train.collect.storage import rows_of
-from puffervec.train.device.pinned import pin
+from puffervec.train.device.streams import pin
 from puffervec.train.policies.leaves import ROW
 
 TAKEN = ("obs", "rewards", "terminals", "truncations", "masks")

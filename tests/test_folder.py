@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.host import folder
-from puffervec.host.folder import REMOVED, Folder, NotPlainError, open_file, replace_file
+from puffervec.host.folder import REMOVED, Folder, NotPlainError, make_folder, open_file, reason, replace_file
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -175,3 +176,39 @@ def test_ways_out_below_a_folder(tmp_path: Path) -> None:
         os.mkfifo(run / "wandb" / "pipe")
         with pytest.raises(NotPlainError, match="no plain file"):
             opened.refuse_ways_out("wandb")
+
+
+def test_folders_are_made_with_those_above(tmp_path: Path) -> None:
+    for _ in range(2):
+        make_folder(tmp_path / "a" / "b" / "c")
+    assert (tmp_path / "a" / "b" / "c").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, r"disk full \(No space left on device\): free \d+ MiB at FOLDER"),
+        (errno.EDQUOT, r"disk full \(.*\): free \d+ MiB at FOLDER"),
+        (errno.EFBIG, r"\(ulimit -f\) to 3 MiB"),
+        (errno.EROFS, "Read-only file system: make FOLDER writable"),
+        (errno.EACCES, "Permission denied: make FOLDER writable"),
+        (errno.EMFILE, r"\(ulimit -n\)"),
+        (errno.EIO, "dmesg"),
+        (errno.ENOTDIR, "Not a directory: look at FOLDER"),
+    ],
+)
+def test_each_reason_says_what_to_do(number: int, words: str, tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there"
+    text = reason(OSError(number, os.strerror(number)), folder, 2 * 2**20 + 1)
+    assert re.search(words.replace("FOLDER", re.escape(str(folder))), text), text
+
+
+def test_missing_room_is_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = os.statvfs(tmp_path)
+    free = found.f_bavail * found.f_frsize
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    text = reason(OSError(errno.ENOSPC, "full"), tmp_path, free + 5 * 2**20)
+    assert text == f"disk full (full): free 5 MiB at {tmp_path}"

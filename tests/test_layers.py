@@ -27,7 +27,7 @@ FLOORS = (
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
     ("puffervec",),  # loads each name when it is asked for
-    ("puffervec.train.config", "drive_env.config", "drive_env.training"),
+    ("puffervec.train.config", "drive_env.config"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate"),
     ("puffervec.train.metrics", "drive_env.prepare"),

@@ -5,11 +5,15 @@
 Runs in the learner; the envs run in any backend. Env i of a batch holds scene i alone, as its task. The table is made from the
 first `episodes` records of each env, so C is the judge. Shaping rewards are off. The driver is an `Actor`: a baseline
 (drive_env.evaluate.baselines) or a policy wrapped by the trainer.
+
+Cars of one scene meet each other and the same road, so they succeed or fail together: the interval of a total takes scenes for
+clusters, since one that took all cars for independent draws would be too narrow.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +25,6 @@ from numpy.typing import NDArray
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.describe import describe_scenes
-from drive_env.evaluate.stats import clustered, wilson
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.schema import Floats
 from puffervec.core.infos import Infos
@@ -31,6 +34,51 @@ from puffervec.host.folder import replace_file, said
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
+
+Z95 = 1.959963984540054
+
+
+def wilson(hits: float, count: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a rate (Wilson 1927). No data: (0, 1). Fractional counts are allowed.
+
+    >>> tuple(round(bound, 3) for bound in wilson(8, 10))
+    (0.49, 0.943)
+    """
+    if count <= 0:
+        return (0.0, 1.0)
+    rate = hits / count
+    shrink = 1 + Z95**2 / count
+    middle = (rate + Z95**2 / (2 * count)) / shrink
+    half = Z95 / shrink * math.sqrt(rate * (1 - rate) / count + Z95**2 / (4 * count**2))
+    # The ends are exact where nothing or everything succeeded; rounding would leave 1e-19 or 1 - 1e-16.
+    return (0.0 if hits <= 0 else max(0.0, middle - half), 1.0 if hits >= count else min(1.0, middle + half))
+
+
+def clustered(hits: Floats, counts: Floats) -> tuple[float, float]:
+    """95 % interval of sum(hits) / sum(counts) where each scene is a cluster.
+
+    Wilson's interval with the sample size divided by the design effect: the variance of the ratio estimator over clusters
+    (Cochran, Sampling Techniques, 6.3, with the factor K / (K - 1)) over that of independent draws, never below 1. One scene
+    alone shows nothing of the spread between scenes: its interval is Wilson's.
+
+    Args:
+        hits, counts: (scenes,) successes and trials per scene.
+    """
+    used = counts > 0
+    hits, counts = hits[used], counts[used]
+    total = float(counts.sum())
+    if total == 0:
+        return (0.0, 1.0)
+    rate = float(hits.sum()) / total
+    independent = rate * (1 - rate) / total
+    clusters = len(counts)
+    effect = 1.0
+    if clusters > 1 and independent > 0:
+        residual = hits - rate * counts
+        variance = clusters / (clusters - 1) * float(np.sum(residual**2)) / total**2
+        effect = max(1.0, variance / independent)
+    return wilson(rate * total / effect, total / effect)
+
 
 __all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
 

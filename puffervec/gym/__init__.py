@@ -12,9 +12,8 @@
 from __future__ import annotations
 
 from puffervec.gym.asynchronous import AsyncVectorEnv
-from puffervec.gym.make_vec import make_vec
+from puffervec.gym.make_vec import make_vec, register_envs
 from puffervec.gym.native import NativeVectorEnv
-from puffervec.gym.registration import register_envs
 from puffervec.gym.single import NativeEnvView
 from puffervec.gym.sync import SyncVectorEnv
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,9 +23,39 @@ from numpy.typing import NDArray
 
 from puffervec.errors import ConfigError, WorkerError, WorkerTimeout
 from puffervec.gym import arguments
-from puffervec.gym.background import Background
 from puffervec.gym.base import Seed, Step, log_errors, raise_original
 from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
+
+
+class Background:
+    """One function that runs in a thread of its own: the core's `call` blocks, a thread lets its caller wait with a limit."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="puffervec-call", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._value = self._function()
+        except BaseException as error:
+            self._error = error
+
+    def result(self, timeout_s: float | None) -> Any:
+        """Return what the function returned, or raise what it raised. Raises WorkerTimeout if it still runs after timeout_s."""
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            raise WorkerTimeout(f"no answer in {timeout_s} s")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def finish(self) -> None:
+        """Wait for the end, whatever it is."""
+        self._thread.join()
+
 
 # What `close` grants a call that is still running, where it is given no timeout.
 PENDING_CLOSE_S = 10.0

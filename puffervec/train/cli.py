@@ -17,7 +17,7 @@ import puffervec
 from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.output import printable, steady_output
-from puffervec.train.device import job
+from puffervec.train.device import ranks
 from puffervec.train.verbs import train
 from puffervec.train.verbs.signals import StopSignals
 from puffervec.train.verbs.table import VERBS
@@ -64,7 +64,7 @@ def _run(args: list[str]) -> tuple[int, bool]:
     if not args and not verb.syntax.startswith("["):
         print(verb.usage, file=sys.stderr)
         return EXIT_BAD_INPUT, False
-    if verb is not train.VERB and int(os.environ.get("WORLD_SIZE", "1")) > 1 and job.under_torchrun():
+    if verb is not train.VERB and int(os.environ.get("WORLD_SIZE", "1")) > 1 and ranks.under_torchrun():
         _say("torchrun is for training only: give this verb without torchrun")
         return EXIT_BAD_INPUT, False
     return _guarded(verb, args), verb.trains

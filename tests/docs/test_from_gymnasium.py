@@ -9,7 +9,7 @@ import re
 import gymnasium
 
 import puffervec.gym
-from puffervec.gym.registration import NAMESPACE, REGISTERED
+from puffervec.gym.make_vec import NAMESPACE, REGISTERED
 from tests.docs import pages
 from tests.gym.test_wrappers import WRAPPERS
 

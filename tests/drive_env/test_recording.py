@@ -17,8 +17,9 @@ from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import action_of
 from drive_env.prepare import prepare_scenes
-from drive_env.render.recording import begun, record, roads_of
+from drive_env.render.recording import FrameRecorder, begun, record, roads_of
 from drive_env.render.render import Tracks
+from puffervec.errors import CallOrderError
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -86,3 +87,26 @@ def test_roads_are_put_together_again(tiny_tree: MakeTree, tmp_path: Path, cache
     assert len(roads.lanes) == 2 and len(roads.edges) == 2 and [kind for kind, _ in roads.lines] == [6]
     np.testing.assert_allclose(roads.lanes[0][[0, -1]] + origin, [[-20.0, -1.75], [120.0, -1.75]], atol=1e-3)
     assert [kind for kind, _ in roads.edges] == [15, 15]
+
+
+def test_one_size(tiny_tree: Callable[..., dict[str, Any]], tmp_path: Path, cache: Path) -> None:
+    pytest.importorskip("matplotlib")
+    trees = {"short": tiny_tree(cars=1), "long": tiny_tree(frames=90, cars=2, speed_mps=15.0)}
+    for name, tree in trees.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(tree))
+    with puffervec.make("drive", env_kwargs={"scenes": str(tmp_path), "num_agents": 2}, backend="serial", num_envs=1) as vec:
+        recorder = FrameRecorder(vec)
+        with pytest.raises(CallOrderError, match="call reset first"):
+            recorder.picture()
+        pictures = []
+        for task in (0, 1):
+            vec.set_tasks([0], [task])
+            vec.reset(seed=0)
+            recorder.begin()
+            pictures.append(recorder.picture())
+            for _ in range(12):
+                vec.step(np.full(vec.num_agents, 6 * 13 + 12))  # full speed, hard to the left
+                recorder.add()
+            pictures.append(recorder.picture())
+    assert len({picture.shape for picture in pictures}) == 1
+    assert (pictures[2] != pictures[3]).any() and (pictures[0] != pictures[2]).any()

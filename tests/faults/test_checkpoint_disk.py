@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/run/checkpoint.py and durable.py on a disk that fails: each call in turn, full disks, size limits.
+"""puffervec/train/run/checkpoint.py and folder.py on a disk that fails: each call in turn, full disks, size limits.
 
 An old or the new checkpoint always loads, the next save cleans up, and the message says what to do.
 """

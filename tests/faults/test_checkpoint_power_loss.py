@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/run/checkpoint.py and durable.py on a disk that loses power: at every moment of a save, with every part of
+"""puffervec/train/run/checkpoint.py and folder.py on a disk that loses power: at every moment of a save, with every part of
 what was not synced lost, an old or the new checkpoint loads."""
 
 from __future__ import annotations

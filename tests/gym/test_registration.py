@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ids of the C envs (puffervec/gym/registration.py): made by Gymnasium itself, one by one and as vector envs."""
+"""Ids of the C envs (puffervec/gym/make_vec.py): made by Gymnasium itself, one by one and as vector envs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import puffervec.gym
-from puffervec.gym.registration import REGISTERED, register_envs
+from puffervec.gym.make_vec import REGISTERED, register_envs
 from tests.drive_env.conftest import make_tree
 
 # Gymnasium says this of its own CartPole too.

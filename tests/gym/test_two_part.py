@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Calls in two parts for C envs, and timeouts (puffervec/gym/two_part.py, puffervec/gym/background.py).
+"""Calls in two parts for C envs, and timeouts (puffervec/gym/two_part.py, puffervec/gym/two_part.py).
 
 The order of calls and the end are those of Python envs: see test_asynchronous.py.
 """

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Gymnasium's vector wrappers over ours, in every mode that they support (puffervec/gym/base.py, native.py),
-statistics of episodes among them (puffervec/gym/statistics.py).
+statistics of episodes among them (puffervec/gym/native.py).
 
 A wrapper over ours is compared with the same wrapper over Gymnasium's own SyncVectorEnv, step by step.
 """

@@ -14,7 +14,7 @@ import torch
 from puffervec.errors import WorkerError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.ahead import Ahead
-from puffervec.train.learn.reevaluate import reevaluate
+from puffervec.train.learn.updater import reevaluate
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]

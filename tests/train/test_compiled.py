@@ -19,8 +19,8 @@ from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.learn.samples import Batch, samples_of
 from puffervec.train.learn.updater import Updater
+from puffervec.train.policies.object_set import HIDDEN, WIDTH, encode_set
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.policies.set_encoder import HIDDEN, WIDTH, encode_set
 
 pytestmark = [  # What torch's own modules warn of.
     pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),

@@ -124,7 +124,7 @@ def test_memory_is_carried_by_the_caller(small: Small, tmp_path: Path) -> None:
 
 
 def test_the_graph_of_an_object_set_is_torchs_own(small: Small) -> None:
-    """The fused kernel of set_encoder.py is for this package only."""
+    """The fused kernel of object_set.py is for this package only."""
     config = small("drive")
     group = env_spec(config).groups[0]
     graph = export.exported_program(export.ActingPolicy(build_policy(group, config.policy), group))

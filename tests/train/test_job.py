@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from puffervec.train import cli
-from puffervec.train.device import job
+from puffervec.train.device import ranks
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, provenance
@@ -49,12 +49,12 @@ def run_of(folder: Path, names: list[str], checkpoints: int = 1) -> Path:
 def test_names(torchrun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in GIVEN:
         monkeypatch.delenv(name, raising=False)
-    assert job.names() == [] and not job.under_torchrun() and not job.restarted()
+    assert ranks.job_names() == [] and not ranks.under_torchrun() and not ranks.restarted()
     torchrun()
-    (agent,) = job.names()
-    assert str(os.getppid()) in agent and job.names() == [agent] and job.under_torchrun() and not job.restarted()
+    (agent,) = ranks.job_names()
+    assert str(os.getppid()) in agent and ranks.job_names() == [agent] and ranks.under_torchrun() and not ranks.restarted()
     torchrun(TORCHELASTIC_RUN_ID="mine", TORCHELASTIC_RESTART_COUNT="2")
-    assert job.names() == [agent, "id mine"] and job.restarted()
+    assert ranks.job_names() == [agent, "id mine"] and ranks.restarted()
 
 
 def test_find(torchrun: Any, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_restarted_rank_goes_on_in_the_same_folder(
     common = "probe --backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.threads 1"
     args = [*common.split(), "--log.name", "j", "--log.dashboard", "off"]
     (tmp_path / "runs" / "j").mkdir(parents=True)
-    provenance.record_start(tmp_path / "runs" / "j", {"env": "probe", "job": job.names()})
+    provenance.record_start(tmp_path / "runs" / "j", {"env": "probe", "job": ranks.job_names()})
     steps = []
     for total in ("100", "200"):
         assert cli.main([*args, "--total-timesteps", total]) == 0

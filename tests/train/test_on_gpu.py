@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer on a GPU (puffervec/train/collect/device_turn.py, device_step.py, pinned.py): what fake tensors cannot show.
+"""The trainer on a GPU (puffervec/train/collect/device_turn.py, device_step.py, streams.py): what fake tensors cannot show.
 
 Run by `make gpu` (scripts/gpu.py).
 """
@@ -22,7 +22,7 @@ from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.pinned import pin
+from puffervec.train.device.streams import pin
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.registry import build_policy

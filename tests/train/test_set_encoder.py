@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from puffervec.train.policies import set_encoder
-from puffervec.train.policies.set_encoder import HIDDEN, WIDTH, encode_set, encode_set_plain, max_over_objects
+from puffervec.train.policies import object_set
+from puffervec.train.policies.object_set import HIDDEN, WIDTH, encode_set, encode_set_plain, max_over_objects
 
 
 def weights(features: int, hidden: int = HIDDEN, width: int = WIDTH) -> tuple[torch.Tensor, torch.Tensor]:
@@ -48,7 +48,7 @@ def test_rows_of_any_data_type_take_the_kernel(dtype: torch.dtype, monkeypatch: 
     factor = 1 / 255 if whole else 1.0
     assert (stored != 0).any() and (stored == 0).all(-1).any()
     expected = encode_set_plain(stored.float() * factor, *(w.detach() for w in weights(3)))
-    monkeypatch.setattr(set_encoder, "encode_set_plain", None)  # Calling it would fail.
+    monkeypatch.setattr(object_set, "encode_set_plain", None)  # Calling it would fail.
     first, second = weights(3)
     out = encode_set(stored, first, second, factor)
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
@@ -73,7 +73,7 @@ def test_no_rows_and_no_gradient() -> None:
 
 
 def test_other_widths_take_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(set_encoder._Fused, "apply", None)  # Calling it would fail.
+    monkeypatch.setattr(object_set._Fused, "apply", None)  # Calling it would fail.
     first, second = weights(3, hidden=8, width=16)
     assert encode_set(objects(5, 4, 3), first, second).shape == (5, 16)
     assert encode_set(objects(5, 4, 3).requires_grad_(), *weights(3)).shape == (5, WIDTH)

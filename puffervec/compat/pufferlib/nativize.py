@@ -12,7 +12,7 @@ import numpy as np
 from puffervec.errors import ConfigError
 from puffervec.python.emulation.actions import ActionPlan
 from puffervec.python.emulation.layout import Leaf, Node, leaves, plan
-from puffervec.python.emulation.observations import ObservationPlan, native
+from puffervec.python.emulation.rows import ObservationPlan, native
 
 
 def emulate_observation_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:

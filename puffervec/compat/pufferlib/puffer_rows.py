@@ -13,8 +13,8 @@ import numpy as np
 from puffervec.python.emulation.actions import ActionPlan
 from puffervec.python.emulation.buffers import set_buffers
 from puffervec.python.emulation.exceptions import APIUsageError
-from puffervec.python.emulation.observations import ObservationPlan
 from puffervec.python.emulation.resets import Reset, reset_of
+from puffervec.python.emulation.rows import ObservationPlan
 
 
 class EmulatedRows:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's vector names. Thin: what they make and drive is `puffervec.make`'s; here the arguments are translated."""
+"""PufferLib's vector names. Thin: what they make and drive is `puffervec.make`'s; only names are translated."""
 
 from __future__ import annotations
 
@@ -12,17 +12,56 @@ import numpy as np
 
 from puffervec.compat.pufferlib.autotune import autotune
 from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
-from puffervec.compat.pufferlib.names import PufferVectorEnv
 from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.native import NativeEnv
 from puffervec.python.creators import Creator, creators
 from puffervec.python.emulation import APIUsageError
 from puffervec.python.puffer_env import PufferEnv
-from puffervec.vec import backends
+from puffervec.vec import backends, delivery
 from puffervec.vec.backends import make as core_make
-from puffervec.vec.settings import whole
+from puffervec.vec.settings import VectorSettings, whole
 from puffervec.vec.vector_env import VectorEnv
+
+
+class PufferVectorEnv(VectorEnv):
+    """A vector env with PufferLib's attributes.
+
+    The arrays are those of the batch last received: what `recv` returned, or its views on shared memory where it copied.
+    """
+
+    def __init__(self, env: Any, config: Any, settings: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Raises: APIUsageError: called with the arguments that PufferLib's constructors take."""
+        if args or kwargs or not isinstance(settings, VectorSettings):
+            name = type(self).__name__
+            raise APIUsageError(f"{name}(...) makes no vector env: use make(..., backend={name}), with the same arguments")
+        super().__init__(env, config, settings)
+
+    @property
+    def num_environments(self) -> int:
+        """Number of envs, as `num_envs`."""
+        return self.num_envs
+
+    @property
+    def envs_per_worker(self) -> int:
+        """Number of envs of a worker (the most, where workers have different numbers)."""
+        return -(-self.num_envs // self.num_workers)
+
+    @property
+    def workers_per_batch(self) -> int:
+        """Number of workers that fill a batch."""
+        return len(self.rows.workers[0]) * int(self.settings.batch_halves)
+
+    # (rows, ...) each; dicts by group where there are several groups.
+    observations = property(lambda self: self._received("observations"))
+    rewards = property(lambda self: self._received("rewards"))
+    terminals = property(lambda self: self._received("terminals"))
+    truncations = property(lambda self: self._received("truncations"))
+    masks = property(lambda self: self._received("masks"))
+
+    def _received(self, name: str) -> Any:
+        return delivery.joined([self.rows.by_group(self.halves[half], name) for half in self.turns.batch])
+
 
 __all__ = [
     "CLOSE",

@@ -9,7 +9,7 @@ from puffervec.python.emulation.buffers import set_buffers
 from puffervec.python.emulation.check import check_space
 from puffervec.python.emulation.exceptions import APIUsageError, InvalidAgentError, SpaceMismatchError
 from puffervec.python.emulation.layout import flatten_space, get_dtype_bounds, struct_dtype
-from puffervec.python.emulation.observations import ObservationPlan
+from puffervec.python.emulation.rows import ObservationPlan
 
 __all__ = [
     "APIUsageError",

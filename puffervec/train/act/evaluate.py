@@ -23,8 +23,7 @@ from puffervec.errors import CheckpointError, ConfigError
 from puffervec.evaluation import Actor, Cell, Interval, Report
 from puffervec.train.act.acting import PolicyActor as PolicyActor
 from puffervec.train.act.acting import env_actions
-from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records
-from puffervec.train.collect.stats import mean_interval
+from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records, mean_interval
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.metrics.keys import ENV

@@ -23,8 +23,7 @@ from torch import Tensor
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, pick
 from puffervec.train.collect.turn import Turn
 from puffervec.train.device.graphs import WARM_UPS, alone, recording
-from puffervec.train.device.pinned import pin
-from puffervec.train.device.streams import Stream, stream_of
+from puffervec.train.device.streams import Stream, pin, stream_of
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward

@@ -13,6 +13,10 @@ Nobody waits for NCCL on the host, so a lost rank shows in gloo's next message, 
 anything is read from the device. One that is lost after that leaves the device waiting: NCCL's watchdog then ends the process
 after train.rank_timeout_s, and torchrun starts it anew. Runs in the learner; imports torch.distributed only where torchrun has
 started several.
+
+torchrun starts all ranks again when one dies or a machine joins or leaves, with the same command line. Its agent on each
+machine stays: the agent's name stands in `run.json`, so the ranks that it starts next go on there. A new torchrun is another
+agent and begins a new run; `--resume` goes on with an old one.
 """
 
 from __future__ import annotations
@@ -27,15 +31,47 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from puffervec import cores
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train.device import job
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
     from torch._C._distributed_c10d import Store
     from torch.distributed import ProcessGroup
+
+VARIABLES = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK")  # torchrun sets them, and others, in each rank.
+
+
+def under_torchrun() -> bool:
+    """True in a process that torchrun has started, and in its children."""
+    return all(name in os.environ for name in VARIABLES)
+
+
+def restarted() -> bool:
+    """True where torchrun has started the ranks again after a failure."""
+    return under_torchrun() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def job_names() -> list[str]:
+    """Return the names of this process's job: its agent and, where the user has given it one, its --rdzv-id.
+
+    Empty outside of torchrun. A job of several machines has the names of all its ranks.
+    """
+    if not under_torchrun():
+        return []
+    agent = psutil.Process(os.getppid())
+    found = [f"agent {socket.gethostname()} {agent.pid} {agent.create_time():.2f}"]
+    given = os.environ["TORCHELASTIC_RUN_ID"]
+    return found if given in ("", "none") else [*found, job_of_id(given)]
+
+
+def job_of_id(given: str) -> str:
+    """Return the name of a job that was given an --rdzv-id."""
+    return f"id {given}"
+
 
 STORE_KEY = "puffervec/port"
 CONNECT_S, RETRY_S = 5.0, 0.05  # One attempt to reach the first rank; between two of them.
@@ -49,7 +85,7 @@ class Ranks:
     """One process alone: what it has is what all have. `GroupRanks` has the same methods for several.
 
     With several, all ranks must call the same methods in the same order. job: names by which this job's run folder is found
-    again (job.py); empty outside of torchrun.
+    again; empty outside of torchrun.
     """
 
     rank, size = 0, 1
@@ -121,7 +157,7 @@ class GroupRanks(Ranks):
         super().__init__()
         self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
         self._group = self._device_group = group
-        self.job = tuple(sorted({name for names in self.all_gather_object(job.names()) for name in names}))
+        self.job = tuple(sorted({name for names in self.all_gather_object(job_names()) for name in names}))
 
     def device(self, name: str) -> str:
         """See Ranks."""
@@ -272,10 +308,10 @@ def of_environment(timeout_s: float) -> Ranks:
     Args: timeout_s: a rank that lets the others wait longer is taken for lost.
     Raises: RankLost.
     """
-    if not job.under_torchrun():
+    if not under_torchrun():
         return Ranks()
     size = int(os.environ["WORLD_SIZE"])
-    return Ranks(job.names()) if size == 1 else _joined(size, timeout_s)
+    return Ranks(job_names()) if size == 1 else _joined(size, timeout_s)
 
 
 @functools.cache

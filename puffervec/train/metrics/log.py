@@ -23,8 +23,7 @@ from typing import Any
 
 import psutil
 
-from puffervec.host.folder import folder_of, open_file
-from puffervec.train.device import durable
+from puffervec.host.folder import folder_of, open_file, reason
 from puffervec.train.metrics import keys
 
 SCHEMA_VERSION = 1
@@ -59,7 +58,7 @@ class JsonLog:
             return True
         except OSError as error:
             self.dropped += 1
-            self.reason = durable.reason(error, self.path.parent, 2**20)
+            self.reason = reason(error, self.path.parent, 2**20)
             return False
 
     def mark(self, event: str, **values: Any) -> None:

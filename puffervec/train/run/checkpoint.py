@@ -45,8 +45,7 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import CheckpointError, PuffervecError
-from puffervec.host.folder import REMOVED, Folder
-from puffervec.train.device import durable
+from puffervec.host.folder import REMOVED, Folder, make_folder, reason
 from puffervec.train.run.rundir import CHECKPOINTS
 
 FORMAT_VERSION = 1
@@ -85,7 +84,7 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
     wanted = sum(map(len, files.values())) + _MANIFEST_ROOM
     before: list[tuple[int, str]] | None = None
     try:
-        durable.make_folder(parent.parent)
+        make_folder(parent.parent)
         with Folder(parent.parent) as run, run.made(parent.name) as saved:
             before = _saved(saved)
             sequence = 1 + max((sequence for sequence, _ in before), default=0)
@@ -94,7 +93,7 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
                 saved.remove(old)
     except OSError as error:
         raise SaveError(
-            f"cannot save a checkpoint: {durable.reason(error, parent, wanted)}; {_kept(parent, before)}"
+            f"cannot save a checkpoint: {reason(error, parent, wanted)}; {_kept(parent, before)}"
         ) from error
     return parent / name
 

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 
 from puffervec.train.collect.ahead import Ahead, actor_of
-from puffervec.train.collect.episodes import InfoMeans, ReturnScale
+from puffervec.train.collect.episodes import EpisodeWindow, InfoMeans, ReturnScale
 from puffervec.train.collect.rollout import Rollout, Times
-from puffervec.train.collect.stats import EpisodeWindow
 from puffervec.train.collect.storage import Slot
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.run.learner import Learner, new_storage

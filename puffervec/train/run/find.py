@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from puffervec.errors import CheckpointError
 from puffervec.host.folder import Folder
-from puffervec.train.device import job
+from puffervec.train.device import ranks
 from puffervec.train.run import provenance
 from puffervec.train.run.checkpoint import MANIFEST, newest
 from puffervec.train.run.rundir import CHECKPOINTS
@@ -90,7 +90,7 @@ def find_job(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | 
 
     Args: wanted: the job's names. An --rdzv-id counts after a failure only: it may have been used for another job before.
     """
-    sought = {name for name in wanted if job.restarted() or not name.startswith(job.by_id(""))}
+    sought = {name for name in wanted if ranks.restarted() or not name.startswith(ranks.job_of_id(""))}
     if not sought:
         return None
     found = []

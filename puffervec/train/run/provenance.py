@@ -54,7 +54,7 @@ def _record(folder: Folder, facts: dict[str, Any]) -> str:
 
 
 def jobs_of(folder: Folder) -> set[str]:
-    """Return the names of the torchrun jobs that a run folder's starts belong to, as job.py gives them. Raises: OSError."""
+    """Return the names of the torchrun jobs that a run folder's starts belong to, as ranks.py gives them. Raises: OSError."""
     starts = _read(folder).get("starts")
     jobs = [start.get("job") for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
     return {name for names in jobs if isinstance(names, list) for name in names if isinstance(name, str)}

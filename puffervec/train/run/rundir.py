@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from puffervec.errors import ConfigError
-from puffervec.host.folder import Folder, replace_file, said
+from puffervec.host.folder import Folder, make_folder, replace_file, said
 from puffervec.train.config import algorithms
 from puffervec.train.config.sections import LogSection, TrainConfig, TrainSection, shown
-from puffervec.train.device import durable
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
 
@@ -56,7 +55,7 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
         try:
             path.mkdir(parents=True)
             for named in (path.parent, path):  # On the disk before anything that is saved in it.
-                durable.make_folder(named)
+                make_folder(named)
             return path
         except FileExistsError:
             if log.name or not path.is_dir():
