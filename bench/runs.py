@@ -25,7 +25,7 @@ from puffervec.errors import MissingExtraError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import target
 from puffervec.train.device.device import choose_device
-from puffervec.train.metrics.dashboard import Silent
+from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import ELAPSED_S, STEP, TIME_PARTS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.run import startup
@@ -101,7 +101,7 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-class Watch(Silent):
+class Watch(Dashboard):
     """Stops a run once `enough(metrics)`; goes where a dashboard goes."""
 
     def __init__(self, enough: Callable[[Mapping[str, float]], bool]) -> None:

@@ -32,7 +32,7 @@ from drive_env.generate.generate import DEFAULT_COUNT
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
-from puffervec.train.metrics.dashboard import Silent
+from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import STEP
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Moment:
     policies: dict[str, nn.Module]
 
 
-class Watch(Silent):
+class Watch(Dashboard):
     """Copies the policies at the given times and stops the run at the last one; goes where a dashboard goes."""
 
     def __init__(self, minutes: Sequence[float], metric: str, clock: Callable[[], float] = time.perf_counter) -> None:

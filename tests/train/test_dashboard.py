@@ -124,7 +124,7 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(kind: str) -> Any:
         return db.make_dashboard(TrainConfig.of("probe", log={"dashboard": kind}), "title")
 
-    assert isinstance(made("off"), db.Silent) and isinstance(made("plain"), db.PlainLines)
+    assert type(made("off")) is db.Dashboard and isinstance(made("plain"), db.PlainLines)
     monkeypatch.setattr("sys.stdout", io.StringIO())
     assert isinstance(made("auto"), db.PlainLines)  # no terminal
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)

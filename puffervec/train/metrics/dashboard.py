@@ -11,8 +11,8 @@ import collections
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from puffervec.host.output import steady
 from puffervec.train.metrics import keys
@@ -26,8 +26,8 @@ _TIME_WORDS = {"env": "env wait", "update": "advantage, update", "log": "checkpo
 _REDRAW_S = 0.5  # A picture costs some 10 ms of the learner's time.
 
 
-class Dashboard(Protocol):
-    """Shows metrics as they come."""
+class Dashboard:
+    """Shows metrics as they come; this one shows nothing."""
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Take the metrics of one update; progress is 0 to 1."""
@@ -37,19 +37,6 @@ class Dashboard(Protocol):
 
     def close(self) -> None:
         """Leave the terminal as it was; may be called twice."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Drop the metrics."""
-
-    def note(self, text: str) -> None:
-        """Drop the message."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class Recent:
@@ -78,30 +65,38 @@ class Recent:
         return last
 
 
-class PlainLines:
+class _Paced(Dashboard):
+    """Draws now and then, and at the end: rates as means over the last seconds."""
+
+    def __init__(self, interval_s: float, window_s: float, clock: Callable[[], float]) -> None:
+        self._interval_s, self._clock, self._next_s, self._recent = interval_s, clock, -1.0, Recent(window_s)
+
+    def show(self, metrics: Mapping[str, float], progress: float) -> None:
+        """Draw if it is time for it, and at the end."""
+        self._recent.add(metrics)
+        now = self._clock()
+        if now >= self._next_s or progress >= 1.0:
+            self._next_s = now + self._interval_s
+            self._draw(self._recent.means(), progress)
+
+    def _draw(self, means: Mapping[str, float], progress: float) -> None:
+        raise NotImplementedError
+
+
+class PlainLines(_Paced):
     """One line every few seconds, for logs and pipes."""
 
     def __init__(self, interval_s: float, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
         """Args: interval_s: between lines; stream: a text file, None is standard output."""
-        self._interval_s, self._stream, self._clock = interval_s, steady(stream or sys.stdout), clock
-        self._next_s = -1.0
-        self._recent = Recent(interval_s)
+        super().__init__(interval_s, interval_s, clock)
+        self._stream = steady(stream or sys.stdout)
 
-    def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Print a line if it is time for one, and at the end."""
-        self._recent.add(metrics)
-        now = self._clock()
-        if now < self._next_s and progress < 1.0:
-            return
-        self._next_s = now + self._interval_s
-        print(plain_line(self._recent.means(), progress), file=self._stream, flush=True)
+    def _draw(self, means: Mapping[str, float], progress: float) -> None:
+        self.note(plain_line(means, progress))
 
     def note(self, text: str) -> None:
         """Print it."""
         print(text, file=self._stream, flush=True)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def plain_line(metrics: Mapping[str, float], progress: float) -> str:
@@ -128,8 +123,11 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
 
 def time_split(metrics: Mapping[str, float]) -> str:
     """Return the shares of the time in one line: `env 20%, copy 1%, ...`; rounded so that they add up to 100."""
-    shares = whole_percents([metrics[key] for key in TIME_PARTS.values()])
-    return ", ".join(f"{name} {share}%" for name, share in zip(TIME_PARTS, shares, strict=True))
+    return ", ".join(f"{name} {share}%" for name, share in _percents(metrics).items())
+
+
+def _percents(metrics: Mapping[str, float]) -> dict[str, int]:
+    return dict(zip(TIME_PARTS, whole_percents([metrics[key] for key in TIME_PARTS.values()]), strict=True))
 
 
 def whole_percents(shares: list[float]) -> list[int]:
@@ -144,30 +142,21 @@ def whole_percents(shares: list[float]) -> list[int]:
     return [value + (i in rests[:short]) for i, value in enumerate(down)]
 
 
-class LiveTable:
+class LiveTable(_Paced):
     """A table that is redrawn in place, as large as the terminal has room for."""
 
-    def __init__(
-        self, title: str, metric: str = keys.EPISODE_RETURN, console: Any = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Args: title: the run in one line; metric: says how good it is; console: rich's, None is that of standard output."""
+    def __init__(self, title: str, metric: str = keys.EPISODE_RETURN) -> None:
+        """Args: title: the run in one line; metric: says how good it is."""
         from rich.console import Console
         from rich.live import Live
 
-        self._title, self._metric, self._clock, self._next_s = title, metric, clock, -1.0
-        self._recent = Recent(window_s=5.0)
-        console = Console(file=steady(sys.stdout)) if console is None else console
-        self._live = Live(console=console, auto_refresh=False, transient=False)
+        super().__init__(_REDRAW_S, 5.0, time.monotonic)
+        self._title, self._metric = title, metric
+        self._live = Live(console=Console(file=steady(sys.stdout)), auto_refresh=False, transient=False)
         self._live.start()
 
-    def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Redraw if it is time for it, and at the end."""
-        self._recent.add(metrics)
-        now = self._clock()
-        if now < self._next_s and progress < 1.0:
-            return
-        self._next_s = now + _REDRAW_S
-        size, means = self._live.console.size, self._recent.means()
+    def _draw(self, means: Mapping[str, float], progress: float) -> None:
+        size = self._live.console.size
         self._live.update(live_table(self._title, means, progress, size.width, size.height, self._metric), refresh=True)
 
     def note(self, text: str) -> None:
@@ -192,34 +181,39 @@ def live_table(
     In fewer than LEAST_LINES lines: what matters most, `metric` and return first, without the tables.
     """
     from rich.panel import Panel
+    from rich.table import Table
+
+    name, _, about = title.partition(": ")
+    body = Table.grid(expand=True)
+    small = height < LEAST_LINES
+    parts = _small(m, progress, width, height, metric) if small else _large(about, m, progress, width, height, metric)
+    for part in parts:
+        body.add_row(part)
+    return Panel(body, title=name, title_align="left", width=width)
+
+
+def _large(about: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str) -> Iterator[Any]:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
-    if height < LEAST_LINES:
-        return _small(title, m, progress, width, height, metric)
     sections = [("Episodes", _episodes(m, metric)), ("Speed", _speed(m)), ("Time", _shares(m)), ("Losses", _losses(m))]
     sections.append(("Machine", _machine(m)))
     per_line = 5 if width >= 150 else 3 if width >= 72 else 2
     lines = [sections[i : i + per_line] for i in range(0, len(sections), per_line)]
-    name, _, rest_of_title = title.partition(": ")
-    about = Text(rest_of_title, style="dim")
     budget = Table.grid(padding=(0, 1), expand=True)
     budget.add_column(ratio=1)
     budget.add_row(ProgressBar(total=1.0, completed=progress), _budget(m, progress))
+    yield Text(about, style="dim")
+    yield budget
     # Without the frame, the bar, the head and the blank line of each line of tables, and what stands on top.
     room = height - 4 - 2 * len(lines) - math.ceil(len(about) / max(1, width - 4))
-    body = Table.grid(expand=True)
-    body.add_row(about)
-    body.add_row(budget)
     for number, line in enumerate(lines):
-        rest = lines[number + 1 :]
-        most = max(2, room - sum(max(len(rows) for _, rows in later[:1]) for later in rest))
+        most = max(2, room - sum(max(len(rows) for _, rows in later[:1]) for later in lines[number + 1 :]))
         shown = [(head, _fitting(rows, most)) for head, rows in line]
         room -= max(len(rows) for _, rows in shown)
-        body.add_row("")
-        body.add_row(_side_by_side(shown))
-    return Panel(body, title=name, title_align="left", width=width)
+        yield ""
+        yield _side_by_side(shown)
 
 
 def _budget(m: Mapping[str, float], progress: float) -> str:
@@ -227,22 +221,16 @@ def _budget(m: Mapping[str, float], progress: float) -> str:
     return f"{math.floor(100 * progress)}%  {clock(m[keys.ELAPSED_S])} done, {left} left"
 
 
-def _small(title: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str) -> Any:
+def _small(m: Mapping[str, float], progress: float, width: int, height: int, metric: str) -> Iterator[Any]:
     """For a few lines: how far the run is, and below that rows in as many columns as there is room for."""
-    from rich.panel import Panel
-    from rich.table import Table
-
     columns = max(1, (width - 4) // SMALL_COLUMN)
     room = max(1, height - 4)  # Frame, budget, and the line that the cursor is in.
     episodes = _episodes(m, metric)
     rows = [*episodes[:3], *_speed(m)[:1], *episodes[3:], *_speed(m)[1:], *_losses(m), *_machine(m)]
     rows = _fitting(rows, room * columns)
     each = -(-len(rows) // columns)
-    parts = [("", rows[first : first + each]) for first in range(0, len(rows), each)]
-    body = Table.grid(expand=True)
-    body.add_row(_budget(m, progress))
-    body.add_row(_side_by_side(parts))
-    return Panel(body, title=title.partition(": ")[0], title_align="left", width=width)
+    yield _budget(m, progress)
+    yield _side_by_side([("", rows[first : first + each]) for first in range(0, len(rows), each)])
 
 
 def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
@@ -252,16 +240,8 @@ def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
     tables = []
     for head, rows in sections:
         outer.add_column(ratio=1)
-        table = Table(
-            box=None,
-            show_header=False,
-            padding=(0, 1, 0, 0),
-            pad_edge=False,
-            expand=True,
-            title=head or None,
-            title_justify="left",
-        )
-        table.title_style = "bold cyan"
+        table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+        table.title, table.title_justify, table.title_style = head or None, "left", "bold cyan"
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True, justify="right")
         for row in rows:
@@ -299,8 +279,7 @@ def _speed(m: Mapping[str, float]) -> Rows:
 
 
 def _shares(m: Mapping[str, float]) -> Rows:
-    shares = whole_percents([m[key] for key in TIME_PARTS.values()])
-    return [(_TIME_WORDS.get(name, name), f"{share}%") for name, share in zip(TIME_PARTS, shares, strict=True)]
+    return [(_TIME_WORDS.get(name, name), f"{share}%") for name, share in _percents(m).items()]
 
 
 def _machine(m: Mapping[str, float]) -> Rows:
@@ -334,13 +313,10 @@ def clock(seconds: float) -> str:
 
 
 def make_dashboard(config: TrainConfig, title: str, metric: str = keys.EPISODE_RETURN) -> Dashboard:
-    """Return the dashboard that `config.log.dashboard` asks for; auto is rich on a terminal and plain lines elsewhere.
-
-    Args: as of LiveTable.
-    """
+    """Return the dashboard that `config.log.dashboard` asks for. Args: as of LiveTable."""
     kind = config.log.dashboard
     if kind == "auto":
         kind = "rich" if steady(sys.stdout).isatty() else "plain"
     if kind == "off":
-        return Silent()
+        return Dashboard()
     return LiveTable(title, metric) if kind == "rich" else PlainLines(config.log.print_interval_s)

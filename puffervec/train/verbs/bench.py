@@ -18,7 +18,7 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics import keys
-from puffervec.train.metrics.dashboard import Silent
+from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.verbs.signals import StopSignals
 from puffervec.train.verbs.verb import Verb
 
@@ -80,7 +80,7 @@ class Speed:
         )
 
 
-class Recorder(Silent):
+class Recorder(Dashboard):
     """A dashboard that keeps what it is shown."""
 
     def __init__(self) -> None:
