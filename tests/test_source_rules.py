@@ -43,7 +43,6 @@ TESTED_TOGETHER = {
     "puffervec/train/run/collector.py": "tests/train/test_resume.py",
     "puffervec/train/run/find.py": "tests/train/test_rundir.py",
     "puffervec/train/run/learner.py": "tests/train/test_resume.py",
-    "puffervec/train/run/reporting.py": "tests/train/test_trainer.py",
     "puffervec/train/run/setup.py": "tests/train/test_trainer.py",
     "puffervec/train/verbs/cache.py": "tests/drive_env/test_cache.py",
     "puffervec/train/verbs/export.py": "tests/train/test_table.py",

@@ -37,13 +37,12 @@ from puffervec.train.device.device import ThreadPool, deterministic_kernels, in_
 from puffervec.train.device.ranks import Ranks, of_environment
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
-from puffervec.train.metrics.progress import Totals
 from puffervec.train.policies.registry import draws
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.collector import Collector
 from puffervec.train.run.diverged import Diverged, diverged
 from puffervec.train.run.learner import Generators, Learner, build_policies
-from puffervec.train.run.reporting import Reporting
+from puffervec.train.run.reporting import Reporting, Totals
 from puffervec.train.run.rundir import RunFiles
 from puffervec.train.run.setup import Setup, set_up
 from puffervec.train.run.state import Counters, Saver
@@ -131,8 +130,7 @@ class Trainer:
         self.ranks.broadcast([part for policy in self.policies.values() for part in policy.state_dict().values()])
         self.reporting = Reporting(setup, self.files, self.vec, self.counters, self.describe(), dashboard)
         self._open.callback(self.reporting.close)
-        self.reporter = self.reporting.reporter
-        self.reporter.restart(self._totals())
+        self.reporting.restart(self._totals())
         for note in notes:
             self.reporting.note(note)
 
@@ -183,7 +181,7 @@ class Trainer:
         Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError where the disk refuses.
             Nothing is lost by either.
         """
-        with self.reporter.counted():
+        with self.reporting.counted():
             if bad := self.learner.not_finite():
                 raise self._diverged(bad[:3], {})
             self.collector.wait()
@@ -196,8 +194,8 @@ class Trainer:
             checkpoint. The last good one stays in all cases.
         """
         metrics: dict[str, float] = {}
-        if self._totals() == self.reporter.totals:  # Nothing was done since: what went by was not training.
-            self.reporter.restart(self._totals())
+        if self._totals() == self.reporting.totals:  # Nothing was done since: what went by was not training.
+            self.reporting.restart(self._totals())
         while not self.ranks.agree(self.stop_requested or self.progress() >= 1.0)[0]:
             if not self.collect():
                 break
@@ -243,7 +241,7 @@ class Trainer:
         return section.lr * (1.0 - 0.9 * used) if section.anneal_lr else section.lr
 
     def _elapsed(self) -> float:
-        return self.counters.elapsed_s + self.reporter.since()
+        return self.counters.elapsed_s + self.reporting.since()
 
     def _totals(self) -> Totals:
         times = self.collector.times

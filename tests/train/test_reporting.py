@@ -14,12 +14,11 @@ import torch
 
 import puffervec
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config.sections import TrainSection
 from puffervec.train.metrics.keys import TIME_PARTS
 from puffervec.train.metrics.log import JsonLog, read_metrics
-from puffervec.train.metrics.progress import Reporter, Totals, step_seconds
-from puffervec.train.metrics.trackers import Trackers
-from puffervec.train.metrics.usage import Usage
+from puffervec.train.run.reporting import Reporting, Totals, step_seconds
+from puffervec.train.run.state import Counters
+from puffervec.training import Training
 
 Small = Callable[..., TrainConfig]
 
@@ -32,16 +31,17 @@ class Clock:
         return self.now
 
 
-def reporter(folder: Path, clock: Clock, step_s: float | None = None) -> Reporter:
-    notes: list[str] = []
-    made = Reporter(
-        JsonLog(folder / "m.jsonl", {}),
-        Trackers([], 0.0, notes.append),
-        Usage((), torch.device("cpu"), 0.0),
-        lambda: step_s,
-        notes.append,
-        clock,
+def reporter(folder: Path, clock: Clock, step_s: float | None = None, **train: Any) -> Reporting:
+    config = TrainConfig.of("probe", train=train, log={"dashboard": "off"})
+    vec = SimpleNamespace(
+        num_buffers=1 if step_s is None else 2,
+        workers=SimpleNamespace(several=True),
+        timing=lambda half: np.array([[0, (step_s or 0.0) / 2 * 1e9]]),
+        env=SimpleNamespace(training=Training()),
     )
+    files = SimpleNamespace(folder=folder, run_id="", goes_on=False, log=JsonLog(folder / "m.jsonl", {}))
+    setup = SimpleNamespace(config=config, device=torch.device("cpu"), bf16=True)
+    made = Reporting(setup, files, vec, Counters(), "about", None, clock)  # type: ignore[arg-type]
     made.restart(totals())
     return made
 
@@ -88,20 +88,22 @@ def test_overlap_is_one_where_the_longer_part_hides_the_other(tmp_path: Path) ->
 
 def test_time_left_follows_the_speed_of_this_process(tmp_path: Path) -> None:
     clock = Clock()
-    made = reporter(tmp_path, clock)
+    made = reporter(tmp_path, clock, total_timesteps=1_000_000)
     made.restart(totals(900_000))  # resumed
-    section = TrainSection(total_timesteps=1_000_000)
-    assert made.seconds_left(section, 900_000, 500.0) == math.inf
+    assert made.seconds_left(900_000, 500.0) == math.inf
     clock.now += 10.0
     made.spans(totals(910_000))
-    assert made.speed() == 1000.0 and made.seconds_left(section, 910_000, 510.0) == 90.0
+    assert made.speed() == 1000.0 and made.seconds_left(910_000, 510.0) == 90.0
     for step in range(1, 21):  # Ten times as fast from now on: half a minute later that is all that counts.
         clock.now += 2.0
         made.spans(totals(910_000 + 20_000 * step))
     assert made.speed() == 10_000.0
-    limited = TrainSection(total_timesteps=10**9, time_limit_s=600.0)
-    assert made.seconds_left(limited, 1_310_000, 550.0) == 50.0 and made.seconds_left(limited, 1_310_000, 700.0) == 0.0
-    assert made.seconds_left(section, 1_310_000, 550.0) == 0.0
+    assert made.seconds_left(1_310_000, 550.0) == 0.0
+    limited = reporter(tmp_path, clock, total_timesteps=10**9, time_limit_s=600.0)
+    limited.restart(totals(910_000))
+    clock.now += 2.0
+    limited.spans(totals(930_000))
+    assert limited.seconds_left(1_310_000, 550.0) == 50.0 and limited.seconds_left(1_310_000, 700.0) == 0.0
 
 
 def test_seconds_of_a_step_are_the_slowest_workers() -> None:
@@ -152,8 +154,8 @@ def test_progress_after_a_resume(small: Small, monkeypatch: pytest.MonkeyPatch) 
     shown = Shown()
     with Trainer(config.merged({"train": {"total_timesteps": 300}}), checkpoint=path, dashboard=shown) as trainer:
         clock = Clock()
-        trainer.reporter._clock = clock
-        trainer.reporter.restart(trainer._totals())
+        trainer.reporting._clock = clock
+        trainer.reporting.restart(trainer._totals())
         clock.now += 10_000.0  # between its start and `train`
         real = trainer.update
 
