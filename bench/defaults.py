@@ -5,7 +5,7 @@
     PYTHONPATH=FOLDER python bench/defaults.py          FOLDER has box2d, pygame and examples/out_of_tree (pip install --target)
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
 
-Each candidate is laid over puffervec/train/config/presets.py's GENERIC. A score is the mean return of 50 episodes with the
+Each candidate is laid over puffervec/train/config/target.py's GENERIC. A score is the mean return of 50 episodes with the
 likeliest actions after the task's budget of agent-steps, and counts as (score - random) / (good - random), cut to 0..1:
 `random` is what random actions get, `good` about what is known to be reachable. Every sample is a fresh process with a seed of
 its own, in which envs, policy and update share one thread. An env that is not installed is left out, with a note.

@@ -12,7 +12,7 @@ from torch.distributed.run import get_args_parser
 
 from puffervec.train import TrainConfig, cli
 from puffervec.train.config import flags
-from puffervec.train.config.ranges import PREFIX, build_space, take_ranges
+from puffervec.train.config.ranges import PREFIX, build_space
 from puffervec.train.verbs import settings_help
 from tests.docs import pages
 
@@ -46,7 +46,7 @@ def test_flags_of_the_commands_exist() -> None:
         for flag in own:
             flags.take_option(args, flag)
         config = TrainConfig.of(target)
-        build_space(config, take_ranges(args))
+        build_space(config, flags.take_prefixed(args, PREFIX))
         flags.apply_flags(config, args).check()
 
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+import puffervec
+from puffervec.envs import BUILT_IN
 from puffervec.errors import ConfigError
-from puffervec.train.config import ranges
+from puffervec.train.config import algorithms, flags, ranges
 from puffervec.train.config.ranges import Choices, Range
 from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec
 
 
 class Middle:
@@ -107,6 +110,17 @@ def test_bad_ranges(key: str, text: str, words: str) -> None:
 
 def test_flags_are_taken_out() -> None:
     argv = ["--sweep.train.update-epochs", "1/2", "--seed", "3", "--sweep.train.lr=1:2"]
-    assert ranges.take_ranges(argv) == {"train.update_epochs": "1/2", "train.lr": "1:2"} and argv == ["--seed", "3"]
+    assert flags.take_prefixed(argv, ranges.PREFIX) == {"train.update_epochs": "1/2", "train.lr": "1:2"}
+    assert argv == ["--seed", "3"]
     with pytest.raises(ConfigError, match="needs a value"):
-        ranges.take_ranges(["--sweep.train.lr"])
+        flags.take_prefixed(["--sweep.train.lr"], ranges.PREFIX)
+
+
+@pytest.mark.parametrize("target", [*BUILT_IN, "CartPole-v1"])
+def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
+    config = TrainConfig.of(target)
+    config.check()
+    training = puffervec.envs.get(target).training if target in BUILT_IN else puffervec.Training()
+    algorithm = algorithms.get(config.train.algorithm)
+    assert list(ranges.build_space(config, {})) == list(dict.fromkeys([*ranges.SEARCHED, *algorithm.search, *training.search]))
+    assert set(training.rates.values()) <= set(env_spec(config).record_names)

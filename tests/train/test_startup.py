@@ -191,7 +191,7 @@ def test_speed_counts_valid_transitions(small: Small) -> None:
     config = small(env={"num_agents": 3}, vec={"num_buffers": 2}, train={"horizon": 8})
     ticks = iter(range(1000))
     with make_vec(config) as vec:
-        slots = startup._slots(config, vec.spec, None)
+        slots = startup._slots(config, vec.spec, {})
         rollout = startup.Rollout(vec, slots, CPU, False, torch.Generator(), startup.ThreadPool(1))
         rollout.begin(1)
         # The clock is looked at at the begin, at each half turn but the first two, and at the end: here 2, 3, 4, 5.

@@ -118,3 +118,8 @@ def test_callables_have_names_that_lead_to_them_or_are_kept() -> None:
 def test_spec_of_a_parallel_env() -> None:
     spec = target.env_spec(TrainConfig.of(envs.Leavers))
     assert spec.agents == 3 and spec.groups[0].action_sizes == (2,)
+
+
+def test_envs_without_a_preset_share_one_in_c_and_in_python() -> None:
+    for name in ("probe", "CartPole-v1"):
+        assert TrainConfig.of(name) == TrainConfig.bare(name).merged(target.GENERIC)

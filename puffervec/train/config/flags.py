@@ -154,19 +154,14 @@ def typed_sections(config: TrainConfig) -> list[str]:
     return [section for section in SECTIONS if dataclasses.is_dataclass(getattr(config, section))]
 
 
-def take_env_flags(argv: list[str]) -> dict[str, Any]:
-    """Remove every `--env.NAME VALUE` from argv and return the values by name, as keyword arguments of a Python env's maker.
+def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
+    """Remove every flag that begins with `prefix` and its value from argv; return the values by the rest of the name, with _.
 
     Raises: ConfigError where a value is missing.
     """
-    found: dict[str, Any] = {}
-    while flag := next((token.partition("=")[0] for token in argv if token.startswith("--env.")), None):
-        name = flag.removeprefix("--env.").replace("-", "_")
-        value = take_option(argv, flag)
-        assert value is not None
-        if not name.isidentifier():
-            raise ConfigError(f"{flag} is no name of a keyword argument: use --env.NAME VALUE")
-        found[name] = plain_value(value)
+    found: dict[str, str] = {}
+    while flag := next((token.partition("=")[0] for token in argv if token.startswith(prefix)), None):
+        found[flag.removeprefix(prefix).replace("-", "_")] = take_option(argv, flag) or ""
     return found
 
 
@@ -215,7 +210,10 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     config = of_algorithm(config, argv)
     known, left = known_flags(config), list(argv)
     if config.python:
-        config = config.merged({"env": take_env_flags(left)})
+        given = take_prefixed(left, "--env.")
+        if bad := [name for name in given if not name.isidentifier()]:
+            raise ConfigError(f"--env.{bad[0]} is no name of a keyword argument: use --env.NAME VALUE")
+        config = config.merged({"env": {name: plain_value(value) for name, value in given.items()}})
     args = [_normal(token, known) for token in _switched_on(left, config)]
     return dataclasses.replace(config, **_parse(config, args))
 

@@ -18,11 +18,18 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, flags
-from puffervec.train.config.presets import SEARCHED
 from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, suggest
 from puffervec.train.config.target import training_of
 
-PREFIX = "--sweep."
+PREFIX = "--sweep."  # Of flags: --sweep.SECTION.NAME TEXT.
+# What is searched where no range is given.
+SEARCHED = {
+    "train.lr": "3e-4:1e-2:log",
+    "train.gamma": "0.95:0.999",
+    "train.gae_lambda": "0.8:0.98",
+    "train.entropy_coef": "1e-4:5e-2:log",
+    "train.update_epochs": "2/5/10",
+}
 
 Values = dict[str, Any]
 
@@ -46,19 +53,6 @@ class Choices:
 
 Searched = Range | Choices
 Space = dict[str, Searched]  # By key, as "train.lr".
-
-
-def take_ranges(argv: list[str]) -> dict[str, str]:
-    """Remove every `--sweep.SECTION.NAME TEXT` from argv and return the texts by key.
-
-    Raises: ConfigError where a value is missing.
-    """
-    found: dict[str, str] = {}
-    while flag := next((token.partition("=")[0] for token in argv if token.startswith(PREFIX)), None):
-        value = flags.take_option(argv, flag)
-        assert value is not None
-        found[flag.removeprefix(PREFIX).replace("-", "_")] = value
-    return found
 
 
 def build_space(config: TrainConfig, given: Mapping[str, str], names: Sequence[str] | None = None) -> Space:

@@ -176,8 +176,7 @@ class TrainConfig:
             ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, log.
         Raises: ConfigError for an unknown env, table or key, or a value of another kind.
         """
-        from puffervec.train.config.presets import GENERIC
-        from puffervec.train.config.target import training_of
+        from puffervec.train.config.target import GENERIC, training_of
 
         config = cls.bare(target)
         return config.merged(training_of(config.target).preset or GENERIC).merged(tables)

@@ -79,9 +79,11 @@ def choose(
     if resumed is not None:
         config = _as_before(config, device, resumed)
     allowed_s = measuring_s(config) if device.type == "cpu" and measure else 0.0
+    chosen = _Choice(config, spec, device, make_vec, policies or {}, allowed_s)
     with _undisturbed(config.train.seed):
-        chosen = _choose_precision(Chosen(config), spec, device, policies, allowed_s)
-        return _choose_vec(chosen, spec, device, policies, make_vec, allowed_s)
+        chosen.choose_precision()
+        chosen.choose_vec()
+    return Chosen(chosen.config, tuple(chosen.lines), chosen.measured)
 
 
 def _as_before(config: TrainConfig, device: torch.device, manifest: Mapping[str, Any]) -> TrainConfig:
@@ -131,44 +133,68 @@ def _undisturbed(seed: int) -> Iterator[None]:
         np.random.set_state(numpy_before)
 
 
+@dataclasses.dataclass
+class _Choice:
+    """What `choose` works on: a config that is less and less auto."""
+
+    config: TrainConfig
+    spec: EnvSpec
+    device: torch.device
+    make_vec: MakeVec
+    policies: Mapping[str, nn.Module]
+    allowed_s: float
+    lines: list[str] = dataclasses.field(default_factory=list)
+    measured: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def choose_precision(self) -> None:
+        """Decide the precision."""
+        if self.config.train.precision != "auto":
+            return
+        bf16, line = use_bf16("auto", self.device), ""
+        if self.allowed_s and cpu_has_bf16():
+            with contextlib.suppress(Exception):  # A user's policy that wants other numbers than these: the run will say.
+                fp32_s, bf16_s = self._seconds_of_an_update()
+                bf16 = bf16_s * GAIN < fp32_s
+                line = f"{1e3 * bf16_s:.2f} ms an update of a microbatch in bf16, {1e3 * fp32_s:.2f} ms in fp32"
+                self.measured["precision"] = {"fp32_s": fp32_s, "bf16_s": bf16_s}
+        precision = "bf16" if bf16 else "fp32"
+        self.config = self.config.merged({"train": {"precision": precision}})
+        if line:
+            self.lines.append(f"precision: {precision} ({line})")
+
+    def _seconds_of_an_update(self) -> tuple[float, float]:
+        """In fp32 and in bf16."""
+        name, rows = next(iter(policy_rows(self.spec, self.config.policy).items()))  # The rows of other groups are alike.
+        updates = {
+            precision: _microbatch_update(self.config, rows, self.policies.get(name), bf16=precision == "bf16")
+            for precision in ("fp32", "bf16")
+        }
+        times = interleaved(updates, PRECISION_S)
+        return statistics.median(times["fp32"]), statistics.median(times["bf16"])
+
+    def choose_vec(self) -> None:
+        """Decide who steps the envs."""
+        config, python = self.config, self.config.python
+        default = dataclasses.replace(config.vec, num_buffers=config.vec.resolved(python).num_buffers)
+        self.config = dataclasses.replace(config, vec=default)
+        if not self.allowed_s or usable_cores() > MOST_CORES or not to_be_chosen(config.vec, python):
+            return
+        tries = candidates(python, config.vec.split)
+        try:
+            slots = _slots(config, self.spec, self.policies)
+            rates, workers = _measure_vecs(config, slots, self.make_vec, tries, self.allowed_s)
+        except Exception:  # Envs that fail or cannot run in this process: the run itself will say, or not need it.
+            return
+        if not rates:
+            return
+        first, best = next(iter(rates)), max(rates, key=rates.__getitem__)
+        taken = best if rates[best] > GAIN * rates[first] else first
+        self.config = config.merged({"vec": tries[taken]})
+        self.lines.append(_vec_line(tries[taken], workers[taken], rates, taken))
+        self.measured["vec"] = {"chosen": taken, "agent_steps_per_s": rates}
+
+
 # ---- precision ----------------------------------------------------------------------------------------------------------
-
-
-def _choose_precision(
-    chosen: Chosen,
-    spec: EnvSpec,
-    device: torch.device,
-    policies: Mapping[str, nn.Module] | None,
-    allowed_s: float,
-) -> Chosen:
-    config = chosen.config
-    if config.train.precision != "auto":
-        return chosen
-    if not allowed_s or not cpu_has_bf16():
-        return _with_precision(chosen, use_bf16("auto", device))
-    name, rows = next(iter(policy_rows(spec, config.policy).items()))  # The rows of other groups are of the same kind.
-    try:
-        times = interleaved(
-            {
-                precision: _microbatch_update(config, rows, (policies or {}).get(name), bf16=precision == "bf16")
-                for precision in ("fp32", "bf16")
-            },
-            PRECISION_S,
-        )
-    except Exception:  # A policy of the user's that wants other numbers than these, or cannot be copied: the run will say.
-        return _with_precision(chosen, use_bf16("auto", device))
-    fp32_s, bf16_s = (statistics.median(times[name]) for name in ("fp32", "bf16"))
-    line = f"precision: %s ({1e3 * bf16_s:.2f} ms an update of a microbatch in bf16, {1e3 * fp32_s:.2f} ms in fp32)"
-    found = _with_precision(chosen, bf16_s * GAIN < fp32_s)
-    return dataclasses.replace(
-        found,
-        lines=(*found.lines, line % found.config.train.precision),
-        measured={**found.measured, "precision": {"fp32_s": fp32_s, "bf16_s": bf16_s}},
-    )
-
-
-def _with_precision(chosen: Chosen, bf16: bool) -> Chosen:
-    return dataclasses.replace(chosen, config=chosen.config.merged({"train": {"precision": "bf16" if bf16 else "fp32"}}))
 
 
 def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | None, bf16: bool) -> Callable[[], object]:
@@ -236,35 +262,6 @@ def candidates(python: bool, split: str = "workers") -> dict[str, dict[str, Any]
     return {name: tables for name, tables in found.items() if name not in left_out}
 
 
-def _choose_vec(
-    chosen: Chosen,
-    spec: EnvSpec,
-    device: torch.device,
-    policies: Mapping[str, nn.Module] | None,
-    make_vec: MakeVec,
-    allowed_s: float,
-) -> Chosen:
-    config = chosen.config
-    default = dataclasses.replace(config.vec, num_buffers=config.vec.resolved(config.python).num_buffers)
-    settled = dataclasses.replace(chosen, config=dataclasses.replace(config, vec=default))
-    if not allowed_s or device.type != "cpu" or usable_cores() > MOST_CORES or not to_be_chosen(config.vec, config.python):
-        return settled
-    tries = candidates(config.python, config.vec.split)
-    try:
-        rates, workers = _measure_vecs(config, spec, policies, make_vec, tries, allowed_s)
-    except Exception:  # Envs that fail or cannot run in this process: the run itself will say, or not need it.
-        return settled
-    if not rates:
-        return settled
-    first, best = next(iter(rates)), max(rates, key=rates.__getitem__)
-    taken = best if rates[best] > GAIN * rates[first] else first
-    return Chosen(
-        config.merged({"vec": tries[taken]}),
-        (*chosen.lines, _vec_line(tries[taken], workers[taken], rates, taken)),
-        {**chosen.measured, "vec": {"chosen": taken, "agent_steps_per_s": rates}},
-    )
-
-
 def _vec_line(tables: Mapping[str, Any], workers: int, rates: Mapping[str, float], taken: str) -> str:
     who = {"serial": "in-process", "threading": f"{workers} threads", "multiprocessing": f"{workers} workers"}[
         tables["backend"]
@@ -281,12 +278,7 @@ def _short(rate: float) -> str:
 
 
 def _measure_vecs(
-    config: TrainConfig,
-    spec: EnvSpec,
-    policies: Mapping[str, nn.Module] | None,
-    make_vec: MakeVec,
-    tries: Mapping[str, Mapping[str, Any]],
-    allowed_s: float,
+    config: TrainConfig, slots: dict[str, Slot], make_vec: MakeVec, tries: Mapping[str, Mapping[str, Any]], allowed_s: float
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return agent-steps/s and workers of each candidate; nothing where making the envs in this process takes too long.
 
@@ -294,7 +286,6 @@ def _measure_vecs(
     the time is over by then.
     """
     begin, default = time.perf_counter(), next(iter(tries))
-    slots = _slots(config, spec, policies)
     rollouts: dict[str, Rollout] = {}
     with contextlib.ExitStack() as stack:
         pool = ThreadPool(config.train.threads or usable_cores())
@@ -342,10 +333,10 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
     return sum(int(slot.storage.valid()[0].sum()) for slot in rollout.slots.values()) * steps / taken_s
 
 
-def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module] | None) -> dict[str, Slot]:
+def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module]) -> dict[str, Slot]:
     bf16, cpu, slots = config.train.precision == "bf16", torch.device("cpu"), {}
     for name, rows in policy_rows(spec, config.policy).items():
-        policy = _own_policy(rows, (policies or {}).get(name))
+        policy = _own_policy(rows, policies.get(name))
         storage = storage_of(rows, config.vec.num_envs, min(config.train.horizon, MOST_STEPS), cpu, bf16)
         slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
     return slots

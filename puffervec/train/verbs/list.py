@@ -21,8 +21,8 @@ import puffervec.envs
 from puffervec.errors import PuffervecError
 from puffervec.native import NativeEnv
 from puffervec.train.config import algorithms, flags
-from puffervec.train.config.presets import GENERIC
 from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.config.target import GENERIC
 from puffervec.train.verbs.signals import StopSignals
 from puffervec.train.verbs.verb import Verb
 

@@ -24,7 +24,7 @@ from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
 from puffervec.host.folder import Folder, replace_file, said
 from puffervec.train.config import flags
-from puffervec.train.config.ranges import Space, Values, as_text, build_space, draw, parse, take_ranges, with_values
+from puffervec.train.config.ranges import PREFIX, Space, Values, as_text, build_space, draw, parse, with_values
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.metrics import keys
@@ -348,7 +348,7 @@ def run(args: list[str], signals: StopSignals) -> None:
     target = flags.take_target(args)
     values = {name: flags.take_option(args, f"--{name}") for name in ("name", "metric", "storage", "parameters")}
     trials = flags.whole("--trials", flags.take_option(args, "--trials"), 1) or 20
-    ranges = take_ranges(args)
+    ranges = flags.take_prefixed(args, PREFIX)
     parameters = None if values["parameters"] is None else tuple(values["parameters"].replace("-", "_").split(","))
     config = None
     folder = LogSection().folder
