@@ -27,7 +27,7 @@ from puffervec.errors import ConfigError
 from puffervec.train.collect.turn import pieces_of
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadPool, choose_device, use_bf16
-from puffervec.train.learn.advantage import Discount, Steps, advantage, advantage_torch
+from puffervec.train.learn.advantage import Discount, Steps, advantage
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, log_prob_entropy, sample
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run.setup import make_vec
@@ -253,7 +253,7 @@ class Loop:
             Steps(whole["rewards"].float(), whole["values"], *flags),
             Discount(self.section.gamma, self.section.gae_lambda),
         )
-        advantages, valid = (advantage if self.ways.c_advantage else advantage_torch)(found, discount)
+        advantages, valid = (advantage if self.ways.c_advantage else step_by_step)(found, discount)
         flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in whole.items()}
         flat |= {"advantages": advantages.flatten(), "valid": valid.flatten()}
         flat["returns"] = flat["advantages"] + flat["values"]
@@ -317,3 +317,15 @@ def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
     finally:
         loop.close()
         torch.set_num_threads(before)
+
+
+def step_by_step(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
+    """`advantage` without V-trace as tutorials write it, a few kernels per step."""
+    s = steps
+    valid = (s.masks[:-1] != 0) & (s.terminals[:-1] == 0) & (s.truncations[:-1] == 0)
+    errors = s.rewards[1:] + discount.gamma * torch.where(s.terminals[1:] != 0, 0.0, s.values[1:]) - s.values[:-1]
+    advantages, following = torch.zeros_like(errors), torch.zeros_like(errors[0])
+    for k in range(len(errors) - 1, -1, -1):
+        following = torch.where(valid[k], errors[k] + discount.gamma * discount.gae_lambda * following, 0.0)
+        advantages[k] = following
+    return advantages, valid.to(torch.uint8)

@@ -13,8 +13,7 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.errors import ConfigError, WorkerError
-from puffervec.python.emulation import SpaceMismatchError
+from puffervec.errors import ConfigError, SpaceMismatchError, WorkerError
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Walkers, walkers_without_rows

@@ -16,8 +16,7 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
-from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
+from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.python.creators import Creator
 from puffervec.python.env import PythonEnv, dump_source

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the ground up. A room is a package or a module; rooms on one floor do not import each other.
 FLOORS = (
-    ("puffervec.errors", "puffervec.cores", "puffervec.states", "puffervec._ffi"),
+    ("puffervec.errors", "puffervec.cores", "puffervec._ffi"),
     ("puffervec.extras", "puffervec.host", "puffervec.evaluation", "puffervec.training", "puffervec.env_types"),
     ("puffervec.core",),
     ("puffervec.native",),

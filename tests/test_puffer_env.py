@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from puffervec.errors import APIUsageError
 from puffervec.python import puffer_env
-from puffervec.python.emulation import APIUsageError
-from puffervec.python.emulation.buffers import NAMES
-from puffervec.python.puffer_env import PufferEnv
+from puffervec.python.puffer_env import NAMES, PufferEnv
 
 
 class Counter(PufferEnv):

@@ -38,7 +38,6 @@ TESTED_TOGETHER = {
     "csrc/drive/partners.c": "tests/drive_env/test_observe_twin.py",
     "csrc/drive/segments.c": "tests/drive_env/test_observe_twin.py",
     "puffervec/train/policies/mlp.py": "tests/train/test_policy.py",
-    "puffervec/train/policies/network.py": "tests/train/test_policy.py",
     "puffervec/train/policies/protocol.py": "tests/train/test_policy.py",
     "puffervec/train/run/collector.py": "tests/train/test_resume.py",
     "puffervec/train/run/find.py": "tests/train/test_rundir.py",

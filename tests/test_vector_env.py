@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vec env (puffervec/vec/vector_env.py, puffervec/states.py): order of calls, closing, seeds, tasks, whose memory."""
+"""The vec env (puffervec/vec/vector_env.py, puffervec/vec/turns.py): order of calls, closing, seeds, tasks, whose memory."""
 
 from __future__ import annotations
 

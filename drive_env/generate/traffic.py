@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.generate.layouts import STEP_M, Layout, Ranges, Trip, arc_length, headings_of
-from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, simplify
 from drive_env.scenes.schema import FRAME_S, Floats
-from drive_env.scenes.simplify import simplify
 
 FRAMES = 91
 LAST_FRAMES = (40, 64)  # in which a car reaches its goal

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
+from drive_env.scenes.geometry import JOIN_M, simplify, split, split_count
 from drive_env.scenes.grid import CELLS_M, MIN_INDEX_BYTES, MOST_LOOKS, SCENE_BYTES, Grid, Segments, build_index, choose_grid
 from drive_env.scenes.schema import FRAME_S, SEGMENT_TYPES, VEHICLE, Floats, Scene, SceneObject
-from drive_env.scenes.simplify import JOIN_M, simplify, split, split_count
 from puffervec.errors import SceneError
 
 SPLIT_M = 15.0

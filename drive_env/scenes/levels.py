@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap
 from drive_env.scenes.schema import VEHICLE, Floats, Scene
 
 LEVEL_M = 2.0

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from puffervec.errors import CallOrderError, WorkerError
 from puffervec.gym import arguments
-from puffervec.gym.actions import ActionWriter
 from puffervec.gym.infos import batch_infos
-from puffervec.gym.observations import ObservationReader
+from puffervec.gym.rows import ActionWriter, ObservationReader
 from puffervec.gym.side_channel import SideChannelNeeds, SideChannelReader
 from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 

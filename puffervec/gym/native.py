@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError
 from puffervec.gym import arguments
 from puffervec.gym.base import Seed, Step, send
-from puffervec.gym.observations import copied, row_of
+from puffervec.gym.rows import copied, row_of
 from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.vec.backends import make
 from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv

@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from puffervec.errors import ConfigError
-from puffervec.gym.observations import copied, row_of
+from puffervec.gym.rows import copied, row_of
 from puffervec.vec.backends import make
 from puffervec.vec.settings import MOST_SEED
 

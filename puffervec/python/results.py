@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.errors import ConfigError
-from puffervec.python.emulation import ObservationPlan, SpaceMismatchError
+from puffervec.errors import ConfigError, SpaceMismatchError
+from puffervec.python.emulation import ObservationPlan
 
 REWARD_ERRORS = (struct.error, OverflowError, TypeError, ValueError)  # of RewardWriter.all
 

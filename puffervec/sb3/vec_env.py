@@ -28,8 +28,7 @@ from puffervec import extras
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.gym import arguments
-from puffervec.gym.actions import ActionWriter
-from puffervec.gym.observations import copied, row_of
+from puffervec.gym.rows import ActionWriter, copied, row_of
 from puffervec.native import NativeEnv
 from puffervec.process.processes import AUTO, START_METHODS
 from puffervec.sb3.seat import EnvMaker, IndexedEnvMaker, class_name

@@ -11,9 +11,8 @@ import numpy as np
 
 from puffervec._ffi import lib
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.states import HELD, IDLE, PENDING, READY
 from puffervec.vec.resets import Resets
-from puffervec.vec.turns import Turns
+from puffervec.vec.turns import HELD, IDLE, PENDING, READY, Turns
 
 
 class Control:

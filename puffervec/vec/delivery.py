@@ -22,7 +22,7 @@ from puffervec.core import actions as action_border
 from puffervec.core.infos import NO_INFOS
 from puffervec.errors import ActionError, CallOrderError
 from puffervec.host.patience import Patience
-from puffervec.states import HELD, PENDING, READY
+from puffervec.vec.turns import HELD, PENDING, READY
 
 if TYPE_CHECKING:
     from puffervec.vec.turns import Turns

@@ -12,11 +12,10 @@ import numpy as np
 
 from puffervec._ffi import lib
 from puffervec.errors import ConfigError
-from puffervec.states import INTERRUPTED, PENDING
 from puffervec.vec import delivery
 from puffervec.vec.rows import Lane
 from puffervec.vec.settings import env_seeds, first_seeds
-from puffervec.vec.turns import Turns
+from puffervec.vec.turns import INTERRUPTED, PENDING, Turns
 
 
 class Resets:

@@ -18,13 +18,21 @@ from puffervec.core.infos import Infos
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
 from puffervec.host.patience import Patience
 from puffervec.process import failures
-from puffervec.states import CLOSED, FORKED, HELD, IDLE, INTERRUPTED, PENDING
 from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings, whole
 
 if TYPE_CHECKING:
     from puffervec.vec.workers import Workers
+
+# The states of a half say what may be called next; error messages show these words.
+IDLE = "not reset"  # -> async_reset
+PENDING = "sent"  # -> recv
+HELD = "received"  # -> send
+READY = "loaded"  # -> recv, which returns the loaded rows
+INTERRUPTED = "interrupted"  # -> async_reset of all
+CLOSED = "closed"
+FORKED = "inherited by a fork"
 
 SLICE_NS = lib.PV_SLICE_NS
 
@@ -33,7 +41,7 @@ class Turns:
     """The turns of a vector env.
 
     Attributes:
-        state: of each half (states.py), replaced in one store. broken: the error after which nothing goes on.
+        state: of each half, replaced in one store. broken: the error after which nothing goes on.
         recv_half, send_half: whose turn is next, where the order is strict. half: last received.
         last_batch: the halves last received; held: batches received and not yet sent, where the order is not strict.
         notes: halves whose envs are to be notified before their next turn. invalid_actions: values replaced by the no-op.

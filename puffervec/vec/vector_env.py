@@ -27,13 +27,12 @@ from puffervec.core import actions as action_border
 from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.process import failures
-from puffervec.states import CLOSED, FORKED, HELD, PENDING, READY
 from puffervec.vec import delivery
 from puffervec.vec.control import Control
 from puffervec.vec.resets import Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
-from puffervec.vec.turns import SLICE_NS, Turns, slice_of
+from puffervec.vec.turns import CLOSED, FORKED, HELD, PENDING, READY, SLICE_NS, Turns, slice_of
 from puffervec.vec.workers import Workers
 
 if TYPE_CHECKING:

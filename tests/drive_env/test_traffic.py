@@ -13,7 +13,7 @@ from drive_env.generate import traffic
 from drive_env.generate.generate import NARROW, WIDE
 from drive_env.generate.layouts import Layout, Trip, draw_layout, line
 from drive_env.generate.traffic import FRAMES, PARKED, Car, edge_segments, plan_cars
-from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap
 
 SCENES = [(family, seed) for family in ("straight", "curve", "tee", "cross") for seed in range(4)]
 

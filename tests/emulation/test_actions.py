@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.errors import ConfigError
-from puffervec.python.emulation import ActionPlan, SpaceMismatchError, actions
+from puffervec.errors import ConfigError, SpaceMismatchError
+from puffervec.python.emulation import ActionPlan, actions
 from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample
 
 SPACES = {**{f"observation {name}": make for name, make in OBSERVATIONS.items()}, **ACTIONS}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rows made or adopted (puffervec/python/emulation/buffers.py)."""
+"""Rows made or adopted (puffervec/python/puffer_env.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.python.emulation import APIUsageError, set_buffers
-from puffervec.python.emulation.buffers import NAMES
+from puffervec.errors import APIUsageError
+from puffervec.python.puffer_env import NAMES, set_buffers
 
 
 def env(action: gymnasium.Space[Any]) -> SimpleNamespace:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.errors import ConfigError
-from puffervec.python.emulation import ObservationPlan, SpaceMismatchError, check_space
+from puffervec.errors import ConfigError, SpaceMismatchError
+from puffervec.python.emulation import ObservationPlan, check_space
 
 SPACE = spaces.Dict(
     image=spaces.Box(0, 255, (2, 2), np.uint8),

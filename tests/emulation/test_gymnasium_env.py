@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium envs in PufferLib's wrapper (gymnasium_env.py, puffervec/compat/pufferlib/puffer_rows.py) against envs stepped by
+"""Gymnasium envs in PufferLib's wrapper (puffervec/compat/pufferlib/emulation.py) against envs stepped by
 hand.
 """
 
@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv
 from puffervec.compat.pufferlib.nativize import nativize
-from puffervec.errors import ConfigError
-from puffervec.python.emulation import APIUsageError
-from puffervec.python.emulation.buffers import NAMES
+from puffervec.errors import APIUsageError, ConfigError
+from puffervec.python.puffer_env import NAMES
 from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Parallel envs in PufferLib's wrapper (puffervec/compat/pufferlib/pettingzoo_env.py) against envs stepped by hand."""
+"""Parallel envs in PufferLib's wrapper (puffervec/compat/pufferlib/emulation.py) against envs stepped by hand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
-from puffervec.errors import ConfigError
-from puffervec.python.emulation import APIUsageError, InvalidAgentError, SpaceMismatchError
-from puffervec.python.emulation.buffers import NAMES
+from puffervec.compat.pufferlib.emulation import PettingZooPufferEnv
+from puffervec.errors import APIUsageError, ConfigError, InvalidAgentError, SpaceMismatchError
+from puffervec.python.puffer_env import NAMES
 from tests.mock_envs import MULTI, make_multi, same_bits, sample
 
 pytest.importorskip("pettingzoo")

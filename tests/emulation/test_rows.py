@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.errors import ConfigError
-from puffervec.python.emulation import ObservationPlan, SpaceMismatchError, rows
+from puffervec.errors import ConfigError, SpaceMismatchError
+from puffervec.python.emulation import ObservationPlan, rows
 from tests.mock_envs import OBSERVATIONS, same_bits, sample
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Rules of Gymnasium's vector API: attributes, metadata, observations, the three autoreset modes (puffervec/gym/base.py,
-puffervec/gym/observations.py). Each runs on Gymnasium's own two classes as well, which shows that it asks for the right thing.
+puffervec/gym/rows.py). Each runs on Gymnasium's own two classes as well, which shows that it asks for the right thing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Advantages (puffervec/train/learn/advantage.py): three implementations against the definition in plain Python."""
+"""Advantages (puffervec/train/learn/advantage.py): two implementations against the definition in plain Python."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from puffervec.train.learn.advantage import (
     advantage,
     advantage_c,
     advantage_scan,
-    advantage_torch,
 )
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]
-RUNS = [advantage_c, advantage_scan, advantage_torch, advantage]
+RUNS = [advantage_c, advantage_scan, advantage]
 
 
 def twin(steps: Steps, d: Discount) -> tuple[np.ndarray, np.ndarray]:

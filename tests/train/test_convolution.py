@@ -16,8 +16,7 @@ from puffervec.train.config.sections import PolicySection, TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.convolution import ConvolutionPolicy, picture_shape
 from puffervec.train.policies.distributions import ActionSpec
-from puffervec.train.policies.mlp import MLPPolicy
-from puffervec.train.policies.network import ActorCritic
+from puffervec.train.policies.mlp import ActorCritic, MLPPolicy
 from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
 

@@ -14,8 +14,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import concatenate, create_empty_array
 
 from puffervec.core.spec import leaf_fields
+from puffervec.errors import SpaceMismatchError
 from puffervec.python.emulation import ActionPlan, ObservationPlan
-from puffervec.python.emulation.exceptions import SpaceMismatchError
 from puffervec.train.act.given import read_batch
 from tests.train import fakes
 

@@ -18,7 +18,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.distributions import ActionSpec
 from puffervec.train.policies.leaves import Observation
-from puffervec.train.policies.network import ActorCritic
+from puffervec.train.policies.mlp import ActorCritic
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run.trial import try_policies
 from tests.train.fakes import group

@@ -4,7 +4,12 @@
 
 from __future__ import annotations
 
-from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+
 from puffervec.compat.pufferlib.nativize import (
     emulate,
     emulate_action_space,
@@ -12,10 +17,14 @@ from puffervec.compat.pufferlib.nativize import (
     make_buffer,
     nativize,
 )
-from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
-from puffervec.compat.pufferlib.puffer_rows import make_object, pad_agent_data
+from puffervec.errors import APIUsageError, InvalidAgentError
 from puffervec.python.emulation import check_space, flatten_space, get_dtype_bounds
 from puffervec.python.emulation import struct_dtype as dtype_from_space
+from puffervec.python.emulation.actions import ActionPlan
+from puffervec.python.emulation.resets import Reset, reset_of
+from puffervec.python.emulation.rows import ObservationPlan
+from puffervec.python.env import GYMNASIUM, PARALLEL, shared_spaces
+from puffervec.python.puffer_env import set_buffers
 
 __all__ = [
     "GymnasiumPufferEnv",
@@ -32,3 +41,338 @@ __all__ = [
     "nativize",
     "pad_agent_data",
 ]
+
+
+class EmulatedRows:
+    """Rows of A agents that share spaces, and the calls that fill them.
+
+    Attributes:
+        observations: (A, *row) of `single_observation_space`. actions: (A, *row). rewards: (A,) float32.
+        terminals, truncations, masks: (A,) bool. All are written in place; they are the caller's where `buf` was given.
+        obs_dtype, atn_dtype: dtypes of native rows. emulated: the observations' dtypes in a dict.
+        is_obs_emulated, is_atn_emulated: whether the flat space differs from the env's.
+
+    Args:
+        env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
+        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a random one.
+    Raises:
+        ConfigError: agents with different spaces, or a space without a fixed size. APIUsageError: a `buf` of other shapes.
+    """
+
+    env: Any
+    num_agents: int
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    terminals: np.ndarray
+    truncations: np.ndarray
+    masks: np.ndarray
+
+    def __init__(
+        self,
+        env: Any = None,
+        env_creator: Callable[..., Any] | None = None,
+        env_args: Sequence[Any] = (),
+        env_kwargs: Mapping[str, Any] | None = None,
+        buf: Any = None,
+        seed: int | None = 0,
+    ) -> None:
+        self.env = make_object(env, env_creator, env_args, env_kwargs)
+        self.metadata = getattr(self.env, "metadata", {})
+        self._first_seed = seed
+        self._open(buf)
+
+    def _open(self, buf: Any) -> None:
+        """Look at the env and plan its rows; each kind of env has its own way."""
+        raise NotImplementedError
+
+    def _plan(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], agents: int, buf: Any) -> None:
+        """Plan the rows of this many agents and make or adopt the buffers."""
+        self.observation_plan, self.action_plan = ObservationPlan(observation_space), ActionPlan(action_space)
+        self.single_observation_space = self.observation_plan.emulated_space
+        self.single_action_space = self.action_plan.emulated_space
+        self.is_obs_emulated = self.single_observation_space is not observation_space
+        self.is_atn_emulated = self.single_action_space is not action_space
+        self.obs_dtype = self.observation_plan.dtype
+        self.atn_dtype = self.action_plan.dtype if self.is_atn_emulated else self.action_plan.row_dtype
+        self.emulated = {
+            "observation_dtype": self.single_observation_space.dtype,
+            "emulated_observation_dtype": self.obs_dtype,
+        }
+        self.num_agents = agents
+        self.agent_ids = np.arange(agents)
+        self.render_modes = ["human", "rgb_array"]
+        self.render_mode: str | None = getattr(self.env, "render_mode", None)
+        self.initialized = False
+        self.is_observation_checked = self.is_action_checked = False
+        self._resets: tuple[Any, Reset] = self.env, reset_of(self.env)
+        set_buffers(self, buf, self.action_plan.row_dtype)
+        self._write = self.observation_plan.writers(self.observations)
+        # The env's own copy, since the caller's action buffer may have another integer type.
+        self._action_rows = np.zeros((agents, *self.action_plan.row_shape), self.action_plan.row_dtype)
+        self._read = self.action_plan.readers(self._action_rows)
+
+    @property
+    def driver_env(self) -> Any:
+        """The env itself, as a vector env would show the env that it asks for spaces."""
+        return self
+
+    @property
+    def obs_struct(self) -> np.ndarray:
+        """The rows as native observations, a view: (A, 1) of the structured dtype `obs_dtype`; (A, *shape) for one leaf."""
+        if not self.is_obs_emulated:
+            return self.observations
+        base, shape = self.obs_dtype.subdtype or (self.obs_dtype, (1,))
+        return self.observations.view(base).reshape(self.num_agents, *shape)
+
+    def render(self) -> Any:
+        return self.env.render()
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:
+        """Reset the wrapped env; the first time without a seed, the constructor's is taken."""
+        if seed is None and not self.initialized:
+            seed = self._first_seed
+        if self._resets[0] is not self.env:  # another env was put in
+            self._resets = self.env, reset_of(self.env)
+        observation, info = self._resets[1](seed, options)
+        return observation, info
+
+    def _require_turn(self, done: bool) -> None:
+        if not self.initialized:
+            raise APIUsageError("step() was called before reset(): call reset() first")
+        if done:
+            raise APIUsageError("step() was called after the episode ended: call reset() first")
+
+    def _native_action(self, index: int, action: Any) -> Any:
+        """Return the native form of one row's action, given flat."""
+        given = np.asarray(action)
+        plan = self.action_plan
+        if given.dtype.kind not in "biu" and plan.kind != "continuous":
+            raise APIUsageError(f"actions have dtype {given.dtype}: {self.single_action_space} takes integers")
+        try:
+            self._action_rows[index, ...] = given.reshape(plan.row_shape)
+        except (ValueError, TypeError) as error:
+            raise APIUsageError(f"an action of shape {given.shape} does not fit {self.single_action_space} ({error})") from None
+        native = self._read[index]()
+        if not self.is_action_checked:
+            if not plan.space.contains(native):
+                raise APIUsageError(f"action {native!r} is not in {plan.space}")
+            self.is_action_checked = True
+        return native
+
+
+def make_object(
+    object_instance: Any = None,
+    object_creator: Callable[..., Any] | None = None,
+    creator_args: Sequence[Any] | None = None,
+    creator_kwargs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return the instance, or what `object_creator(*creator_args, **creator_kwargs)` makes; exactly one of the two is given.
+
+    Raises:
+        ValueError: both or none were given. TypeError: an instance that is a function or class, a creator that is none.
+    """
+    if (object_instance is None) == (object_creator is None):
+        raise ValueError("give exactly one of env and env_creator")
+    if object_creator is None:
+        if callable(object_instance):
+            raise TypeError(f"env is {object_instance!r}: give an instance there, and functions or classes as env_creator")
+        return object_instance
+    if not callable(object_creator):
+        raise TypeError(f"env_creator is {object_creator!r}: give a function or class that makes an env")
+    return object_creator(*(creator_args or ()), **(creator_kwargs or {}))
+
+
+def pad_agent_data(data: Mapping[Any, Any], agents: Iterable[Any], pad_value: Any) -> dict[Any, Any]:
+    """Return a value for each of `agents`, in their order: that in `data`, else `pad_value`.
+
+    >>> pad_agent_data({"b": 1}, ["a", "b"], 0)
+    {'a': 0, 'b': 1}
+    """
+    return {agent: data.get(agent, pad_value) for agent in agents}
+
+
+class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
+    """One agent. Observations are written in place into one row; a done env must be reset by the caller."""
+
+    emulates = GYMNASIUM
+
+    done = True
+    _next_seed: int | None = None
+
+    def _open(self, buf: Any) -> None:
+        self._plan(self.env.observation_space, self.env.action_space, 1, buf)
+        self.observation_space, self.action_space = self.single_observation_space, self.single_action_space
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode.
+
+        Returns:
+            observations: (1, *row), the buffer itself, valid until the next call. info: the env's.
+        Raises:
+            SpaceMismatchError: the first observation does not fit the space.
+        """
+        if seed is None:
+            seed = self._next_seed
+        self._next_seed = None
+        observation, info = self._reset_env(seed, options)
+        self.initialized, self.done = True, False
+        self._store(observation, 0.0, False, False)
+        return self.observations, info
+
+    def seed(self, seed: int | None) -> None:
+        """Seed the env's next reset. An env with a `seed` method (the old Gym interface) is seeded at once, too."""
+        self._next_seed = seed
+        own = getattr(self.env, "seed", None)
+        if callable(own):
+            own(seed)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step with a flat action: a member of `action_space`, or a batch of one.
+
+        Returns:
+            observations: (1, *row), the buffer itself, valid until the next call. The rest is what the env gave.
+        Raises:
+            APIUsageError: before reset, after the end of an episode, or an action that does not fit.
+        """
+        self._require_turn(self.done)
+        observation, reward, terminated, truncated, info = self.env.step(self._native_action(0, action))
+        self._store(observation, reward, terminated, truncated)
+        self.done = bool(terminated or truncated)
+        return self.observations, reward, terminated, truncated, info
+
+    def _store(self, observation: Any, reward: Any, terminated: bool, truncated: bool) -> None:
+        if not self.is_observation_checked:
+            self.observation_plan.check(observation)
+            self.is_observation_checked = True
+        self._write[0](observation)
+        self.rewards[0], self.terminals[0], self.truncations[0] = reward, terminated, truncated
+        self.masks[0] = True
+
+
+class PettingZooPufferEnv(EmulatedRows):
+    """A row for each of `possible_agents`, which share their spaces.
+
+    A row is live (mask True) where the env gave an observation for its agent, on its last step too. The rows of absent agents
+    are zero, flags and mask False. When all agents are gone, the caller resets.
+    """
+
+    emulates = PARALLEL
+
+    all_done = True
+
+    def _open(self, buf: Any) -> None:
+        self.possible_agents = list(self.env.possible_agents)
+        self._index = {agent: i for i, agent in enumerate(self.possible_agents)}
+        spaces = shared_spaces(self.env, self.possible_agents)
+        self.env_single_observation_space, self.env_single_action_space = spaces
+        self._plan(*spaces, len(self.possible_agents), buf)
+        self.dict_obs = {agent: self.observations[i, ...] for agent, i in self._index.items()}
+        self.mask = dict.fromkeys(self.possible_agents, False)
+
+    @property
+    def agents(self) -> list[Any]:
+        """The agents that are alive now."""
+        return list(self.env.agents)
+
+    @property
+    def done(self) -> bool:
+        """Whether the episode is over, or none has begun."""
+        return self.all_done or not self.env.agents
+
+    def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
+        """Return the flat observation space. Raises InvalidAgentError for an unknown agent."""
+        return self._known(agent, self.single_observation_space)
+
+    def action_space(self, agent: Any) -> gymnasium.Space[Any]:
+        """Return the flat action space. Raises InvalidAgentError for an unknown agent."""
+        return self._known(agent, self.single_action_space)
+
+    def _known(self, agent: Any, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        if agent not in self._index:
+            raise InvalidAgentError(agent, self.possible_agents)
+        return space
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Begin an episode.
+
+        Returns:
+            observations: by agent (all possible ones), views on the buffer, valid until the next call. infos: the env's.
+        Raises:
+            SpaceMismatchError: the first observation does not fit the space. InvalidAgentError: the env invented an agent.
+        """
+        observations, infos = self._reset_env(seed, options)
+        self.initialized, self.all_done = True, False
+        self._store(observations, {}, {}, {}, {})
+        return self.dict_obs, infos
+
+    def step(self, actions: Any) -> tuple[dict[Any, Any], ...]:
+        """Step all live agents.
+
+        Args:
+            actions: flat actions by agent, or one array (A, *row) in the order of `possible_agents`. Those of absent agents
+                are ignored.
+        Returns:
+            observations, rewards, terminals, truncations by agent for all possible ones (absent: zeros, 0, True, False), and
+            infos of the env. Observations are views on the buffer, valid until the next call.
+        Raises:
+            APIUsageError: before reset, after the end of an episode, actions that do not fit or miss a live agent.
+            InvalidAgentError: an action for an agent that cannot exist.
+        """
+        self._require_turn(self.done)
+        before = self.agents
+        observations, rewards, terminations, truncations, infos = self.env.step(self._native_actions(actions, before))
+        ended = {agent: 0 for agent in before if terminations.get(agent) or truncations.get(agent)}
+        self._store(observations, rewards, terminations, truncations, ended)
+        self.all_done = all(terminations[agent] or truncations.get(agent, False) for agent in terminations)
+        return (
+            self.dict_obs,
+            pad_agent_data(rewards, self.possible_agents, 0),
+            pad_agent_data(terminations, self.possible_agents, True),
+            pad_agent_data(truncations, self.possible_agents, False),
+            infos,
+        )
+
+    def _native_actions(self, actions: Any, live: Sequence[Any]) -> dict[Any, Any]:
+        """Return the live agents' native actions."""
+        if not isinstance(actions, Mapping):
+            rows = np.asarray(actions)
+            if rows.shape[:1] != (self.num_agents,):
+                raise APIUsageError(f"actions have shape {rows.shape}: this env has {self.num_agents} agents")
+            actions = dict(zip(self.possible_agents, rows, strict=True))
+        for agent in actions:
+            if agent not in self._index:
+                raise InvalidAgentError(agent, self.possible_agents)
+        missing = [agent for agent in live if agent not in actions]
+        if missing:
+            raise APIUsageError(f"there are no actions for the live agents {missing}")
+        return {agent: self._native_action(self._index[agent], actions[agent]) for agent in live}
+
+    def _store(
+        self,
+        observations: Mapping[Any, Any],
+        rewards: Mapping[Any, Any],
+        terminations: Mapping[Any, Any],
+        truncations: Mapping[Any, Any],
+        ended: Mapping[Any, Any],
+    ) -> None:
+        """Write all rows. An agent that ended without a last observation is live on a row of zeros."""
+        for agent in observations:
+            self._known(agent, self.single_observation_space)
+            if not self.is_observation_checked:
+                self.observation_plan.check(observations[agent])
+        self.is_observation_checked = self.is_observation_checked or bool(observations)
+        for agent, i in self._index.items():
+            seen = agent in observations
+            live = seen or agent in ended
+            if seen:
+                self._write[i](observations[agent])
+            else:
+                self.observations[i, ...] = 0
+            self.rewards[i] = rewards.get(agent, 0) if live else 0
+            self.terminals[i] = terminations.get(agent, False) if live else True
+            self.truncations[i] = live and truncations.get(agent, False)
+            self.masks[i] = self.mask[agent] = live

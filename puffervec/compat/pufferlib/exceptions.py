@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from puffervec.errors import PuffervecError
-from puffervec.python.emulation import APIUsageError, InvalidAgentError
+from puffervec.errors import APIUsageError, InvalidAgentError, PuffervecError
 
 __all__ = ["APIUsageError", "EnvironmentSetupError", "InvalidAgentError"]
 

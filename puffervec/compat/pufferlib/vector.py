@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from puffervec.compat.pufferlib.autotune import autotune
-from puffervec.compat.pufferlib.gymnasium_env import GymnasiumPufferEnv
-from puffervec.compat.pufferlib.pettingzoo_env import PettingZooPufferEnv
-from puffervec.errors import CallOrderError, ConfigError
+from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from puffervec.errors import APIUsageError, CallOrderError, ConfigError
 from puffervec.native import NativeEnv
 from puffervec.python.creators import Creator, creators
-from puffervec.python.emulation import APIUsageError
 from puffervec.python.puffer_env import PufferEnv
 from puffervec.vec import backends, delivery
 from puffervec.vec.backends import make as core_make

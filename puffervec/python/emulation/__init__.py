@@ -5,21 +5,15 @@
 from __future__ import annotations
 
 from puffervec.python.emulation.actions import ActionPlan
-from puffervec.python.emulation.buffers import set_buffers
 from puffervec.python.emulation.check import check_space
-from puffervec.python.emulation.exceptions import APIUsageError, InvalidAgentError, SpaceMismatchError
 from puffervec.python.emulation.layout import flatten_space, get_dtype_bounds, struct_dtype
 from puffervec.python.emulation.rows import ObservationPlan
 
 __all__ = [
-    "APIUsageError",
     "ActionPlan",
-    "InvalidAgentError",
     "ObservationPlan",
-    "SpaceMismatchError",
     "check_space",
     "flatten_space",
     "get_dtype_bounds",
-    "set_buffers",
     "struct_dtype",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from puffervec.python.emulation.exceptions import SpaceMismatchError
+from puffervec.errors import SpaceMismatchError
 from puffervec.python.emulation.layout import NUMBER_KINDS, Leaf, Node, path_text
 
 

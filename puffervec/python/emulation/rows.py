@@ -15,9 +15,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, SpaceMismatchError
 from puffervec.python.emulation.check import check_value
-from puffervec.python.emulation.exceptions import SpaceMismatchError
 from puffervec.python.emulation.layout import Leaf, Node, get_dtype_bounds, leaves, plan, struct_dtype
 
 Writer = Callable[[Any], None]

@@ -121,7 +121,6 @@ class DeviceTurn(Turn):
         self.stream.follow()
 
     def keep_states(self, step: int, horizon: int) -> None:
-        """See Turn."""
         with self.stream.active():
             super().keep_states(step, horizon)
 
@@ -144,7 +143,6 @@ class DeviceTurn(Turn):
         self.stream.mark()
 
     def wait(self) -> None:
-        """See Turn."""
         looks = 0
         while not self.stream.done():
             looks += 1
@@ -161,7 +159,6 @@ class DeviceTurn(Turn):
         self.graph = graph
 
     def resend(self) -> None:
-        """See Turn."""
         for name, slot in self.slots.items():
             self._leave(slot, slot.storage.actions[0, self.columns[name]])
         self.stream.follow()

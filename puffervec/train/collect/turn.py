@@ -93,7 +93,6 @@ class HostTurn(Turn):
         self.pool, self.step = pool, 0
 
     def begin(self, step: int) -> None:
-        """See Turn."""
         self.step = step
 
     def launch(self) -> None:
@@ -152,7 +151,6 @@ class HostTurn(Turn):
             target[picked] = actions
 
     def resend(self) -> None:
-        """See Turn."""
         for slot in self.slots.values():
             self._leave(slot, 0)
 

@@ -160,7 +160,6 @@ class GroupRanks(Ranks):
         self.job = tuple(sorted({name for names in self.all_gather_object(job_names()) for name in names}))
 
     def device(self, name: str) -> str:
-        """See Ranks."""
         import torch
 
         if name not in ("auto", "cuda") or not torch.cuda.is_available():
@@ -173,7 +172,6 @@ class GroupRanks(Ranks):
         return f"cuda:{self._local_rank}"
 
     def use(self, device: torch.device) -> None:
-        """See Ranks."""
         kinds = self.all_gather_object(device.type)
         if len(set(kinds)) > 1:
             raise ConfigError(f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are of one kind")
@@ -186,7 +184,6 @@ class GroupRanks(Ranks):
                 self._device_group = dist.new_group(backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s))
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """See Ranks."""
         import torch
 
         total = torch.tensor(values, dtype=torch.float64)
@@ -196,15 +193,12 @@ class GroupRanks(Ranks):
         return found
 
     def agree(self, *flags: bool) -> list[bool]:
-        """See Ranks."""
         return [votes > 0 for votes in self.sums([float(flag) for flag in flags])]
 
     def broadcast_object(self, value: Any) -> Any:
-        """See Ranks."""
         return self.all_gather_object(value if self.first else None)[0]
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """See Ranks."""
         import torch
 
         mine, room = self._padded(json.dumps(value).encode())
@@ -214,7 +208,6 @@ class GroupRanks(Ranks):
         return [json.loads(bytes(part.numpy()[:count])) for part, count in zip(parts, room, strict=True)]
 
     def gather(self, data: bytes) -> list[bytes]:
-        """See Ranks."""
         import torch
         from torch.distributed import GatherOptions
 
@@ -240,7 +233,6 @@ class GroupRanks(Ranks):
         return padded, room
 
     def all_reduce(self, tensors: Sequence[Tensor]) -> None:
-        """See Ranks."""
         import torch
 
         flat = torch.cat([tensor.detach().reshape(-1).float() for tensor in tensors])
@@ -255,7 +247,6 @@ class GroupRanks(Ranks):
             self.sums([0.0])
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        """See Ranks."""
         import torch
         from torch.distributed import BroadcastOptions
 
@@ -268,7 +259,6 @@ class GroupRanks(Ranks):
                 tensor.copy_(found)
 
     def close(self) -> None:
-        """See Ranks."""
         import torch.distributed as dist
 
         if dist.is_initialized():

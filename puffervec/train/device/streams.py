@@ -63,19 +63,15 @@ class CudaStream(Stream):
         return torch.cuda.stream(self.own)
 
     def follow(self) -> None:
-        """See Stream."""
         self.own.wait_stream(torch.cuda.current_stream(self.device))
 
     def precede(self) -> None:
-        """See Stream."""
         torch.cuda.current_stream(self.device).wait_stream(self.own)
 
     def mark(self) -> None:
-        """See Stream."""
         self._marked.record(self.own)
 
     def done(self) -> bool:
-        """See Stream."""
         return bool(self._marked.query())  # type: ignore[no-untyped-call]
 
 

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Advantages of a roll-out, three times the same recursion: C on a CPU (csrc/advantage.h), a parallel scan elsewhere, and
-plain torch step by step as the reference.
+"""Advantages of a roll-out, twice the same recursion: C on a CPU (csrc/advantage.h), a parallel scan elsewhere.
 
-All take time-major arrays of T + 1 steps; rewards[k + 1] is what came with step k + 1. The transition k -> k+1 is valid iff
+Both take time-major arrays of T + 1 steps; rewards[k + 1] is what came with step k + 1. The transition k -> k+1 is valid iff
 masks[k] and not (terminals[k] or truncations[k]); a truncated row bootstraps with the value of its own observation, a
 terminal one with 0. Runs in the learner.
 """
@@ -120,17 +119,6 @@ class DeviceAdvantage:
                 place.copy_(tensor)
 
         return kept, Recorded(compute, self._device, capture=self._device.type == "cuda")
-
-
-def advantage_torch(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
-    """`advantage` step by step: the reference."""
-    valid, own, handed_on = _recursion(steps, discount)
-    advantages = torch.zeros_like(own)
-    following = torch.zeros_like(own[0])
-    for k in range(len(own) - 1, -1, -1):
-        following = own[k] + handed_on[k] * following
-        advantages[k] = following
-    return advantages, valid.to(torch.uint8)
 
 
 def _recursion(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor, Tensor]:

@@ -9,7 +9,7 @@ are dear. Runs in the learner.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,33 +23,14 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # Keller Jordan, kellerjordan.github.
 State = dict[int, dict[str, Tensor]]  # by the parameter's place
 
 
-class Part(Protocol):
-    """An optimizer over some of the parameters."""
+class Part:
+    """An optimizer over some of the parameters. Attributes: capturable: a CUDA graph can hold its steps."""
 
-    parameters: list[nn.Parameter]
-    capturable: bool  # a CUDA graph can hold its steps
-
-    def set_lr(self, lr: float) -> None: ...
-    def step(self) -> None: ...
-    def state(self) -> State: ...
-    def load_state(self, state: State) -> None: ...
-
-
-class Adam:
-    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with the same state.
-
-    torch.optim's own class imports the compiler (two seconds of every start, and 100 MiB) and takes several times as long as
-    the kernel for what a small policy has in weights.
-    """
-
-    def __init__(self, parameters: list[nn.Parameter], lr: float, eps: float, device: torch.device) -> None:
-        """Args: device: of the parameters; on CUDA the steps and the step size are on it, for a graph."""
-        self.parameters, self.eps = parameters, eps
+    def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
+        """Args: device: of the parameters; on CUDA the step size is on it, for a graph."""
+        self.parameters = parameters
         self.capturable = device.type == "cuda"
         self.lr: float | Tensor = torch.tensor(lr, device=device) if self.capturable else lr
-        self._steps = [torch.zeros((), device=device) for _ in parameters]
-        self._means = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
-        self._squares = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
 
     def set_lr(self, lr: float) -> None:
         """Set the step size, in place where a graph knows where it stands."""
@@ -58,9 +39,35 @@ class Adam:
         else:
             self.lr = lr
 
-    @torch.no_grad()
     def step(self) -> None:
         """Take a step along the gradients; parameters without one stay."""
+        raise NotImplementedError
+
+    def state(self) -> State:
+        """As torch.optim has it; parameters that never had a gradient are left out."""
+        raise NotImplementedError
+
+    def load_state(self, state: State) -> None:
+        """The inverse of `state`, in place where a graph may know where it stands."""
+        raise NotImplementedError
+
+
+class Adam(Part):
+    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with the same state.
+
+    torch.optim's own class imports the compiler (two seconds of every start, and 100 MiB) and takes several times as long as
+    the kernel for what a small policy has in weights.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float, eps: float, device: torch.device) -> None:
+        super().__init__(parameters, lr, device)
+        self.eps = eps
+        self._steps = [torch.zeros((), device=device) for _ in parameters]
+        self._means = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
+        self._squares = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
+
+    @torch.no_grad()
+    def step(self) -> None:
         kept = zip(self.parameters, self._means, self._squares, self._steps, strict=True)
         used = [(p, p.grad, mean, square, step) for p, mean, square, step in kept if p.grad is not None]
         if not used:
@@ -84,20 +91,18 @@ class Adam:
         )
 
     def state(self) -> State:
-        """As torch.optim.Adam has it; parameters that never had a gradient are left out."""
         kept = zip(self._steps, self._means, self._squares, strict=True)
         found = {i: {"step": a, "exp_avg": b, "exp_avg_sq": c} for i, (a, b, c) in enumerate(kept)}
         return {i: entries for i, entries in found.items() if float(entries["step"]) > 0}
 
     def load_state(self, state: State) -> None:
-        """The inverse of `state`, in place."""
         for i, entries in state.items():
             places = self._steps[i], self._means[i], self._squares[i]
             for place, name in zip(places, ("step", "exp_avg", "exp_avg_sq"), strict=True):
                 place.copy_(entries[name])
 
 
-class Muon:
+class Muon(Part):
     """Muon (Jordan et al. 2024), scaled so that a step is about as long as one of Adam's: the same lr suits both.
 
     As torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but matrices of one shape, turned or
@@ -105,22 +110,12 @@ class Muon:
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
-        """Args: parameters: matrices; device: theirs; on CUDA the step size is on it, for a graph."""
-        self.parameters = parameters
-        self.capturable = device.type == "cuda"
-        self.lr: float | Tensor = torch.tensor(lr, device=device) if self.capturable else lr
+        """Args: parameters: matrices."""
+        super().__init__(parameters, lr, device)
         self._momenta: dict[int, Tensor] = {}  # by the parameter's place; of those that have had a gradient
-
-    def set_lr(self, lr: float) -> None:
-        """Set the step size, in place where a graph knows where it stands."""
-        if isinstance(self.lr, Tensor):
-            self.lr.fill_(lr)
-        else:
-            self.lr = lr
 
     @torch.no_grad()
     def step(self) -> None:
-        """Take a step along the gradients; parameters without one stay."""
         alike: dict[tuple[int, ...], list[tuple[nn.Parameter, Tensor]]] = {}
         for place, parameter in enumerate(self.parameters):
             if (gradient := parameter.grad) is None:
@@ -138,11 +133,9 @@ class Muon:
                 parameter.add_(turned, alpha=-RMS_OF_ADAM * max(shape) ** 0.5)
 
     def state(self) -> State:
-        """As torch.optim.Muon has it; parameters that never had a gradient are left out."""
         return {place: {"momentum_buffer": momentum} for place, momentum in self._momenta.items()}
 
     def load_state(self, state: State) -> None:
-        """The inverse of `state`; in place where a graph may know where it stands."""
         for place, entries in state.items():
             self._momenta.setdefault(place, torch.zeros_like(self.parameters[place])).copy_(entries["momentum_buffer"])
 

@@ -24,7 +24,7 @@ from puffervec.python.emulation.layout import Leaf
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.leaves import EntryView, Observations, View, group_views
-from puffervec.train.policies.network import NetworkPolicy, linear, mlp
+from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
 
 MOST_CHANNELS = 16  # along the first or last axis
 

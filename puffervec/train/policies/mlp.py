@@ -1,21 +1,100 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policy of layers over all observation fields."""
+"""The policy of layers over all observation fields, and what it shares with the others: layers, heads and value, memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from puffervec.core.spec import GroupSpec
 from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.distributions import ActionSpec, Heads, masked
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.leaves import ROW, EntryView, Observations, group_views
-from puffervec.train.policies.network import NetworkPolicy, mlp
+from puffervec.train.policies.leaves import ROW, EntryView, Observation, Observations, by_key, group_views
+from puffervec.train.policies.memory import Memory, State, build_memory
+
+LOG_STD_RANGE = (-5.0, 2.0)
+
+
+class NetworkPolicy(nn.Module):
+    """What the policies of this package share: features of an observation, memory if any, heads and value.
+
+    A subclass makes its layers, calls `finish`, and says in `features` how observations become (..., width) numbers.
+    """
+
+    memory: Memory | None
+    output: ActorCritic
+    parts: tuple[int, ...]  # of a joint action
+
+    def finish(self, width: int, group: GroupSpec, section: PolicySection) -> None:
+        """Make what comes behind the features. Args: width: their number."""
+        spec = ActionSpec.of(group, section.joint)
+        self.parts = spec.parts
+        self.memory = build_memory(section.memory, width, section.memory_layers)
+        self.output = ActorCritic(width, spec)
+
+    def features(self, obs: Observations) -> Tensor:
+        """Return (..., width)."""
+        raise NotImplementedError
+
+    def initial_state(self, rows: int) -> State:
+        """The memory's; without one, nothing."""
+        return () if self.memory is None else self.memory.initial_state(rows)
+
+    def forward(
+        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
+    ) -> tuple[Heads, Tensor, State]:
+        """See protocol.py."""
+        x = self.features(by_key(obs))
+        if self.memory is not None:
+            x, state = self.memory(x, state, reset)
+        heads, value = self.output(x)
+        return masked(heads, action_mask, self.parts), value, state
+
+
+class ActorCritic(nn.Module):
+    """Last layers: one linear map per head and one to the value, in float32 also where the rest runs in bf16 (a rounded
+    log-probability would make the first ratio differ from 1)."""
+
+    def __init__(self, features: int, spec: ActionSpec) -> None:
+        """Args: features: width of the input; spec: the actions."""
+        super().__init__()
+        sizes = spec.head_sizes if spec.discrete else (spec.dims,)
+        self.heads = nn.ModuleList(linear(features, size, gain=0.01) for size in sizes)
+        self.value = linear(features, 1, gain=1.0)
+        # The spread of continuous actions does not depend on the observation, as usual for PPO: steadier learning.
+        self.log_std = None if spec.discrete else nn.Parameter(torch.zeros(spec.dims))
+
+    def forward(self, x: Tensor) -> tuple[Heads, Tensor]:
+        """Map (..., features) to heads and values (...)."""
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.float()
+            heads, value = tuple(head(x) for head in self.heads), self.value(x).squeeze(-1)
+            if self.log_std is not None:
+                heads = (torch.cat([heads[0], self.log_std.clamp(*LOG_STD_RANGE).expand_as(heads[0])], dim=-1),)
+            return heads, value
+
+
+def linear(inputs: int, outputs: int, gain: float = math.sqrt(2.0), bias: bool = True) -> nn.Linear:
+    """Return a linear layer with orthogonal weights and no bias at the start (Andrychowicz et al. 2021, "What matters")."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.orthogonal_(layer.weight, gain)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def mlp(widths: Sequence[int]) -> nn.Sequential:
+    """Return linear layers of the given widths, each followed by ReLU."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+        layers += [linear(inputs, outputs), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers)
 
 
 class MLPPolicy(NetworkPolicy):

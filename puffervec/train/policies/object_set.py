@@ -32,7 +32,7 @@ from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.leaves import ROW, Observations
-from puffervec.train.policies.network import NetworkPolicy, linear, mlp
+from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
 
 HIDDEN, WIDTH = int(lib.PV_SET_HIDDEN), int(lib.PV_SET_WIDTH)
 MOST_OBJECTS, MOST_FEATURES = int(lib.PV_SET_MOST_OBJECTS), int(lib.PV_SET_MOST_FEATURES)

@@ -1,13 +1,80 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Oriented boxes against sampling: points of one box that lie in the other, points of a segment that lie in a box."""
+"""Simplified polylines stay within the stated bound, both ways, and splitting keeps the shape."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from drive_env.scenes.boxes import box_crosses_segment, boxes_overlap
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, segment_distance, simplify, split
+
+
+def curves(seed: int) -> list[np.ndarray]:
+    """Polylines of many kinds: smooth, jagged, closed, with repeated points, doubling back."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, 1, 200)
+    circle = 30 * np.stack([np.cos(2 * np.pi * t), np.sin(2 * np.pi * t)], axis=-1)
+    return [
+        circle,
+        np.cumsum(rng.normal(0, 0.5, (300, 2)), axis=0),
+        np.stack([100 * t, 3 * np.sin(12 * t)], axis=-1),
+        np.repeat(circle[::10], 3, axis=0),
+        np.concatenate([np.stack([50 * t, 0 * t], -1), np.stack([50 * t[::-1], 0 * t + 0.05], -1)]),
+        rng.uniform(-5, 5, (3, 2)),
+    ]
+
+
+def distance_to_polyline(points: np.ndarray, line: np.ndarray) -> np.ndarray:
+    return np.min([segment_distance(points, line[i], line[i + 1]) for i in range(len(line) - 1)], axis=0)
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_deviation_is_bounded_in_both_directions(tolerance: float, seed: int) -> None:
+    for points in curves(seed):
+        kept = simplify(points, tolerance)
+        dense = split(kept, 0.05)
+        assert distance_to_polyline(points, kept).max() <= tolerance + 2e-3
+        assert distance_to_polyline(dense, points).max() <= tolerance + 2e-3
+        np.testing.assert_array_equal(kept[0], points[0])
+        assert np.hypot(*(kept[-1] - points[-1])) <= 2e-3
+
+
+def test_straight_lines_become_two_points_and_bends_stay() -> None:
+    straight = np.stack([np.linspace(0, 500, 1001), np.zeros(1001)], axis=-1)
+    np.testing.assert_array_equal(simplify(straight, 0.1), straight[[0, -1]])
+    corner = np.array([[0.0, 0], [5, 0], [10, 0], [10, 5], [10, 10]])
+    np.testing.assert_array_equal(simplify(corner, 0.1), corner[[0, 2, 4]])
+
+
+def test_it_pays() -> None:
+    arc = np.linspace(0, np.pi / 2, 160)
+    points = 50 * np.stack([np.cos(arc), np.sin(arc)], axis=-1)
+    assert len(simplify(points, 0.1)) <= 17
+
+
+def test_polylines_without_extent() -> None:
+    assert simplify(np.zeros((0, 2)), 0.1).shape == (0, 2)
+    assert simplify(np.zeros((1, 2)), 0.1).shape == (1, 2)
+    assert simplify(np.zeros((5, 2)), 0.1).shape == (1, 2)
+    assert split(np.zeros((1, 2)), 15.0).shape == (1, 2)
+
+
+def test_split_keeps_the_shape_and_bounds_the_length() -> None:
+    points = np.array([[0.0, 0], [40, 0], [40, 7], [41, 7], [41, 22]])
+    parts = split(points, 15.0)
+    lengths = np.hypot(*np.diff(parts, axis=0).T)
+    assert lengths.max() <= 15.0 + 1e-9
+    assert len(parts) == 1 + 3 + 1 + 1 + 1
+    assert distance_to_polyline(parts, points).max() < 1e-12
+    assert lengths.sum() == pytest.approx(np.hypot(*np.diff(points, axis=0).T).sum())
+
+
+def test_distance_from_a_segment() -> None:
+    points = np.array([[-3.0, 4.0], [5.0, 2.0], [13.0, 4.0]])
+    np.testing.assert_allclose(segment_distance(points, np.array([0.0, 0]), np.array([10.0, 0])), [5, 2, 5])
+    np.testing.assert_allclose(segment_distance(points[:1], np.zeros(2), np.zeros(2)), [5])
 
 
 def inside(points: np.ndarray, centre: np.ndarray, heading: float, half_length: float, half_width: float) -> np.ndarray:

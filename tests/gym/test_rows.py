@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules of Gymnasium's vector API: batches of actions (puffervec/gym/actions.py)."""
+"""Rules of Gymnasium's vector API: batches of actions (puffervec/gym/rows.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
 from puffervec.errors import ActionError
-from puffervec.gym.actions import ActionWriter
+from puffervec.gym.rows import ActionWriter
 from puffervec.python.emulation import ActionPlan
 from tests.gym.envs import Spaced, counts
 from tests.gym.kinds import OURS, Kind, kind_fixture

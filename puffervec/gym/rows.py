@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns a batch of actions, as users of Gymnasium give it, into what a puffervec vector env sends. Runs in the learner.
+"""Batches in Gymnasium's form: of actions, as users give them, into what a vector env sends; of observations, from its rows.
 
-Each env gets what Gymnasium's own vector envs would pass to it: numbers keep the type in which they were given, even if the
-space has another one, and values may be out of range.
+Runs in the learner. Each env gets what Gymnasium's own vector envs would pass to it: numbers keep the type in which they were
+given, even if the space has another one, and values may be out of range.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
 from puffervec.core.actions import Native
+from puffervec.core.infos import Infos
 from puffervec.errors import ActionError
-from puffervec.python.emulation import ActionPlan
+from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.python.emulation.layout import LEAF_SPACES
 
 
@@ -97,3 +98,53 @@ def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[
         yield where, len(actions)
     else:
         raise TypeError(f"Unable to iterate over {where}, {actions!r}: give one entry per env")
+
+
+class ObservationReader:
+    """Reads the observations of one group of rows."""
+
+    def __init__(self, plan: ObservationPlan, copy: bool) -> None:
+        """Args: plan: the layout of a row. copy: return copies instead of views on shared memory."""
+        self._plan, self._copy = plan, copy
+        self._rows: NDArray[Any] | None = None
+        self._views: Any = None
+
+    def read(self, rows: NDArray[Any]) -> Any:
+        """Return the batched observation that stands in `rows`, (N, *row_shape).
+
+        Aliasing: with copy=False views on `rows`, valid until the next step; else new arrays.
+        """
+        if rows is not self._rows:  # the same array every time, unless the backend copies
+            self._rows, self._views = rows, self._plan.views(rows)
+        return copied(self._views) if self._copy else self._views
+
+    def take(self, infos: Infos) -> Infos:
+        """Return the infos as they are: observations stand in the rows."""
+        return infos
+
+    def final(self, rows: NDArray[Any], index: int) -> Any:
+        """Return the single observation that stands in row `index`, of Discrete as int; nothing of it is shared memory."""
+        return _with_ints(self._plan.nativize(rows[index].copy()))
+
+
+def _with_ints(value: Any) -> Any:
+    """Return nested dicts and tuples with NumPy's integers as int, which is what envs return for a Discrete."""
+    if isinstance(value, dict):
+        return {key: _with_ints(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_with_ints(part) for part in value)
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def copied(batch: Any) -> Any:
+    """Return a deep copy of nested dicts and tuples of arrays."""
+    return row_of(batch, ())
+
+
+def row_of(batch: Any, row: int | tuple[()]) -> Any:
+    """Return a copy of one row of nested dicts and tuples of arrays."""
+    if isinstance(batch, dict):
+        return {key: row_of(value, row) for key, value in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(row_of(value, row) for value in batch)
+    return np.array(batch[row])
