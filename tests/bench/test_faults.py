@@ -44,16 +44,6 @@ def test_closes(tmp_path: Path, no_leaks: None) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.slow
-def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], no_leaks: None) -> None:
-    pytest.importorskip("stable_baselines3")
-    found = run(tmp_path, "table", "--rows", "raise,main returns", "--libraries", "puffervec,gymnasium,sb3")
-    assert found["sb3"]["raise"]["raised"][0] == "EOFError"
-    shown = capsys.readouterr().out
-    assert "| step() raises | WorkerError (worker 1, original text); close ok | ValueError (original text); close ok |" in shown
-    assert "| rows passed | 2 of 2 | 2 of 2 | 1 of 2 |" in shown
-
-
 MADE = [{"begins": "make"}, {"did": "make"}]
 RAISED = {"did": "step", "raised": "EOFError", "text": ""}
 

@@ -11,7 +11,6 @@ import torch
 
 from bench import loops
 from bench.loops import Loop, Ways, ladder
-from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
 from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
@@ -79,8 +78,3 @@ def test_ways_that_only_differ_in_speed_learn_the_same() -> None:
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-
-
-def test_envs_that_it_does_not_serve_are_refused() -> None:
-    with pytest.raises(ConfigError, match="one group of flat rows"):
-        Loop(config(mode=1), Ways())

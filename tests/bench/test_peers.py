@@ -110,23 +110,3 @@ def test_a_sample_that_hangs_is_ended_and_not_tried_again(monkeypatch: pytest.Mo
     sampler.close()
     assert sampler.skipped == {"theirs": "no answer in 0.3 s"}
     assert len(started) == 1 and started[0].returncode == -9
-
-
-def test_a_failure_of_our_own_is_no_skip(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.rivals.sample.arguments_of", lambda job: ["-c", "raise ValueError('broken')"])
-    assert peers.main(["--quick", "--workloads", "noop", "--variants", "puffervec serial"]) == 2
-    assert "puffervec serial failed: exit status 1: ValueError: broken" in capsys.readouterr().err
-
-
-def test_pufferlib_alone_gets_the_other_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = tmp_path / "python"
-    other.write_text('#!/bin/sh\necho \'{"missing": "asked the other one"}\'\n')
-    other.chmod(0o755)
-    sampler = peers.Sampler(peers.parser().parse_args(["--pufferlib-python", str(other), "--quick"]))
-    try:
-        assert sampler._run(Job("pufferlib_vec", "noop", 2, pufferlib=True)) == {"missing": "asked the other one"}
-        assert sampler._run(Job("loop", "noop", 1, seconds=0.01, warmup_s=0.0))["env_steps"] > 0
-    finally:
-        sampler.close()
-    assert peers.main(["--quick", "--pufferlib-python", "/does/not/exist"]) == 2
-    assert "--pufferlib-python is '/does/not/exist': no such program" in capsys.readouterr().err

@@ -12,15 +12,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench import bottlenecks, ceiling, checks, common, defaults, limits, presets, runs, sampling, saves, train, uneven
+from bench import bottlenecks, ceiling, checks, defaults, limits, presets, runs, sampling, saves, train, uneven
 from bench.limits import Crowd, Sample
 from bench.workloads import preset
 from puffervec.cores import affinity
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect import device_turn
-from puffervec.train.config.target import env_spec
-from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
 from tests.builds import source_folder
 from tests.train.conftest import torch_state  # noqa: F401 (autouse)
@@ -53,16 +51,6 @@ def test_rates_leave_the_first_lines_out_and_weigh_by_time() -> None:
     assert sum(found["shares"].values()) == pytest.approx(1)
     assert found["iteration_s"] == pytest.approx((0.28 + 0.3) * 5 / 30)
     assert found["policy_half_s"] == pytest.approx(0.3 * 5 / 60)
-
-
-def test_half_a_million_parameters_and_replay_ratio_1() -> None:
-    config = runs.config_of(runs.RUNS["drive-500k"], "cpu").merged({"env": {"scenes": "generated:2"}})
-    policy = build_policy(env_spec(config).groups[0], config.policy)
-    assert 500_000 <= sum(p.numel() for p in policy.parameters()) < 600_000 and config.train.update_epochs == 1
-
-
-def test_the_simulation_of_a_half_is_measured() -> None:
-    assert runs.simulation_half_s(TrainConfig.of("probe", **SMALL), turns=4) > 0
 
 
 def test_overlap_is_one_where_an_iteration_takes_twice_the_longer_of_both() -> None:
@@ -245,12 +233,3 @@ def test_what_counts_as_a_failed_save(tmp_path: Path) -> None:
     assert looked(2).lost == ["now: the newest checkpoint is of update 1"]
     (tmp_path / "checkpoints" / ".partial-1").mkdir()
     assert looked(1).inside_a_save == 1
-
-
-def test_pictures_lie_beside_the_results(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    figures = [common.figure([1.0, 2.0]), common.figure([3.0])]
-    panels = [lambda axis: runs.bars(axis, ["a", "b"], figures, "title")] * 2
-    options = train.parser().parse_args(["--json", str(tmp_path / "r.json")])
-    runs.draw_beside(panels, options, "name")
-    assert (tmp_path / "r.png").stat().st_size > 1000

@@ -52,17 +52,6 @@ def test_the_envs_do_what_their_spaces_say(name: str, tmp_path: Path, monkeypatc
     env.close()
 
 
-def test_step_times_are_log_normal_and_follow_the_seed() -> None:
-    env = envs.LogNormal(busy=True)
-    times = []
-    for seed in (1, 1, 2):
-        env.reset(seed=seed)
-        times.append(np.array(env._times))
-    assert np.array_equal(times[0], times[1]) and not np.array_equal(times[0], times[2])
-    assert times[0].mean() == pytest.approx(envs.STEP_S, rel=0.1)
-    assert np.log(times[0]).std() == pytest.approx(envs.SIGMA, rel=0.1)
-
-
 def test_a_reset_row_is_no_step() -> None:
     flags = itertools.cycle([np.array([True, False]), np.array([False, False])])
     count = Runner(lambda actions: next(flags), [None], 2).run(4)
@@ -121,33 +110,3 @@ def test_envpool_in_both_modes() -> None:
         result = json.loads(done.stdout.splitlines()[-1])
         assert result["rows"] == rows * result["turns"] and 0 < result["env_steps"] < result["rows"]
     assert "not noop" in sample.take(Job("envpool_vec", "noop", 8))["missing"]
-
-
-@pytest.mark.parametrize(
-    ("library", "package"),
-    [
-        ("sb3_vec", "stable_baselines3"),
-        ("envpool_vec", "envpool"),
-        ("pufferlib_vec", "pufferlib"),
-        ("tianshou_vec", "tianshou"),
-        ("torchrl_vec", "torchrl"),
-    ],
-)
-def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch, library: str, package: str) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    reason = sample.take(Job(library, "cartpole", 2, {"mode": "dummy"}))["missing"]
-    assert "is not installed" in reason and ("pip install" in reason or "README" in reason)
-
-
-def test_the_command_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    job = Job("gymnasium_vec", "noop", 2, {"mode": "sync"}, seconds=0.01, warmup_s=0.0)
-    module, name, text = sample.arguments_of(job)
-    assert (module, name) == ("-m", "bench.rivals.sample") and sample.main([text]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["env_steps"] == found["rows"] == 2 * found["turns"] and set(found["versions"]) == {
-        "python",
-        "numpy",
-        "gymnasium",
-    }

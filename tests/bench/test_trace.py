@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bench import common, trace
+from bench import trace
 from bench.modes import PolicyChoice
 from bench.trace import Span, Timeline
 from bench.workloads import Workload, draw_actions
@@ -60,34 +57,3 @@ def test_workers_begin_after_send_and_end_before_recv(timeline: Timeline) -> Non
         for sent, received in zip(sends, recvs[1:], strict=False):
             between = [span for span in work if sent.begin_ns <= span.begin_ns and span.end_ns <= received.end_ns]
             assert len(between) == len({span.track for span in between}) == len({span.track for span in work})
-
-
-def _events(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [event for event in document["traceEvents"] if event["ph"] == kind]
-
-
-def test_the_perfetto_file_says_the_same(timeline: Timeline, tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    common.write_json(path, trace.trace_events([timeline, timeline]))
-    document = json.loads(path.read_text())
-    complete = _events(document, "X")
-    assert {event["pid"] for event in complete} == {1, 2}
-    assert len(complete) == 2 * len(timeline.spans)
-    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in _events(document, "M") if e["name"] == "thread_name"}
-    assert len(names) == 2 * len(timeline.tracks)
-    assert min(event["ts"] for event in complete) == 0.0
-    for lane, name in names.items():
-        mine = sorted((e["ts"], e["ts"] + e["dur"]) for e in complete if (e["pid"], e["tid"]) == lane)
-        assert len(mine) == len([span for span in timeline.spans if span.track == name])
-        assert all(end <= begin + 1e-3 for (_, end), (begin, _) in zip(mine, mine[1:], strict=False)), name
-    assert {event["args"]["half"] for event in complete} == ({"all"} if timeline.buffers == 1 else {"A", "B"})
-
-
-def test_the_picture_is_a_png_of_a_sensible_size(timeline: Timeline, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "folder" / "t.png"
-    trace.draw([timeline, timeline], path, "a caption")
-    head = path.read_bytes()[:24]
-    assert head[:8] == b"\x89PNG\r\n\x1a\n"
-    width, height = int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
-    assert width == 1600 and 300 < height < 2000

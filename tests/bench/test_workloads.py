@@ -4,13 +4,10 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 from bench.workloads import Workload, c_loop, count_shares, draw_actions, half_actions
-from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 
 PROBE = Workload("probe", "probe", {"episode_length": 3, "num_agents": 2}, num_envs=4, episode_turns=4)
@@ -79,12 +76,3 @@ def test_the_c_loop_takes_every_turn_with_the_drawn_actions() -> None:
         patch.setattr(VectorEnv, "close", keep)
         seconds = c_loop(PROBE, drawn, 5, 3)
     assert seconds > 0 and np.array_equal(kept[0], wanted)
-
-
-def test_the_c_loop_refuses_what_it_cannot_serve_and_leaves_the_affinity_alone() -> None:
-    before = os.sched_getaffinity(0)
-    with TWO_GROUPS.make("serial") as vec:
-        drawn = draw_actions(vec.spec, 4)
-    with pytest.raises(ConfigError, match="one group"):
-        c_loop(TWO_GROUPS, drawn, 1, 1)
-    assert os.sched_getaffinity(0) == before

@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import re
 
-import gymnasium
-
-import puffervec.gym
 from puffervec.gym.make_vec import NAMESPACE, REGISTERED
 from tests.docs import pages
 from tests.gym.test_wrappers import WRAPPERS
 
 FILE = pages.ROOT / "docs" / "from-gymnasium.md"
 PAGE = FILE.read_text(encoding="utf-8")
-DIFFERENCES = (pages.ROOT / "docs" / "differences.md").read_text(encoding="utf-8")
 PART = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
 
@@ -29,14 +25,3 @@ def test_the_ids_are_those_that_are_registered() -> None:
     listed = re.findall(rf"^\| `{NAMESPACE}/([\w-]+)` \|", PART["C envs"], re.MULTILINE)
     assert listed == ["CartPole-v1", "TagGridWorld-v0", "Drive-v0", "Probe-v0"]
     assert set(listed) == set(REGISTERED)
-
-
-def test_what_does_not_exist_does_not_exist() -> None:
-    envs = puffervec.gym.AsyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 4, num_workers=1, context="fork")
-    try:
-        assert len(envs.processes) == 1
-        for name in ("parent_pipes", "error_queue"):
-            assert f"`{name}`" in DIFFERENCES
-            assert not hasattr(envs, name)
-    finally:
-        envs.close()

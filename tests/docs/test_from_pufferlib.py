@@ -14,7 +14,6 @@ from tests.docs.pages import ROOT, run_script
 
 PAGE = (ROOT / "docs/from-pufferlib.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-PART = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
 
 def names(text: str) -> list[str]:
@@ -41,9 +40,3 @@ def test_the_table_lists_the_top_level() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith(("| top level |", "| of version 2 |"))]
     listed = {name for row in rows for name in names(row)}
     assert listed | {"vector", "emulation", "pytorch", "models", "spaces"} == set(pufferlib.__all__)
-
-
-def test_what_is_not_there_is_not_there() -> None:
-    for name in ("GymnaxPufferEnv", "pufferl", "sweep", "ocean", "environments"):
-        assert f"`{name}`" in PART["What differs"]
-        assert not hasattr(pufferlib, name)

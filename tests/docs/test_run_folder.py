@@ -5,7 +5,6 @@ of puffervec/train/metrics/keys.py."""
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import json
 import re
@@ -106,9 +105,3 @@ def test_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block.text, str(FILE), "exec"), {})
     total, seeds = capsys.readouterr().out.splitlines()[-2:]
     assert float(total) == pytest.approx(1.0) and seeds == "{'train': 1}"
-
-
-def test_named_flags_exist() -> None:
-    fields = {field.name.replace("_", "-") for field in dataclasses.fields(TrainConfig.of("probe").log)}
-    named = re.findall(r"--log\.([\w-]+)", PAGE)
-    assert len(named) > 6 and set(named) <= fields

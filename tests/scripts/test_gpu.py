@@ -77,11 +77,6 @@ def _alive(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
 
 
-def test_no_step_is_begun_after_the_time_is_up(tmp_path: Path) -> None:
-    entry = gpu.run_step(gpu.Step("late", _python("raise SystemExit(3)"), 60.0), 0.0, tmp_path / "log")
-    assert entry["status"] == "left out" and not (tmp_path / "log").exists()
-
-
 @pytest.mark.parametrize("status, code", [("ok", 0), ("failed", 1)])
 def test_results_are_named_after_the_gpu(status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "cuda_facts", lambda: GPU)
