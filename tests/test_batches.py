@@ -243,13 +243,10 @@ def test_auto_workers_fit_every_batch_size(size: Any, cores: int, monkeypatch: p
     [
         ({"batch_size": 0}, "batch_size is 0: use 1 to 12"),
         ({"batch_size": 13}, "batch_size is 13: use 1 to 12"),
-        ({"batch_size": 2.0}, "batch_size is 2.0: give a whole number"),
-        ({"batch_size": "all"}, "batch_size is 'all'"),
         (
             {"batch_size": 5, "num_workers": 12},
             "num_envs is 12, no multiple of batch_size 5: .*zero_copy=False with sync_traj=False",
         ),
-        ({"batch_size": 8, "zero_copy": False}, "num_envs is 12, no multiple of batch_size 8"),
         ({"batch_size": 8, "sync_traj": False}, "num_envs is 12, no multiple of batch_size 8"),
         (
             {"batch_size": 4, "num_workers": 5},
@@ -263,12 +260,7 @@ def test_auto_workers_fit_every_batch_size(size: Any, cores: int, monkeypatch: p
         ({"batch_size": 6, "num_buffers": 2}, "batch_size is 6 beside num_buffers=2 .*give one or the other"),
         ({"batch_size": 6, "split": "envs"}, "beside num_buffers=1 and split='envs'"),
         ({"zero_copy": 1}, "zero_copy is 1: use True or False"),
-        ({"sync_traj": None}, "sync_traj is None: use True or False"),
-        ({"overwork": "yes"}, "overwork is 'yes': use True or False"),
-        ({"num_buffers": 5}, "num_envs is 12: 5 buffers need a multiple of 5"),
         ({"num_buffers": 4}, "num_workers is 6: 4 buffers need a multiple of 4"),
-        ({"num_workers": 13}, "num_workers is 13 for 12 envs"),
-        ({"num_workers": 4, "in_process": True}, "num_workers is 4: the serial backend has no workers"),
     ],
     ids=str,
 )

@@ -19,9 +19,7 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec._ffi import ffi, lib
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
-from puffervec.python import block as python_block
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Faulty, Walkers
@@ -118,19 +116,6 @@ def test_calls_go_through_gymnasium_wrappers() -> None:
         assert vec.get_attr("label") == ("inner",) and vec.get_attr("_max_episode_steps") == (2,)
         vec.set_attr("length", [4])
         assert vec.get_attr("length") == (4,)
-
-
-def test_notify_calls_envs_that_have_it() -> None:
-    class Notified(Counting):
-        count = 0
-
-        def notify(self) -> None:
-            self.count += 1
-
-    with make(Notified, Notified) as vec:
-        vec.notify()
-        vec.notify()
-        assert vec.get_attr("count") == (2, 2)
 
 
 # ---- errors ------------------------------------------------------------------------------------------------
@@ -284,25 +269,6 @@ def test_arrays_of_a_puffer_env_stay_readable() -> None:
     del vec
     gc.collect()
     assert (rows == expected).all() and rows[0].tolist() == [0, 3]
-
-
-def test_an_exception_before_the_first_line_of_a_callback_fails_the_turn() -> None:
-    """A Ctrl-C that arrives while C runs is raised where no `try` of the callback is yet."""
-
-    def callback(block: Any) -> None:
-        raise KeyboardInterrupt
-
-    with make(*labelled(2)) as vec:
-        vec.reset(seed=0)
-        block = vec.workers.opened[0].blocks
-        try:
-            callback(block)
-        except KeyboardInterrupt as error:
-            assert error.__traceback__ is not None
-            code = python_block._escaped(KeyboardInterrupt, error, error.__traceback__.tb_next)
-        assert code == lib.PV_ERROR_ENV
-        assert isinstance(vec.workers.mail.boxes[0].answers[0].take(), KeyboardInterrupt)
-        assert ffi.string(block.error_text).startswith(b"KeyboardInterrupt")
 
 
 def test_a_value_of_a_class_of_the_main_module_reaches_workers(tmp_path: Path) -> None:

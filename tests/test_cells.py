@@ -13,7 +13,7 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.errors import ConfigError, SpaceMismatchError, WorkerError
+from puffervec.errors import SpaceMismatchError, WorkerError
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
 from tests.python_envs import Counting, Walkers, walkers_without_rows
@@ -360,15 +360,6 @@ def test_index_actions_reach_a_puffer_env_as_int32() -> None:
         for dtype in (np.int64, np.int32, np.uint8):
             vec.step(np.ones(6, dtype))
         assert vec.get_attr("action_dtypes") == ({"int32"},) * 2
-
-
-def test_options_for_a_puffer_env_are_refused() -> None:
-    with (
-        make(Walkers) as vec,
-        pytest.raises(WorkerError, match="options are .*the reset of Walkers takes none") as caught,
-    ):
-        vec.reset(seed=0, options={"level": 1})
-    assert isinstance(caught.value.__cause__, ConfigError)
 
 
 def test_masked_rows_of_a_puffer_env_are_its_own_business() -> None:

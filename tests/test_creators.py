@@ -115,15 +115,12 @@ def test_lists_give_each_env_its_own() -> None:
     ("creator", "args", "kwargs", "message"),
     [
         ([named], None, None, r"1 env creators for num_envs=2: give one per env, or a single one"),
-        ([named] * 3, None, None, r"3 env creators for num_envs=2"),
         ([named] * 2, [[1], [2], [3]], None, r"env_args has 3 entries for 2 env creators: give one per env"),
         ([named] * 2, None, [{}], r"env_kwargs has 1 entries for 2"),
         (named, None, [{}, {}], r"env_kwargs is \[\{\}, \{\}\]: give a mapping"),
         (named, 5, None, r"env_args is 5: give a list of positional arguments"),
-        (named, "ab", None, r"env_args is 'ab'"),
         (named, None, 5, r"env_kwargs is 5"),
         (3, None, None, r"env creator 3 is int: give a callable that makes one env, or an env's name"),
-        ([named, None], None, None, r"env creator None is NoneType"),
         (Counting(), None, None, r"env creator .* is Counting: give a callable"),
     ],
 )
@@ -153,15 +150,6 @@ def test_module_and_factory() -> None:
         assert vec.get_attr("label") == ("x", "x")
 
 
-def test_a_module_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A console script does not have it on its path."""
-    (tmp_path / "my_own_env_module.py").write_text("def make():\n    return 5\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    assert resolve("my_own_env_module:make")() == 5
-    sys.modules.pop("my_own_env_module")
-
-
 def test_a_module_of_the_current_folder_that_registers_an_id_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import gymnasium\ngymnasium.register('own/Env-v0', entry_point='tests.python_envs:Counting')\n"
     (tmp_path / "my_own_registering_module.py").write_text(text)
@@ -182,7 +170,6 @@ def test_a_module_of_the_current_folder_that_registers_an_id_is_found(tmp_path: 
         ("tests.test_creators:nothing", r"'tests.test_creators:nothing': module 'tests.test_creators' has no 'nothing'"),
         ("sys:path", r"'sys:path' is list: give a callable that makes one env"),
         ("CartPole-v99", r"no env is called 'CartPole-v99'"),
-        ("Nothing-v0", r"no env is called 'Nothing-v0'"),
         ("cartpol", r"'cartpol'.*or give a Gymnasium id, module:factory, or a callable"),
     ],
 )

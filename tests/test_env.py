@@ -137,27 +137,6 @@ def test_what_is_no_env_is_refused(made: Any, message: str) -> None:
         puffervec.make(made, backend="serial")
 
 
-class Spoken(Counting):
-    """A space without a fixed size."""
-
-    closed = 0
-
-    def __init__(self, which: str) -> None:
-        super().__init__()
-        setattr(self, which, spaces.Text(5))
-
-    def close(self) -> None:
-        type(self).closed += 1
-
-
-@pytest.mark.parametrize("which", ["observation_space", "action_space"])
-def test_a_space_without_a_size_is_refused_and_the_driver_closed(which: str) -> None:
-    before = Spoken.closed
-    with pytest.raises(ConfigError, match="Text"):
-        puffervec.make(Spoken, [which], backend="serial")
-    assert Spoken.closed == before + 1
-
-
 def test_the_driver_is_closed_with_the_vec_env_and_after_a_failed_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with serial_of(Counting, 3, "env", str(log)):
@@ -295,13 +274,6 @@ def test_make_takes_the_arguments_in_pufferlibs_order() -> None:
     with puffervec.make([Counting] * 2, [[4], [5]], [{"label": "a"}, {"label": "b"}], puffervec.Serial, 2, 7) as vec:
         assert vec.get_attr("length") == (4, 5) and vec.get_attr("label") == ("a", "b")
         assert vec.reset()[0][:, 0].tolist() == [7, 8]
-
-
-def test_settings_of_a_python_env_go_to_its_creator() -> None:
-    env = python_env(Counting)
-    with pytest.raises(ConfigError, match=r"Counting is a Python env: its settings go to its creator \(env_kwargs\)"):
-        env.configure({"length": 3})
-    env.close()
 
 
 # ---- one env for several rows ------------------------------------------------------------------------------

@@ -96,13 +96,6 @@ def test_a_stopped_worker_is_a_timeout_and_close_ends_it() -> None:
             vec.step([0])
 
 
-def test_a_worker_that_is_only_slow_is_waited_for() -> None:
-    with faulty("slow", num_workers=1, timeout_s=60) as vec:
-        vec.reset(0)
-        for _ in range(3):
-            vec.step([0])
-
-
 @pytest.mark.parametrize("when", ["idle", "pending", "before the first reset"])
 def test_a_kill_from_outside_is_noticed(when: str) -> None:
     with faulty("none", num_envs=2, num_workers=2) as vec:
@@ -234,16 +227,3 @@ def test_a_learner_that_ends_without_close_leaves_no_worker(way: str) -> None:
         "os.kill(os.getpid(), 15)": (-15, []),
         "pass": (0, unclosed),
     }[way]
-
-
-def test_many_vec_envs_one_after_another_leave_the_process_as_it_was() -> None:
-    """Descriptors and arenas of shared memory do not pile up."""
-    counts = []
-    for _ in range(8):
-        with puffervec.make(
-            "probe", env_kwargs={"obs_size": 2000}, num_envs=4, num_workers=2, start_method="forkserver"
-        ) as vec:
-            vec.reset(0)
-        del vec
-        counts.append(len(os.listdir("/proc/self/fd")))
-    assert max(counts[3:]) == min(counts[3:])

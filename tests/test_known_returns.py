@@ -88,16 +88,6 @@ def test_advantages_and_counts_equal_the_twins(settings: dict[str, Any], horizon
             np.testing.assert_array_equal(advantages, twin_advantages)
 
 
-def test_a_terminal_by_hand() -> None:
-    """gamma = lambda = 1 and values 0: an advantage is the sum of the rewards to come; step t gives t."""
-    with serial("probe", {}) as vec:
-        (rollout,) = rollouts(vec, 8, 1, action=0)
-    advantages, valid = c_advantage(rollout, np.zeros((9, 1)), 1.0, 1.0)
-    #                                  reset  1  2  end    reset 1  2  end
-    assert advantages[:, 0].tolist() == [6, 5, 3, 0, 6, 5, 3, 0]
-    assert valid[:, 0].tolist() == [1, 1, 1, 0, 1, 1, 1, 0]
-
-
 def test_a_terminal_does_not_bootstrap_and_a_truncation_does() -> None:
     """With the value 10 everywhere, lambda = 0 and gamma = 1/2: reward + 5 - 10, but reward - 10 into a terminal."""
     shown = {}
@@ -106,18 +96,6 @@ def test_a_terminal_does_not_bootstrap_and_a_truncation_does() -> None:
             (rollout,) = rollouts(vec, 4, 1, action=0)
         shown[end_kind] = c_advantage(rollout, np.full((5, 1), 10.0), 0.5, 0.0)[0][:, 0].tolist()
     assert shown == {0: [-4, -3, -7, 0], 1: [-4, -3, -2, 0]}
-
-
-def test_the_recursion_stops_at_both_ends() -> None:
-    """Values 0 but for the truncated row's: it enters the steps before it, and nothing after it enters anything before."""
-    for end_kind in (0, 1):
-        with serial("probe", {"end_kind": end_kind}) as vec:
-            (rollout,) = rollouts(vec, 7, 1, action=0)
-        values = np.zeros((8, 1))
-        values[3] = 100.0
-        advantages, _ = c_advantage(rollout, values, 1.0, 1.0)
-        end = 100 if end_kind else 0
-        assert advantages[:, 0].tolist() == [6 + end, 5 + end, 3 + end, 0, 6, 5, 3]
 
 
 def test_the_edge_of_a_rollout_bootstraps_and_nothing_is_counted_twice() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, MissingExtraError
+from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError
 from tests.drive_env.conftest import make_tree
 
 adapter = pytest.importorskip("puffervec.pettingzoo", exc_type=ImportError)
@@ -300,15 +299,6 @@ def test_unknown_options_reset_nothing(options: Any) -> None:
         env.reset(options=options)
     np.testing.assert_array_equal(env.state(), before)
     env.reset(options={})
-
-
-def test_without_pettingzoo_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    assert adapter.__file__ is not None
-    spec = importlib.util.spec_from_file_location("a_second_copy", adapter.__file__)
-    assert spec is not None and spec.loader is not None
-    with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[pettingzoo\]'"):
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 # ---- pictures ----------------------------------------------------------------------------------------------

@@ -12,10 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import numpy as np
 import pytest
-from gymnasium import spaces
 
 import puffervec
 from puffervec.errors import CallOrderError, WorkerDied, WorkerError, WorkerTimeout
@@ -93,42 +90,6 @@ def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> N
         vec.step([0, 0])
 
 
-def test_two_workers_that_fail_at_once_are_one_error() -> None:
-    with make(("reset", "value"), ("reset", "value"), good=2) as vec, pytest.raises(WorkerError, match="env 1: ValueError"):
-        vec.reset(seed=0)
-
-
-class Shapeless(gymnasium.Env[Any, Any]):
-    """Its observations do not fit the space from some moment on."""
-
-    action_space = spaces.Discrete(2)
-    observation_space = spaces.Dict(pos=spaces.Box(-1, 1, (2,)), map=spaces.Box(0, 255, (2, 2), np.uint8))
-
-    def __init__(self, at_reset: bool) -> None:
-        self.at_reset = at_reset
-
-    def seen(self, wrong: bool) -> Any:
-        return {
-            "pos": np.zeros(2, np.float32),
-            "map": np.full((2, 2), 0.5, np.float32) if wrong else np.zeros((2, 2), np.uint8),
-        }
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        return self.seen(self.at_reset), {}
-
-    def step(self, action: Any) -> Any:
-        return self.seen(True), 0.0, False, False, {}
-
-
-@pytest.mark.parametrize("at_reset", [True, False])
-def test_an_observation_that_does_not_fit_is_named_with_its_path(at_reset: bool) -> None:
-    with puffervec.make(Shapeless, [at_reset], num_envs=2, num_workers=2, start_method="fork") as vec:
-        words = r"worker 0, env 0.*: SpaceMismatchError: observation\['map'\] has dtype float32 and values such as 0.5"
-        with pytest.raises(WorkerError, match=words):
-            vec.reset(seed=0)
-            vec.step([0, 0])
-
-
 # ---- death and hanging -------------------------------------------------------------------------------------
 
 
@@ -179,15 +140,6 @@ def test_a_timeout_in_any_order_can_be_gone_on_with() -> None:
         assert vec.recv()[0][:, 3].tolist() == [1, 2, 3]
 
 
-def test_close_while_an_env_hangs() -> None:
-    vec = make(("step", "hang"), good=1)
-    vec.reset(seed=0)
-    vec.step([0, 0])
-    vec.send([0, 0])
-    vec.close()
-    vec.close()
-
-
 def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The constructor's own time-out is long, since envs may load much; here it is short."""
     from puffervec.vec import workers
@@ -212,28 +164,6 @@ def test_a_factory_of_a_module_that_workers_lack(tmp_path: Path, monkeypatch: py
     with pytest.raises(WorkerError, match="worker 0: Traceback.*(.|\n)*No module named 'only_here'"):
         puffervec.make(module.make, num_workers=1, start_method="forkserver")
     sys.modules.pop("only_here")
-
-
-def test_python_workers_have_one_math_thread_and_no_torch() -> None:
-    class Telling(Counting):
-        @property
-        def facts(self) -> Any:
-            return os.environ.get("OMP_NUM_THREADS"), "torch" in sys.modules, os.getpid()
-
-    with puffervec.make(Telling, num_envs=2, num_workers=2, start_method="forkserver") as vec:
-        facts = vec.get_attr("facts")
-        assert [fact[:2] for fact in facts] == [("1", False)] * 2
-        assert [fact[2] for fact in facts] == [process.pid for process in vec.processes]
-
-
-def test_many_python_vec_envs_leave_the_process_as_it_was() -> None:
-    counts = []
-    for _ in range(8):
-        with make() as vec:
-            vec.reset(seed=0, options={"level": "x" * 100_000})
-        del vec
-        counts.append(len(os.listdir("/proc/self/fd")))
-    assert max(counts[3:]) == min(counts[3:])
 
 
 class Told(Counting):

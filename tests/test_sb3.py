@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,8 @@ import pytest
 from gymnasium import spaces
 
 import puffervec
-from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError, MissingExtraError
+from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError
 from puffervec.sb3.seat import Monitor as SeatMonitor
-from tests.drive_env.conftest import make_tree
 from tests.sb3_envs import Choosing, Counter, Deep, Rich
 
 adapter = pytest.importorskip("puffervec.sb3", exc_type=ImportError)
@@ -236,15 +232,6 @@ def test_monitor_files_are_those_of_sb3(make: Callable[..., Any], tmp_path: Path
     assert found[0] == found[1] and list(found[0]) == ["5.monitor.csv", "6.monitor.csv"] and len(found[0]["5.monitor.csv"]) > 5
 
 
-def test_evaluate_policy_trusts_the_monitor(make: Callable[..., Any]) -> None:
-    from stable_baselines3.common.evaluation import evaluate_policy
-
-    venv = make("CartPole-v1", n_envs=2, seed=0)
-    model = sb3.PPO("MlpPolicy", venv, n_steps=8, batch_size=8, device="cpu")
-    returns, lengths = evaluate_policy(model, venv, n_eval_episodes=4, return_episode_rewards=True)
-    assert returns == lengths and len(returns) == 4
-
-
 # ---- C envs ------------------------------------------------------------------------------------------------
 
 
@@ -278,13 +265,6 @@ def test_rows_of_a_c_env_are_those_of_the_core(settings: dict[str, Any]) -> None
     venv.close()
 
 
-def test_episodes_of_a_c_env_follow_each_other_without_a_gap(make: Callable[..., Any]) -> None:
-    venv = make("tag_grid", n_envs=2, env_kwargs={**TAG, "grid_length": 60})
-    venv.reset()
-    ends = [at for at in range(1, 41) if venv.step(np.zeros(8, np.int64))[2].any()]
-    assert ends == [10, 20, 30, 40]
-
-
 def test_tasks_of_a_c_env_are_options(make: Callable[..., Any]) -> None:
     layouts = {"starting_location_x": [[0, 0, 0, 4], [1, 1, 1, 3]], "starting_location_y": [[0, 0, 0, 4], [1, 1, 1, 3]]}
     venv = make("tag_grid", n_envs=2, env_kwargs={**TAG, **layouts})
@@ -314,32 +294,6 @@ def test_last_observations_are_those_of_agents_that_leave_early_too(make: Callab
         infos = venv.step(np.zeros(3, np.int64))[3]
         last += [tuple(info["terminal_observation"][2:4]) for info in infos if "terminal_observation" in info]
     assert last == [(1, 1), (2, 2), (4, 0)] * 2
-
-
-def test_scenes_of_drive_end_one_by_one(make: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first episode of each row is that of a drive env that is never reset. Some cars reach their goal, some brake."""
-    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
-    for name, frames in (("a", 12), ("b", 20)):
-        (tmp_path / f"{name}.json").write_text(json.dumps({**make_tree(frames=frames, cars=3), "name": f"{name}.json"}))
-    settings = {"scenes": str(tmp_path), "num_agents": 6}
-    venv = make("drive", n_envs=1, seed=0, env_kwargs=settings)
-    lasting, lengths = np.ones(6, np.bool_), np.zeros(6, np.int64)
-    with puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1, autoreset_mode="disabled") as vec:
-        np.testing.assert_array_equal(venv.reset(), vec.reset(seed=0)[0])
-        for step in range(1, 21):
-            actions = np.array([45, 0, 45, 0, 45, 0])  # straight on, or braking
-            _, _, dones, infos = venv.step(actions)
-            if not lasting.any():
-                break
-            rows = vec.step(actions)
-            for i in np.flatnonzero(lasting):
-                assert dones[i] == (rows[2][i] or rows[3][i])
-                if dones[i]:
-                    np.testing.assert_array_equal(infos[i]["terminal_observation"], rows[0][i])
-                    lengths[i] = infos[i]["episode"]["l"]
-                    assert lengths[i] == step
-            lasting &= ~dones
-    assert not lasting.any() and len(set(lengths)) > 2
 
 
 def test_files_for_c_envs_come_from_vec_monitor(make: Callable[..., Any], tmp_path: Path) -> None:
@@ -396,15 +350,6 @@ def test_lists_of_nested_actions(settings: dict[str, Any], space: Any) -> None:
     ours.close()
 
 
-def test_actions_keep_their_precision(make: Callable[..., Any]) -> None:
-    ours, theirs = make("Pendulum-v1", n_envs=2, seed=1), env_util.make_vec_env("Pendulum-v1", n_envs=2, seed=1)
-    assert np.array_equal(ours.reset(), theirs.reset())
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        actions = rng.uniform(-2, 2, (2, 1))
-        assert np.array_equal(ours.step(actions)[0], theirs.step(actions)[0])
-
-
 def test_sb3s_own_classes_stand_for_ours(make: Callable[..., Any]) -> None:
     here = make(Counter, n_envs=2, vec_env_cls=vec_env.DummyVecEnv, settings={})
     assert type(here) is adapter.VecEnv and type(here.vec).__name__ == "Serial"
@@ -443,14 +388,6 @@ def test_bad_settings(make: Callable[..., Any]) -> None:
             call()
 
 
-def test_without_sb3_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "stable_baselines3.common.monitor", None)
-    spec = importlib.util.spec_from_file_location("a_second_copy", Path(adapter.__file__).with_name("vec_env.py"))
-    assert spec is not None and spec.loader is not None
-    with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[sb3\]'"):
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-
-
 # ---- learning ----------------------------------------------------------------------------------------------
 
 
@@ -481,17 +418,3 @@ def test_ppo_learns_cartpole_over_python_workers(make: Callable[..., Any]) -> No
     before = mean_return(model)
     model.learn(12_000, reset_num_timesteps=False)
     assert mean_return(model) > max(60, 2 * before)
-
-
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.slow
-def test_ppo_learns_tag_over_c_rows(make: Callable[..., Any]) -> None:
-    """One policy for taggers and runner. Walking into walls costs much, so all of them learn not to."""
-    settings = {"num_taggers": 3, "grid_length": 5, "episode_length": 20, "wall_hit_penalty": 1.0,
-                "tag_reward_for_tagger": 1.0, "tag_penalty_for_runner": 1.0}  # fmt: skip
-    venv = make("tag_grid", n_envs=16, seed=0, env_kwargs=settings)
-    model = sb3.PPO("MlpPolicy", venv, n_steps=32, batch_size=512, n_epochs=6, learning_rate=2e-3, seed=0, device="cpu")
-    model.learn(2_000)
-    before = mean_return(model)
-    model.learn(32_000, reset_num_timesteps=False)
-    assert mean_return(model) > before + 0.5

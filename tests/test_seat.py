@@ -97,13 +97,6 @@ def test_the_monitor_insists_on_resets() -> None:
 # ---- the seat ----------------------------------------------------------------------------------------------
 
 
-def test_a_seat_adds_no_call_to_a_step() -> None:
-    env = Counter()
-    seat = IndexedEnv(env, 0)
-    assert seat.step == env.step and seat.reset == env.reset
-    assert seat.observation_space == env.observation_space
-
-
 def test_only_gymnasium_envs_sit_down() -> None:
     assert isinstance(IndexedEnvMaker(Counter, 0)(), IndexedEnv)
     with pytest.raises(ConfigError, match="builtins.dict"):
@@ -126,8 +119,3 @@ def test_envs_are_monitored_then_wrapped_and_their_actions_seeded(tmp_path: Path
     run(env, 4)
     env.close()
     assert (tmp_path / "3.monitor.csv").exists()
-
-
-def test_registered_envs_draw_pictures_unless_told_otherwise() -> None:
-    assert EnvMaker("CartPole-v1", 0)().render_mode == "rgb_array"
-    assert EnvMaker("CartPole-v1", 0, env_kwargs={"render_mode": None})().render_mode is None

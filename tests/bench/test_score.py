@@ -12,9 +12,6 @@ import pytest
 import torch
 
 from bench import score
-from puffervec.train import TrainConfig
-
-DRIVE = TrainConfig.of("drive")
 
 
 def options(**given: Any) -> argparse.Namespace:

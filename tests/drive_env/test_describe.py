@@ -58,10 +58,3 @@ def test_broken_files_and_levels_are_said_once_each(folder: Path, tiny_tree: Cal
         text.count("f.json: height is not simulated") == 1
         and "1 paths that cross a road edge at another height (objects[0]: 6.8 m)" in text
     )
-
-
-def test_padding_on_the_real_scenes(real_scenes: Path, cache: Path) -> None:
-    found = describe_scenes(DriveConfig(scenes=str(real_scenes)))
-    assert found.scenes == 7 and len(found.left_out) == 3
-    assert found.padding < 0.02
-    assert found.largest_kb < 300

@@ -13,8 +13,7 @@ import pytest
 
 from drive_env.generate import generate
 from drive_env.generate.generate import generate_scene, generate_tree, main
-from drive_env.scenes.compile import CompileSettings, compile_scene
-from drive_env.scenes.reader import generation_of, read_usable, scene_files, scene_from_tree
+from drive_env.scenes.reader import generation_of, read_usable, scene_files
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
 
@@ -38,14 +37,6 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
         ("cross", 4, 22), ("curve", 6, 6), ("tee", 4, 9), ("cross", 6, 7),
         ("tee", 5, 15), ("cross", 7, 7), ("cross", 6, 6), ("tee", 5, 5),
     ]  # fmt: skip
-
-
-def test_writing_and_reading_changes_nothing(tmp_path: Path) -> None:
-    tree = generate_tree(5, 7)
-    again = json.loads(json.dumps(tree))
-    settings = CompileSettings((16, 8, 16), 50.0)
-    first, second = (compile_scene(scene_from_tree(item, "t", "t"), settings) for item in (tree, again))
-    assert first.data == second.data
 
 
 def test_they_are_of_the_current_schema(scenes: list[Scene]) -> None:

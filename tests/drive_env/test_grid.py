@@ -80,12 +80,6 @@ def test_an_index_without_segments_or_cells() -> None:
     assert build_index(random_segments(0), empty, K, RANGE_M)[0]["first"][0] == CELL_EMPTY
 
 
-def test_k_zero_lists_nothing() -> None:
-    grid = choose_grid(np.array([[0.0, 0.0]]), 5.0)
-    cells, candidates = build_index(random_segments(1), grid, (0, 3, 0), RANGE_M)
-    assert (cells["count"][:, [0, 2]] == 0).all() and cells["count"][:, 1].max() >= 3 and len(candidates) > 0
-
-
 def test_places_lie_in_wanted_cells() -> None:
     places = np.random.default_rng(5).uniform(-200, 300, (500, 2))
     grid = choose_grid(places, 5.0)

@@ -17,7 +17,7 @@ from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import action_of
 from drive_env.prepare import prepare_scenes
-from drive_env.render.recording import FrameRecorder, begun, record, roads_of
+from drive_env.render.recording import FrameRecorder, record, roads_of
 from drive_env.render.render import Tracks
 from puffervec.errors import CallOrderError
 
@@ -71,11 +71,6 @@ def test_events(recorded: tuple[Tracks, np.ndarray]) -> None:
     assert np.flatnonzero(tracks.collided[:, 0])[0] == 16  # the boxes meet at x = 12.2 m - 4.5 m, at 0.5 m a step
     assert tracks.reached.tolist() == [True, False, False, False]
     assert len(tracks.x_m) in (36, 37)  # 2 m before the goal at 19.5 m: after step 35 at 17.5 m or, by rounding, one later
-
-
-def test_flags_that_stand_from_the_start_are_no_events() -> None:
-    flag = np.array([[1, 0], [1, 1], [0, 1], [1, 0]], dtype=bool)
-    assert begun(flag).astype(int).tolist() == [[0, 0], [0, 1], [0, 0], [1, 0]]
 
 
 def test_roads_are_put_together_again(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:

@@ -18,7 +18,6 @@ from drive_env.render.render import (
     Tracks,
     interesting_points,
     long_axis_rad,
-    picture_bounds,
     png_of,
     require_matplotlib,
     turned,
@@ -56,12 +55,6 @@ def picture_size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def test_a_picture_is_landscape() -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    width, height = picture_size(png_of("a scene", ROADS, make_tracks()))
-    assert width == 1500 and 0.3 * width < height < 0.6 * width
-
-
 def test_marks_and_colours_are_in_the_picture() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     from matplotlib.image import imread
@@ -86,14 +79,6 @@ def test_the_action_is_turned_across_and_stays_what_it_was() -> None:
     np.testing.assert_allclose(flat.heading_rad, 0.0, atol=1e-12)
     np.testing.assert_allclose(flat.goal_m[0], [60.0, 0.0], atol=1e-9)
     np.testing.assert_allclose(np.hypot(*np.diff(roads.lanes[0], axis=0).T), 125.0)
-
-
-def test_bounds_hold_all_agents_and_goals() -> None:
-    tracks = make_tracks()
-    low, high = picture_bounds(tracks)
-    assert (low <= [-14.0, -14.0]).all() and (high >= [62.0, 50.0]).all()
-    width, height = high - low
-    assert height <= width + 1e-9 and width <= 3 * height + 1e-9
 
 
 def test_scenes_without_agents_can_be_drawn() -> None:

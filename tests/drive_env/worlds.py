@@ -21,7 +21,6 @@ from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 
 ROAD_KINDS = ("lane", "road_line", "road_edge")
-Lanes = Sequence[tuple[str, np.ndarray]]
 
 
 def moving_object(rng: np.random.Generator, frames: int, spread_m: float, kind: int, parked: bool = False) -> SceneObject:

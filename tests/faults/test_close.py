@@ -116,17 +116,6 @@ def test_never_closed_in_any_state(make: Make, state: Callable[[VectorEnv], Any]
             os.kill(pid, 0)
 
 
-def test_views_outlive_close() -> None:
-    vec = probe(Layout(2), "none", "", start_method="forkserver")
-    vec.reset(7)
-    observations, rewards, *_ = vec.step([1, 2, 3, 4])
-    vec.close()
-    del vec
-    gc.collect()
-    assert observations[:, 0].tolist() == [7, 8, 9, 10] and observations[:, 4].tolist() == [1, 2, 3, 4]
-    assert rewards.tolist() == [1 + action / 16 for action in (1, 2, 3, 4)]
-
-
 class Owner:
     """Closes its vec env when it goes, as wrappers do."""
 
@@ -261,17 +250,6 @@ def test_an_error_in_user_code_leaves_a_vec_env_that_goes_on() -> None:
             vec.send(np.ones(vec.agents_per_batch, np.int32))
         shown = [vec.recv()[0][:, 4].tolist() for _ in range(2)]
     assert shown == [[1.0] * vec.agents_per_batch] * 2
-
-
-@pytest.mark.parametrize("backend", ["serial", "threading"])
-def test_close_while_a_turn_is_under_way_in_this_process(backend: str) -> None:
-    workers = {} if backend == "serial" else {"num_workers": 2}
-    vec = puffervec.make("probe", backend=backend, num_envs=4, **workers)
-    vec.async_reset(0)
-    vec.close()
-    vec.close()
-    with pytest.raises(ClosedError):
-        vec.recv()
 
 
 @pytest.mark.slow

@@ -7,10 +7,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import puffervec.gym
 from puffervec.errors import ConfigError
@@ -90,16 +88,11 @@ def test_numpy_integers_are_seeds_too() -> None:
     ("seed", "error", "text"),
     [
         ([1.5, 2.7], TypeError, r"seed\[0\] is 1.5"),
-        ([1, "2"], TypeError, r"seed\[1\] is '2'"),
-        (np.array([1.0, 2.0]), TypeError, r"seed\[0\] is .*1.0"),
         (np.array(3), TypeError, "whole number"),
         (b"ab", TypeError, "whole number"),
-        ({1: 2}, TypeError, "whole number"),
         (2**70, ConfigError, r"seed is 1180591620717411303424: seeds of envs have 63 bits, use 0 to 2\*\*63 - 2"),
-        (2**63 - 1, ConfigError, "63 bits"),
         (-1, ConfigError, "seed is -1.*63 bits"),
         ([0, 2**63], ConfigError, r"seed\[1\] is 9223372036854775808: .*63 bits, use 0 to 2\*\*63 - 1"),
-        ([None, -3], ConfigError, r"seed\[1\] is -3"),
     ],
 )
 def test_other_seeds_are_refused(seed: Any, error: type[Exception], text: str) -> None:
@@ -190,20 +183,6 @@ def test_options_are_a_dict(ours: Kind, options: Any) -> None:
 def test_env_fns_are_functions(made: Any, given: Any, text: str) -> None:
     with pytest.raises(TypeError, match=text):
         made(given)
-
-
-def test_env_fns_may_come_from_a_generator() -> None:
-    assert arguments.env_fns(Count for _ in range(2)) == [Count, Count]
-
-
-def test_spaces_of_a_users_own_kind_are_compared_by_equality() -> None:
-    class Own(gymnasium.Space[Any]):
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, Own)
-
-    arguments.check_spaces("X", "different", Own(), [Own(), Own()])
-    with pytest.raises(RuntimeError, match="X.*differ"):
-        arguments.check_spaces("X", "different", Own(), [Own(), spaces.Discrete(2)])
 
 
 @pytest.mark.parametrize("masked", [True, False])

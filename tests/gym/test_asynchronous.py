@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import os
 import re
-import signal
 import warnings
 from typing import Any
 
@@ -19,7 +17,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
 
 import puffervec.gym
-from puffervec.errors import ConfigError, WorkerDied
+from puffervec.errors import ConfigError
 from tests.gym.envs import Failing, Raising, Slow, TwoPartError, count, counts
 from tests.gym.kinds import ASYNC, NEXT, Kind, kind_fixture, quick_start
 
@@ -66,15 +64,6 @@ def test_one_call_at_a_time(kind: Kind, pending: str, begun: str) -> None:
             getattr(envs, f"{other}_wait")()
     getattr(envs, f"{pending}_wait")()  # which is still possible
     assert envs.get_attr("length") == (2, 3, 3)
-
-
-@pytest.mark.parametrize("verb", BEGIN)
-def test_nothing_to_wait_for(kind: Kind, verb: str) -> None:
-    envs = kind(counts())
-    envs.reset()
-    with pytest.raises(NoAsyncCallError, match=f"Calling `{verb}_wait` without any prior call to `{verb}_async`.") as caught:
-        getattr(envs, f"{verb}_wait")()
-    assert caught.value.name == verb
 
 
 def test_calls_with_a_name_of_their_own_are_refused(ours: Kind) -> None:
@@ -125,14 +114,6 @@ def test_close_does_not_wait_for_ever(ours: Kind) -> None:
     envs.step_async([0, 0])
     with pytest.warns(UserWarning, match="pending call to `step`"):
         envs.close(timeout=0.05)
-    assert not any(psutil.pid_exists(pid) for pid in pids)
-
-
-def test_workers_end_when_nobody_closes() -> None:
-    envs = puffervec.gym.AsyncVectorEnv(counts(), context=quick_start())
-    pids = [process.pid for process in envs.processes]
-    assert pids and all(psutil.pid_exists(pid) for pid in pids)
-    del envs
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
@@ -207,16 +188,6 @@ def test_exceptions_with_other_constructors_arrive_whole(ours: Kind) -> None:
     with pytest.raises(TwoPartError) as caught:
         envs.step([0])
     assert caught.value.code == 17
-
-
-def test_a_killed_worker_is_reported_and_close_returns(ours: Kind) -> None:
-    envs = ours(counts())
-    envs.reset()
-    os.kill(envs.processes[0].pid, signal.SIGKILL)
-    with pytest.raises(WorkerDied, match="SIGKILL"):
-        for _ in range(100):
-            envs.step(ACTIONS)
-    envs.close()
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tests.gym.envs import Count, Spaced, count, counts
-from tests.gym.kinds import DISABLED, MODES, NEXT, SAME, Kind, kind_fixture, quick_start
+from tests.gym.kinds import DISABLED, MODES, NEXT, SAME, Kind, kind_fixture
 
 kind = kind_fixture()
 
@@ -41,36 +41,12 @@ def test_it_is_a_vector_env_with_its_attributes(kind: Kind) -> None:
     assert envs.observation_mode == "same"
 
 
-def test_its_own_attributes(kind: Kind) -> None:
-    envs = kind(counts())
-    if kind.asynchronous:
-        assert (envs.shared_memory, envs.context, envs.daemon, envs.worker, envs.max_concurrency) == (
-            True, quick_start(), True, None, None
-        )  # fmt: skip
-        assert len(envs.processes) == (2 if kind.ours else 3)
-        assert all(process.is_alive() for process in envs.processes)
-    else:
-        assert [env.length for env in envs.envs] == [2, 3, 3]
-
-
 def test_spec_can_be_assigned_and_is_shown(kind: Kind) -> None:
     envs = kind([lambda: gymnasium.make("CartPole-v1")] * 2)
     name = type(envs).__name__
     assert repr(envs) == f"{name}(num_envs=2)"
     envs.unwrapped.spec = gymnasium.spec("CartPole-v1")
     assert repr(envs) == f"{name}(CartPole-v1, num_envs=2)"
-
-
-def test_results_are_arrays_of_the_right_kind(kind: Kind) -> None:
-    envs = kind(counts())
-    observations, infos = envs.reset(seed=3)
-    assert observations in envs.observation_space and infos == {}
-    observations, rewards, terminations, truncations, infos = envs.step([1, 2, 3])
-    assert observations in envs.observation_space
-    assert rewards.dtype == np.float64 and rewards.tolist() == [1, 2, 3]
-    for flags in (terminations, truncations):
-        assert isinstance(flags, np.ndarray) and flags.dtype == np.bool_ and flags.shape == (3,)
-    assert infos == {}
 
 
 def test_results_of_one_step_survive_the_next(kind: Kind) -> None:
@@ -271,14 +247,6 @@ def test_a_reset_by_mask_takes_the_place_of_the_autoreset(kind: Kind) -> None:
     assert envs.get_attr("resets") == (2, 2)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_truncation_is_not_termination(kind: Kind, mode: AutoresetMode) -> None:
-    envs = kind(counts((1, 2), truncate=True), autoreset_mode=mode)
-    envs.reset()
-    _, _, terminations, truncations, _ = envs.step([0, 0])
-    assert (terminations.tolist(), truncations.tolist()) == ([False, False], [True, False])
-
-
 # ---- call, get_attr, set_attr, render ------------------------------------------------------------------------------------
 
 
@@ -294,14 +262,6 @@ def test_call_and_attributes(kind: Kind) -> None:
     for values in ([1, 2], (1, 2, 3, 4)):
         with pytest.raises(ValueError, match="length equal to the number of environments. Got `[24]` values for 3"):
             envs.set_attr("length", values)
-
-
-def test_attributes_are_found_through_wrappers(kind: Kind) -> None:
-    envs = kind([lambda: gymnasium.wrappers.TimeLimit(Count(), 9)] * 2)
-    assert envs.get_attr("length") == (3, 3)
-    envs.set_attr("length", [4, 5])
-    assert envs.get_attr("length") == (4, 5)
-    assert envs.get_attr("_max_episode_steps") == (9, 9)
 
 
 def test_render_gives_a_tuple_of_frames(kind: Kind) -> None:

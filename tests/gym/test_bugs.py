@@ -8,7 +8,6 @@ bug, its mark goes. The others would hang, or leave errors behind for the tests 
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -123,14 +122,3 @@ def test_close_ends_workers_that_do_not_hear_sigterm(terminate: bool) -> None:
         envs.close(timeout=0.01, terminate=terminate)
     assert not any(psutil.pid_exists(pid) for pid in pids)
     others.close()
-
-
-def test_close_returns_after_a_worker_was_killed_in_a_step() -> None:
-    envs = puffervec.gym.AsyncVectorEnv([lambda: Slow(step_s=100.0)] * 2, context=quick_start(), num_workers=2)
-    envs.reset()
-    envs.step_async([0, 0])
-    os.kill(envs.processes[1].pid, signal.SIGKILL)
-    pids = [process.pid for process in envs.processes]
-    with pytest.warns(UserWarning, match="pending call"):
-        envs.close(timeout=0.2)
-    assert not any(psutil.pid_exists(pid) for pid in pids)

@@ -158,11 +158,6 @@ def test_values_that_do_not_fit_together_become_objects(ours: Kind) -> None:
     assert [None if entry is None else entry.tolist() for entry in infos["a"]] == [[0, 0], [1, 1, 1], None]
 
 
-def test_ints_and_floats_become_floats(ours: Kind) -> None:
-    infos = first_step(ours, on_step({"k": 1}), on_step({"k": 0.5}))
-    assert infos["k"].tolist() == [1.0, 0.5]
-
-
 MIXED = {"x": 1, "y": {"n": 2.5, "z": "t"}}
 
 

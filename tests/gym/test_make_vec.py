@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,11 +41,6 @@ def counting() -> Iterator[str]:
     gymnasium.register("tests/Counting-v3", entry_point=Count, max_episode_steps=9, disable_env_checker=True)
     yield "tests/Counting-v3"
     del gymnasium.registry["tests/Counting-v3"]
-
-
-def test_the_signature_is_gymnasiums() -> None:
-    ours, theirs = inspect.signature(make_vec).parameters, inspect.signature(gymnasium.make_vec).parameters
-    assert [(p.name, p.kind, p.default) for p in ours.values()] == [(p.name, p.kind, p.default) for p in theirs.values()]
 
 
 def test_python_envs_go_to_worker_processes(made: Any) -> None:

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 import puffervec
-from puffervec.errors import ActionError, ConfigError
+from puffervec.errors import ConfigError
 from puffervec.gym import NativeVectorEnv
 from tests.gym.kinds import DISABLED, MODES, NEXT, SAME
 
@@ -154,19 +154,6 @@ def test_other_options_are_refused(made: list[NativeVectorEnv]) -> None:
     assert np.array_equal(after[1], before[1]) and not np.array_equal(after[0], before[0])
 
 
-def test_settings_of_make(made: list[NativeVectorEnv]) -> None:
-    settings = {**PROBE, "backend": "multiprocessing", "num_workers": 2, "pin": False, "timeout_s": 3, "start_method": "fork"}
-    envs = NativeVectorEnv(**settings, strict=True)
-    made.append(envs)
-    assert len(envs.core.processes) == 2 and envs.core.settings.cores == (None, None)
-    assert (envs.core.settings.timeout_s, envs.core.settings.start_method) == (3.0, "fork")
-    envs.reset()
-    with pytest.raises(ActionError, match="out of range"):
-        envs.step([0, 99])
-    with pytest.raises(ConfigError, match="timeout_s is -1"):
-        NativeVectorEnv(**PROBE, timeout_s=-1)
-
-
 def test_a_mask_takes_in_all_agents_of_an_env(made: list[NativeVectorEnv]) -> None:
     envs = NativeVectorEnv(**TAG, flatten_agents=True, autoreset_mode=DISABLED)
     made.append(envs)
@@ -221,16 +208,6 @@ def test_agents_that_leave(made: list[NativeVectorEnv]) -> None:
     ]  # fmt: skip
     lengths = [step[4]["record"]["l"].tolist() for step in steps if "record" in step[4]]
     assert lengths == [[0, 1, 0], [0, 0, 2], [4, 0, 0]]
-
-
-def test_views_and_copies(made: list[NativeVectorEnv]) -> None:
-    for copy in (True, False):
-        envs = NativeVectorEnv(**PROBE, copy=copy)
-        made.append(envs)
-        first, _ = envs.reset(seed=0)
-        second = envs.step([0, 0])[0]
-        assert np.shares_memory(first, second) is not copy
-        assert np.array_equal(first, second) is not copy
 
 
 def test_wrong_actions_and_the_end() -> None:

@@ -70,16 +70,6 @@ def test_the_reward_is_the_mean_over_those_who_are_there() -> None:
     env.close()
 
 
-def test_seeds_and_episodes() -> None:
-    env = NativeEnvView("cartpole")
-    first = env.reset(seed=1)[0]
-    second = env.reset()[0]
-    assert not np.array_equal(first, second)
-    assert np.array_equal(env.reset(seed=1)[0], first) and np.array_equal(env.reset()[0], second)
-    others = [NativeEnvView("cartpole") for _ in range(2)]
-    assert not np.array_equal(*(other.reset()[0] for other in others))
-
-
 def test_a_task_holds_for_one_episode() -> None:
     layouts = {"starting_location_x": [[0, 0, 0], [3, 4, 5]], "starting_location_y": [[0, 0, 0], [6, 7, 8]]}
     env = NativeEnvView("tag_grid", num_taggers=2, **layouts)

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from gymnasium.error import AlreadyPendingCallError, ResetNeeded
+from gymnasium.error import ResetNeeded
 
-import puffervec
 from puffervec.errors import ConfigError, WorkerTimeout
 from puffervec.gym import AsyncVectorEnv, NativeVectorEnv
 from tests.gym.envs import Slow
@@ -43,12 +42,6 @@ def make() -> Iterator[Make]:
     yield make
     for envs in made:
         envs.close(terminate=True)
-
-
-def failing(fault: str, step: int, **settings: Any) -> dict[str, Any]:
-    """Settings of probes of which one fails in this way at this step, in a worker process."""
-    number = puffervec.envs.probe.FAULTS.index(fault)
-    return {"backend": "multiprocessing", "fault": number, "fault_env": 1, "fault_step": step, "episode_length": 9, **settings}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -110,28 +103,6 @@ def too_late(envs: NativeVectorEnv, verb: str, **arguments: Any) -> None:
     worker.resume()
 
 
-@pytest.mark.parametrize("late", ["step", "reset"])
-def test_after_a_timeout_only_reset_and_close_are_allowed(make: Make, late: str) -> None:
-    envs = make(backend="multiprocessing", episode_length=9)
-    envs.reset(seed=1)
-    too_late(envs, late, **({"actions": [0, 0]} if late == "step" else {"seed": 2}))
-    for use in (lambda: envs.step([0, 0]), lambda: envs.get_attr("a"), lambda: envs.set_attr("a", 4), lambda: envs.call("a")):
-        with pytest.raises(AlreadyPendingCallError, match=f"`{late}` timed out.*Call `reset`, which waits for it, or `close`"):
-            use()
-    with pytest.raises(AlreadyPendingCallError, match="all envs.*without a reset_mask"):
-        envs.reset(options={"reset_mask": np.array([True, False])})
-    expected, _ = make(episode_length=9).reset(seed=5)
-    assert np.array_equal(envs.reset(seed=5)[0], expected)
-    assert np.array_equal(envs.step([1, 2])[0], make_and_step(make, [1, 2]))
-
-
-def make_and_step(make: Make, actions: list[int]) -> Any:
-    """Return what the first step after a reset with seed 5 shows."""
-    envs = make(episode_length=9)
-    envs.reset(seed=5)
-    return envs.step(actions)[0]
-
-
 def test_the_task_of_a_reset_that_timed_out_is_forgotten(make: Make) -> None:
     envs, other = make(**TAG, backend="multiprocessing"), make(**TAG)
     zero, one = (other.reset(seed=0, options={"task": task})[0] for task in (0, 1))
@@ -140,17 +111,6 @@ def test_the_task_of_a_reset_that_timed_out_is_forgotten(make: Make) -> None:
     seed = next(seed for seed, start in drawn.items() if not np.array_equal(start, one))
     too_late(envs, "reset", seed=0, options={"task": 1})
     assert np.array_equal(envs.reset(seed=seed)[0], drawn[seed]), "the envs draw again"
-
-
-def test_a_hung_env_ends_at_the_vector_envs_own_limit(make: Make) -> None:
-    envs = make(**failing("hang", 1, timeout_s=0.1))
-    envs.reset()
-    for wait in (lambda: envs.step([0, 0]), lambda: envs.step([0, 0])):
-        with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
-            wait()
-    pids = [process.pid for process in envs.core.processes]
-    envs.close()
-    assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
 def test_python_envs_can_have_a_limit_too() -> None:

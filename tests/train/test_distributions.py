@@ -173,20 +173,6 @@ def test_joint_log_probs_and_entropies_are_those_of_all_combinations(forbid: boo
     assert torch.equal(greedy(spec, heads)[..., 0].long(), heads[0].argmax(-1))
 
 
-@pytest.mark.parametrize("kind", ["inverse_cdf", "gumbel"])
-def test_joint_frequencies(kind: str) -> None:
-    """Two combinations that no product of parts would give: (0, 0, 0) or (1, 2, 3)."""
-    spec, rows = joint(), 2000
-    logits = torch.full((rows, 24), MASKED_LOGIT)
-    logits[:, 0], logits[:, 23] = 0.0, math.log(3.0)
-    generator = torch.Generator().manual_seed(0)
-    noise = draw_noise(spec, rows, CPU, generator) if kind == "inverse_cdf" else gumbel_noise(spec, rows, generator)
-    actions, _ = sample(spec, (logits,), noise)
-    parts = ActionMap(spec, CPU, torch.int32)(actions)
-    assert set(map(tuple, parts.tolist())) == {(0, 0, 0), (1, 2, 3)}
-    assert float((actions == 23).float().mean()) == pytest.approx(0.75, abs=0.05)
-
-
 def test_joint_is_refused_where_it_makes_no_sense() -> None:
     with pytest.raises(ConfigError, match=r"policy.joint: 64 x 65 choices are 4,160 combinations, more than 4,096: leave it"):
         ActionSpec.of(group(("x", (3,)), sizes=(64, 65)), joint=True)

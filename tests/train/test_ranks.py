@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import datetime
 import functools
 import os
 import subprocess
@@ -115,18 +114,6 @@ def test_between_gpus_a_rank_that_is_gone_is_missed_before_the_device_is_asked()
     assert [group.aborted for group in groups] == [1, 0]
 
 
-def test_the_gpus_are_connected_with_the_time_limit_of_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[dict[str, Any]] = []
-    monkeypatch.setattr(torch.distributed, "new_group", lambda **settings: given.append(settings))
-
-    def work(ranks: GroupRanks) -> None:
-        ranks._timeout_s = 7.0
-        ranks.use(torch.device("cuda"))
-
-    all_well(2, work)
-    assert given == [{"backend": "nccl", "timeout": datetime.timedelta(seconds=7)}] * 2
-
-
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     (first, second) = all_well(2, lambda ranks: ranks)
     second._local_rank = 1
@@ -202,14 +189,14 @@ def two_storages(memory: str, few: bool) -> list[Storage]:
     return parts
 
 
-def updater_of(storage: Storage, memory: str, ranks: Ranks | None, **section: Any) -> Updater:
+def updater_of(storage: Storage, memory: str, ranks: Ranks | None, minibatches: int = 3, **section: Any) -> Updater:
     policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for number, parameter in enumerate(policy.parameters()):
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)) * 0.3)
     settings = PPOSection(**{"update_epochs": 2, "max_grad_norm": 0.1, **section})
-    return Updater(policy, storage, settings, 3, False, generator, ThreadPool(1), ranks=ranks)
+    return Updater(policy, storage, settings, minibatches, False, generator, ThreadPool(1), ranks=ranks)
 
 
 @pytest.mark.parametrize("few", [False, True])
@@ -259,61 +246,17 @@ def test_several_ranks_record_two_graphs_around_their_message(cuda: Cuda) -> Non
 
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("memory", ["none", "mingru"])
-def test_ranks_learn_what_one_process_learns(memory: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The minibatches of the one are those of the ranks put together."""
+def test_ranks_learn_what_one_process_learns(memory: str, few: bool) -> None:
+    """The only minibatch of the one is those of the ranks put together."""
     parts = two_storages(memory, few)
-    kept: list[list[list[torch.Tensor]]] = [[], []]  # by rank and epoch
-
-    def work(ranks: GroupRanks) -> tuple[torch.Tensor, Any]:
-        u = updater_of(parts[ranks.rank], memory, ranks)
-        cut = u._parts
-
-        def noting(samples: Any, stop: Any) -> Any:
-            shuffled = samples.shuffled
-            samples.shuffled = lambda *args: kept[ranks.rank].append(shuffled(*args)) or kept[ranks.rank][-1]
-            found = cut(samples, stop)
-            del samples.shuffled
-            return found
-
-        monkeypatch.setattr(u, "_parts", noting)
-        result = u.update(1e-2)
-        return weights(u), result
-
-    (first, result), (second, other) = all_well(2, work)
-    assert torch.equal(first, second) and result == other and len(kept[0]) == len(kept[1]) == 2
-    whole = side_by_side(parts)
-    one = updater_of(whole, memory, None)
+    (first, result), (second, other) = all_well(2, lambda ranks: _updated(updater_of(parts[ranks.rank], memory, ranks, 1)))
+    assert torch.equal(first, second) and result == other
+    one = updater_of(side_by_side(parts), memory, None, 1)
     before = weights(one)
-
-    def joined(epoch: int) -> list[torch.Tensor]:
-        found = []
-        for mine, theirs in zip(kept[0][epoch], kept[1][epoch], strict=True):
-            moved = [_moved(mine, parts[0].rows, whole.rows, 0, memory), _moved(theirs, parts[1].rows, whole.rows, 6, memory)]
-            found.append(torch.cat(moved))
-        return found
-
-    epochs = iter(range(2))
-    cut = one._parts
-
-    def given(samples: Any, stop: Any) -> Any:
-        def dealt(*_: Any) -> list[torch.Tensor]:
-            found = joined(next(epochs))
-            samples.counts = [len(i) if memory == "none" else int(samples._column_counts[i].sum()) for i in found]
-            return found
-
-        samples.shuffled = dealt
-        return cut(samples, stop)
-
-    monkeypatch.setattr(one, "_parts", given)
-    expected = one.update(1e-2)
-    torch.testing.assert_close(first, weights(one), rtol=1e-4, atol=1e-6)
-    assert float((weights(one) - before).abs().max()) > 1e-2
+    after, expected = _updated(one)
+    torch.testing.assert_close(first, after, rtol=1e-4, atol=1e-5)
+    assert float((after - before).abs().max()) > 1e-2
     assert result.valid == expected.valid and result.losses == pytest.approx(expected.losses, rel=1e-4, abs=1e-5)
-
-
-def _moved(index: torch.Tensor, rows: int, all_rows: int, offset: int, memory: str) -> torch.Tensor:
-    """Indices in one rank's storage as those in the storage of both."""
-    return index + offset if memory != "none" else index // rows * all_rows + index % rows + offset
 
 
 def test_a_rank_without_samples_steps_along() -> None:

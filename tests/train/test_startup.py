@@ -90,11 +90,6 @@ def test_settings_win(small: Small, two_cores: None, vec: dict[str, Any]) -> Non
     assert all(getattr(chosen.config.vec, name) == value for name, value in vec.items())
 
 
-def test_more_cores_need_no_measurement(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "usable_cores", lambda: 3)
-    assert choose(small(vec=AUTO, train=LONG), never).lines == ()
-
-
 @pytest.mark.parametrize(
     ("serial", "threads", "expected", "line"),
     [
@@ -124,21 +119,6 @@ def test_workers_that_serve_both_halves_are_tried(small: Small, speeds: dict[str
     assert chosen.lines[0].startswith(shown) == (split == "envs")
     asked = choose(small(vec=AUTO | {"split": "envs"}, train=LONG), in_this_process)  # What was asked for stays.
     assert asked.config.vec.split == "envs" and startup.SPLIT_ENVS not in asked.measured["vec"]["agent_steps_per_s"]
-
-
-def test_more_workers_are_started_only_if_there_is_time(
-    small: Small, speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    speeds |= {"serial": 1.0, "threading": 1.0, "multiprocessing": 100.0, "multiprocessing envs": 1000.0}
-    now = [0.0]
-    monkeypatch.setattr(startup.time, "perf_counter", lambda: now[0])
-
-    def slow(config: TrainConfig) -> Any:
-        now[0] += startup.MOST_S * 0.6 if config.vec.backend == "multiprocessing" else 0.0
-        return in_this_process(config)
-
-    rates = choose(small(vec=AUTO, train={"total_timesteps": 10**12}), slow).measured["vec"]["agent_steps_per_s"]
-    assert list(rates) == ["processes", "in-process", "threads"]
 
 
 def test_threads_are_for_c_envs(small: Small, speeds: dict[str, float]) -> None:
@@ -243,15 +223,6 @@ def test_a_measured_update_learns_nothing(env: Any, policy: dict[str, Any], bf16
     result = startup._microbatch_update(config, rows, mine, bf16)()
     assert isinstance(result, UpdateResult) and result.valid in (24, 16 * 4) and np.isfinite(result.losses["value"])
     assert all(torch.equal(value, mine.state_dict()[name]) for name, value in before.items())
-
-
-def test_interleaved() -> None:
-    calls: list[str] = []
-    clock = iter(np.arange(0, 100, 0.5))
-    found = startup.interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 0.0, 2, lambda: next(clock))
-    assert "".join(calls) == "ab" * 3 and found == {"a": [0.5, 0.5], "b": [0.5, 0.5]}
-    found = startup.interleaved({"a": lambda: None}, 5.0, 1, lambda: next(clock))
-    assert len(found["a"]) > 1
 
 
 # ---- kept with the run --------------------------------------------------------------------------------------------------

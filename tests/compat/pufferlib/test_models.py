@@ -113,18 +113,6 @@ def test_lstmwrapper_steps_equal_its_sequence() -> None:
     torch.testing.assert_close(steps["lstm_c"], state["lstm_c"][0])
 
 
-def test_lstmwrapper_goes_on_from_a_state() -> None:
-    env = env_of(BOX, spaces.Discrete(4))
-    policy = models.LSTMWrapper(env, models.Default(env))
-    observations = torch.randn(2, 4, 3, 2)
-    whole, _ = policy(observations, {})
-    state: dict[str, Any] = {}
-    first, _ = policy(observations[:, :1], state)
-    rest, _ = policy(observations[:, 1:], state)
-    torch.testing.assert_close(rest.view(2, 3, 4), whole.view(2, 4, 4)[:, 1:])
-    assert policy(observations[:, 0], {})[1].shape == (2, 1)  # no time axis: one step
-
-
 def test_lstmwrapper_shares_weights_and_keeps_the_policys() -> None:
     env = env_of(BOX, spaces.Discrete(4))
     inner = models.Default(env)
@@ -161,11 +149,6 @@ def test_convolutional_over_stacked_frames(channels_last: bool) -> None:
     layers = ("network.0", "network.2", "network.4", "network.7", "actor", "value_fn")
     assert names(policy) == {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
     assert policy.forward_train(images)[0].equal(logits)
-
-
-def test_convolutional_of_84_pixels_has_3136_features() -> None:
-    policy = models.Convolutional(SimpleNamespace(single_action_space=spaces.Discrete(6)), framestack=1, flat_size=3136)
-    assert policy.encode_observations(torch.zeros(1, 1, 84, 84)).shape == (1, 512)
 
 
 def test_convolutional_refuses_what_its_halves_cannot_join() -> None:

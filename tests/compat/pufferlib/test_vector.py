@@ -24,17 +24,6 @@ from tests.python_envs import Counting
 BACKENDS = ["Serial", "Multiprocessing"]
 
 
-def play(vec: Any, steps: int) -> list[tuple[np.ndarray, ...]]:
-    """Return copies of what came back, step by step."""
-    found = []
-    vec.async_reset(3)
-    for _ in range(steps):
-        found.append(tuple(np.array(part) for part in vec.recv()[:4]))
-        vec.send(np.zeros(vec.action_space.shape, np.int32))
-    vec.recv()
-    return found
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_make_serial_multiprocessing_run_a_script_in_pufferlibs_order(backend: str) -> None:
     vec = vector.make(make_counter, env_kwargs={"length": 3}, backend=backend, num_envs=4, num_workers=2, seed=1)
@@ -100,28 +89,18 @@ def test_make_takes_one_creator_per_env() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_envs": 0}, "num_envs is 0"),
         ({"num_envs": 4, "num_workers": 3}, "num_workers"),
         ({"num_envs": 4, "num_workers": 2, "batch_size": 3}, "batch_size"),
         ({"num_envs": 6, "num_workers": 6, "batch_size": 4, "overwork": True}, "batch_size"),
         ({"backend": "Ray"}, "backend is 'Ray': use one of PufferEnv, Serial"),
-        ({"backend": None}, "backend is None: use one of PufferEnv, Serial"),
         ({"backend": dict}, "backend is <class 'dict'>: use one of PufferEnv, Serial"),
         ({"backend": "Serial", "num_envs": 2, "batch_size": 0}, "batch_size is 0: use 1 to 2"),
-        ({"backend": "Serial", "num_envs": 2, "batch_size": 3}, "batch_size is 3: use 1 to 2"),
-        ({"backend": "Serial", "num_envs": 0, "batch_size": 1}, "num_envs is 0"),
-        ({"batch_size": "half"}, "batch_size is 'half'"),
         ({"env_kwargs": 3}, "env_kwargs"),
     ],
 )
 def test_make_refuses_before_it_starts_anything(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=message):
         vector.make(make_counter, **{"backend": "Multiprocessing", **settings})
-
-
-def test_make_serial_has_the_envs_of_one_batch() -> None:
-    with vector.make(make_counter, backend="Serial", num_envs=4, num_workers=2, batch_size=2) as vec:
-        assert (vec.num_envs, vec.agents_per_batch) == (2, 2)
 
 
 def test_serial_and_multiprocessing_are_made_by_make() -> None:
@@ -191,12 +170,6 @@ def test_a_pufferenv_needs_neither_close_nor_a_seed(capfd: pytest.CaptureFixture
     env.close()
 
 
-def test_make_num_workers_none_and_auto_suit_the_machine() -> None:
-    for value in (None, "auto"):
-        with vector.make("tag_grid", backend="Multiprocessing", num_envs=8, num_workers=value) as vec:
-            assert 1 <= vec.num_workers <= 8
-
-
 def make_nested(length: int, buf: Any = None, seed: int | None = None) -> Any:
     return GymnasiumPufferEnv(env=NestedCounter(length, spaces.Discrete(2)), buf=buf, seed=seed)
 
@@ -210,11 +183,6 @@ def test_a_done_row_has_the_last_observation_and_the_next_row_the_reset() -> Non
             native = nativize(observations[0], NestedCounter.observation_space, vec.emulated["emulated_observation_dtype"])
             found.append((int(native["inner"][0]), rewards[0], terminals[0]))
     assert found == [(1, 1.0, False), (2, 1.0, True), (0, 0.0, False)]
-
-
-def test_threading_runs_c_envs() -> None:
-    with vector.make("tag_grid", backend=vector.Threading, num_envs=2, num_workers=1) as vec:
-        assert len(vec.reset(0)[0]) == vec.num_agents
 
 
 def test_reset_and_step_drive_a_vector_env() -> None:
