@@ -18,7 +18,7 @@ from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedW
 from puffervec.vec import resets
 from puffervec.vec.turns import Turns
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import ManyInOne, action_table, actions_of, run, serial
+from tests.helpers import ManyInOne, action_table, actions_of, run
 
 BACKENDS = ["serial", "threading", "multiprocessing"]
 
@@ -259,26 +259,6 @@ def test_counters_spaces_and_timing_stay_readable_after_close(backend: str) -> N
 
 
 # ---- seeds -------------------------------------------------------------------------------------------------
-
-
-def test_env_3_of_seed_10_equals_a_single_env_with_seed_13() -> None:
-    shown = []
-    for env, kwargs in (
-        ("probe", {"num_agents": 2}),
-        ("tag_grid", {"random_starts": True, "num_taggers": 2, "grid_length": 5}),
-    ):
-        with serial(env, kwargs, num_envs=5) as many, serial(env, kwargs) as one:
-            agents = many.spec.agents
-            table = action_table(many, 60)["agents"][..., 0]
-            many.reset(seed=10)
-            one.reset(seed=13)
-            mine = slice(3 * agents, 4 * agents)
-            for actions in table:
-                np.testing.assert_array_equal(
-                    many.halves[0].groups["agents"].observations[mine], one.halves[0].groups["agents"].observations
-                )
-                shown.append((many.step(actions)[1][mine] == one.step(actions[mine])[1]).all())
-    assert all(shown) and len(shown) == 120
 
 
 def test_seeds_come_from_a_number_a_list_or_make() -> None:

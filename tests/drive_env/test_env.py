@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import puffervec
@@ -40,21 +39,6 @@ def test_build_gives_a_file(scenes: str, cache: Path) -> None:
     data = build(DriveConfig(scenes=scenes, num_agents=6))
     assert data.data is not None and data.data.is_file() and data.data.is_relative_to(cache)
     assert not data.params
-
-
-@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-def test_backends_give_the_same_bytes(scenes: str, backend: str) -> None:
-    def run(**settings: Any) -> list[bytes]:
-        rng = np.random.default_rng(1)
-        found = []
-        with puffervec.make("drive", env_kwargs={"scenes": scenes, "num_agents": 6}, num_envs=4, seed=3, **settings) as vec:
-            vec.reset(3)
-            for _ in range(60):
-                obs, rewards, terminals, truncations, _ = vec.step(rng.integers(0, 91, vec.num_agents))
-                found.append(b"".join(np.ascontiguousarray(item).tobytes() for item in (obs, rewards, terminals, truncations)))
-        return found
-
-    assert run(backend=backend, num_workers=2) == run(backend="serial", num_workers=1)
 
 
 def test_bad_scenes_are_refused_before_anything_starts(tmp_path: Path, cache: Path) -> None:

@@ -8,7 +8,6 @@ import copy
 import pickle
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -156,15 +155,6 @@ def test_a_reset_without_a_signature_gets_both() -> None:
     env = Opaque()
     reset_of(env)(3, {"x": 1})
     assert env.calls == [({"seed": 3, "options": {"x": 1}},)]
-
-
-def test_a_registered_env_and_its_wrappers_are_seeded() -> None:
-    env = gymnasium.make("CartPole-v1")
-    first, _ = reset_of(env)(7, None)
-    second, _ = reset_of(env)(7, None)
-    third, _ = reset_of(env)(None, None)
-    assert (first == second).all() and (first != third).any()
-    env.close()
 
 
 class Rows(PufferEnv):

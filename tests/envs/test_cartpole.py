@@ -191,21 +191,6 @@ def test_records_hold_length_return_and_task(old_reward: bool) -> None:
     assert min(int(record["length"]) for record in found) > 5
 
 
-def test_same_step_keeps_the_last_observations() -> None:
-    """The two modes show the same episodes; next-step has a turn more in each."""
-    ends: dict[str, list[np.ndarray]] = {}
-    for mode in ("next_step", "same_step"):
-        with serial("cartpole", num_envs=3, autoreset_mode=mode) as vec:
-            vec.reset(seed=9)
-            ends[mode] = []
-            for _ in range(40):
-                observations, _, terminals, _, _ = vec.step([1, 1, 1])
-                last = observations if mode == "next_step" else vec.final_observations
-                ends[mode] += list(last[terminals].copy())
-    assert len(ends["next_step"]) >= 9
-    np.testing.assert_array_equal(ends["next_step"][:3], ends["same_step"][:3])
-
-
 def test_an_unusable_setting_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_episode_steps is 0: use at least 1"):
         serial("cartpole", {"max_episode_steps": 0})

@@ -13,14 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import puffervec
-from tests.builds import ROOT
 from tests.contract import EnvContract
-from tests.helpers import action_table, run, serial
+from tests.helpers import action_table, serial
 from tests.libraries import environment, install_example
 from tests.twins.lantern import LanternTwin
-
-MOST_GLUE = 30
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,22 +79,6 @@ def test_returns_are_those_of_the_rewards_shown() -> None:
             for record in infos.episodes:
                 assert float(record["return"]) == pytest.approx(sums[record["env"]], abs=1e-6)
             sums[terminals] = 0.0
-
-
-def test_any_number_of_workers_shows_the_same_bytes(no_leaks: None) -> None:
-    shown = []
-    for settings in ({"backend": "serial"}, {"num_workers": 1}, {"num_workers": 3}):
-        with puffervec.make("lantern", num_envs=6, **settings) as vec:  # type: ignore[arg-type]
-            shown.append(run(vec, 100, action_table(vec, 100), seed=4, every=50))
-    assert shown[0] == shown[1] == shown[2]
-
-
-def test_the_glue_is_short_and_the_header_knows_nothing_of_it() -> None:
-    folder = ROOT / "examples" / "ocean" / "lantern"
-    lines = [line for line in (folder / "glue.c").read_text().splitlines() if line and not line.startswith("//")]
-    assert len(lines) <= MOST_GLUE
-    code = [line.split("//")[0] for line in (folder / "lantern.h").read_text().splitlines()]
-    assert not [line for line in code if "pv_" in line or "PV_" in line or "OCEAN" in line]
 
 
 def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:

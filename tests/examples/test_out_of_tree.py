@@ -34,7 +34,7 @@ from puffervec.train.verbs import eval as evaluate
 from puffervec.train.verbs import list as listing
 from puffervec.train.verbs.eval import run_evaluation
 from tests.contract import EnvContract
-from tests.helpers import action_table, run, serial
+from tests.helpers import serial
 from tests.libraries import compile_library, environment, install_example
 
 PACKAGE = "coin_grid"
@@ -86,15 +86,6 @@ def test_gymnasium_makes_it_too(no_leaks: None) -> None:
     env = gymnasium.make(f"puffervec/{PACKAGE}-v0", size=4)
     assert np.array_equal(env.reset(seed=0)[0], first[0])
     env.close()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_processes_show_the_same_bytes(workers: int, no_leaks: None) -> None:
-    shown = []
-    for settings in ({"backend": "serial"}, {"backend": "multiprocessing", "num_workers": workers}):
-        with puffervec.make(PACKAGE, env_kwargs={"size": 3}, num_envs=6, **settings) as vec:  # type: ignore[arg-type]
-            shown.append(run(vec, 150, action_table(vec, 150), seed=4, every=50))
-    assert shown[0] == shown[1]
 
 
 def test_the_game_by_hand() -> None:

@@ -110,12 +110,6 @@ def test_wrappers_and_arguments_reach_every_env(made: Any, counting: str) -> Non
     assert truncations.all() and infos["episode"]["r"].tolist() == [2.0, 2.0]
 
 
-def test_vector_kwargs_reach_the_vector_env(made: Any, counting: str) -> None:
-    envs = made(counting, 2, "sync", {"autoreset_mode": "SameStep", "copy": False})
-    assert (envs.metadata["autoreset_mode"].value, envs.copy) == ("SameStep", False)
-    assert envs.get_attr("_max_episode_steps") == (9, 9)
-
-
 def test_the_spec_makes_the_same_again(made: Any, counting: str) -> None:
     wrappers = (gymnasium.wrappers.TimeAwareObservation,)
     envs = made(counting, 3, "sync", {"copy": False}, wrappers, length=4)

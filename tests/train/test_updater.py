@@ -16,7 +16,6 @@ from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn import samples
 from puffervec.train.learn.ppo import PPOSection
-from puffervec.train.learn.samples import normalised
 from puffervec.train.learn.updater import Updater, reevaluate
 from puffervec.train.policies.distributions import log_prob_entropy
 from puffervec.train.policies.leaves import ROW, shown
@@ -25,12 +24,6 @@ from tests.train.fakes import group
 from tests.train.syncs import fake_cuda
 
 Small = Callable[..., TrainConfig]
-
-
-def test_normalised() -> None:
-    x = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0]))
-    assert float(x.mean()) == pytest.approx(0, abs=1e-6) and float(x.std(correction=0)) == pytest.approx(1, rel=1e-5)
-    assert normalised(torch.tensor([4.0])).tolist() == [0.0]
 
 
 SPEC = group(("x", (3,)))

@@ -46,15 +46,6 @@ def test_default_for_one_choice() -> None:
     assert names(policy) == {f"{layer}.{part}" for layer in ("encoder.0", "decoder", "value") for part in ("weight", "bias")}
 
 
-def test_default_for_several_choices() -> None:
-    policy = models.Default(env_of(BOX, spaces.MultiDiscrete([2, 5])))
-    logits, values = policy.forward_eval(torch.randn(5, 3, 2))
-    assert [head.shape for head in logits] == [(5, 2), (5, 5)]
-    assert pytorch.sample_logits(logits)[0].shape == (5, 2)
-    assert values.shape == (5, 1)
-    assert policy.is_multidiscrete
-
-
 def test_default_for_continuous_actions() -> None:
     policy = models.Default(env_of(BOX, spaces.Box(-1, 1, (3,), np.float32)))
     normal, _ = policy(torch.randn(5, 3, 2))

@@ -233,13 +233,6 @@ def test_sample_logits_computes_halves_in_float32() -> None:
     torch.testing.assert_close(log_probs, Categorical(logits=logits.float()).log_prob(action))
 
 
-def test_sample_logits_carries_gradients() -> None:
-    logits = heads(5, 4)[0].requires_grad_()
-    _, log_probs, entropies = pytorch.sample_logits(logits, torch.zeros(5))
-    (log_probs.sum() + entropies.sum()).backward()
-    assert logits.grad is not None and logits.grad.abs().sum() > 0
-
-
 def test_sample_logits_refuses_another_count() -> None:
     with pytest.raises(ActionError, match=r"\(5, 2\) for 5 rows: give 1"):
         pytorch.sample_logits(heads(5, 4)[0], torch.zeros(5, 2))
