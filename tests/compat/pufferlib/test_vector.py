@@ -185,6 +185,11 @@ def test_a_done_row_has_the_last_observation_and_the_next_row_the_reset() -> Non
     assert found == [(1, 1.0, False), (2, 1.0, True), (0, 0.0, False)]
 
 
+def test_threading_runs_c_envs() -> None:
+    with vector.make("tag_grid", backend=vector.Threading, num_envs=2, num_workers=1) as vec:
+        assert len(vec.reset(0)[0]) == vec.num_agents
+
+
 def test_reset_and_step_drive_a_vector_env() -> None:
     with vector.make(make_counter, backend="Serial", num_envs=2) as vec:
         observations, infos = vector.reset(vec)
