@@ -15,7 +15,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedWarning
-from puffervec.vec import resets
+from puffervec.vec import control
 from puffervec.vec.turns import Turns
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne, action_table, actions_of, run
@@ -183,7 +183,7 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
                 assert turns[0] == turns[1]
             lib.pv_turn_send(slab, half, semaphore, *rest)
 
-    monkeypatch.setattr(resets, "lib", Watching())
+    monkeypatch.setattr(control, "lib", Watching())
     kwargs = {"fault": FAULTS.index("slow"), "fault_env": 1, "fault_step": 1}
     with make("threading", kwargs, num_envs=2, num_buffers=2, num_workers=2) as vec:
         vec.async_reset(0)

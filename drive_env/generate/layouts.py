@@ -150,26 +150,14 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
     profiles = [major if index % 2 == 0 else side for index in range(arms)]
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     lengths = rng.uniform(*ranges.arm_m, arms)
+    following = [(i, (i + 1) % arms) for i in range(arms)]
     corners = [
-        corner_of(
-            directions[i], directions[(i + 1) % arms], profiles[i], profiles[(i + 1) % arms], rng.uniform(*ranges.corner_m)
-        )
-        for i in range(arms)
+        corner_of(directions[i], directions[j], profiles[i], profiles[j], rng.uniform(*ranges.corner_m)) for i, j in following
     ]
     # An arm begins where both of its kerbs have become straight; a side without a corner asks for nothing.
     mouths = [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(arms)]
-    for i in range(arms):
-        j = (i + 1) % arms
-        add_kerb(
-            layout,
-            directions[i],
-            directions[j],
-            profiles[i],
-            profiles[j],
-            corners[i],
-            (lengths[i], lengths[j]),
-            (mouths[i], mouths[j]),
-        )
+    for i, j in following:
+        add_kerb(layout, (i, j), directions, profiles, corners, mouths, lengths)
         add_arm(layout, directions[i], profiles[i], mouths[i], lengths[i], rng)
         if i % 2 == 1:
             sign = directions[i] * (mouths[i] + 1.0) + left_of(directions[i]) * (profiles[i].edge_m + 0.5)
@@ -183,13 +171,18 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
 
 def add_cross_section(layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator) -> None:
     """Lanes, lines, edges and parking places of a two-way road along a middle line."""
+    add_lanes(layout, middle, profile)
+    for side in (-1.0, 1.0):
+        layout.pieces.append(Piece(EDGE, BOUNDARY, offset(middle, side * profile.edge_m)))
+    add_markings(layout, middle, profile, rng)
+
+
+def add_lanes(layout: Layout, middle: Floats, profile: Profile) -> None:
+    """The lanes of both ways."""
     for lane in range(profile.lanes):
         d = profile.lane_offset_m(lane)
         layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, -d)))
         layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, d)[::-1]))
-    for side in (-1.0, 1.0):
-        layout.pieces.append(Piece(EDGE, BOUNDARY, offset(middle, side * profile.edge_m)))
-    add_markings(layout, middle, profile, rng)
 
 
 def add_markings(layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator) -> None:
@@ -218,10 +211,7 @@ def add_arm(
 ) -> None:
     """Lanes, lines and crosswalk of one arm, from the mouth of the crossing outwards (edges come with the kerbs)."""
     middle = line(direction * mouth_m, direction * length_m)
-    for lane in range(profile.lanes):
-        d = profile.lane_offset_m(lane)
-        layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, -d)))
-        layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, d)[::-1]))
+    add_lanes(layout, middle, profile)
     add_markings(layout, middle, profile, rng)
     if rng.random() < 0.5:
         side, across = left_of(direction), direction * 3.0
@@ -247,15 +237,17 @@ def corner_of(here: Floats, there: Floats, profile: Profile, other: Profile, rad
 
 
 def add_kerb(
-    layout: Layout, here: Floats, there: Floats, profile: Profile, other: Profile, corner: tuple[float, float, float],
-    lengths_m: tuple[float, float], mouths_m: tuple[float, float],
+    layout: Layout, arms: tuple[int, int], directions: Floats, profiles: list[Profile],
+    corners: list[tuple[float, float, float]], mouths: list[float], lengths: Floats,
 ) -> None:  # fmt: skip
     """The road edge from the end of an arm, round the corner, to the end of the next arm."""
-    bends = (corner[0], corner[1]) if corner[2] > 0 else mouths_m
-    side, other_side = left_of(here) * profile.edge_m, -left_of(there) * other.edge_m
+    i, j = arms
+    here, there, corner = directions[i], directions[j], corners[i]
+    bends = (corner[0], corner[1]) if corner[2] > 0 else (mouths[i], mouths[j])
+    side, other_side = left_of(here) * profiles[i].edge_m, -left_of(there) * profiles[j].edge_m
     first, last = side + here * bends[0], other_side + there * bends[1]
     bend = turn_curve(first, -here, last, there)
-    outer, far = line(side + here * lengths_m[0], first), line(last, other_side + there * lengths_m[1])
+    outer, far = line(side + here * lengths[i], first), line(last, other_side + there * lengths[j])
     layout.pieces.append(Piece(EDGE, BOUNDARY, np.concatenate([outer, bend[1:-1], far])))
 
 

@@ -148,13 +148,8 @@ def fixed_view(tracks: Tracks) -> View:
 
 def long_axis_rad(points: Floats) -> float:
     """Direction in which points (n, 2) spread most, in (-pi/2, pi/2]."""
-    xx, xy, yy = (float(np.mean(a * b)) for a, b in _pairs(points - points.mean(axis=0)))
-    return float(np.arctan2(2 * xy, xx - yy) / 2)
-
-
-def _pairs(points: Floats) -> tuple[tuple[Floats, Floats], ...]:
-    x, y = points.T
-    return ((x, x), (x, y), (y, y))
+    x, y = (points - points.mean(axis=0)).T
+    return float(np.arctan2(2 * np.mean(x * y), np.mean(x * x) - np.mean(y * y)) / 2)
 
 
 def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Tracks]:

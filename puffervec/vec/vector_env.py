@@ -6,8 +6,8 @@
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
 
 Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. The parts: the shared memory
-(rows.py), turns and their failures (turns.py), resets (resets.py), what Python envs report beside their rows (mail.py), batches
-in the order in which they get ready (delivery.py), and calls outside of the loop (control.py).
+(rows.py), turns and their failures (turns.py), what Python envs report beside their rows (mail.py), batches in the order in
+which they get ready (delivery.py), and resets and calls outside of the loop (control.py).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.process import failures
 from puffervec.vec import delivery
-from puffervec.vec.control import Control
-from puffervec.vec.resets import Resets
+from puffervec.vec.control import Control, Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
 from puffervec.vec.turns import CLOSED, FORKED, HELD, PENDING, READY, SLICE_NS, Turns, slice_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.scenes.grid import Grid, Segments, build_index
+from drive_env.scenes.compile import Grid, Segments, build_index
 from drive_env.scenes.packed import CELL, CELL_EMPTY
 from puffervec._ffi import ffi, lib
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from drive_env.scenes.grid import MAX_CELLS, Grid, Segments, build_index, choose_grid
+from drive_env.scenes.compile import MAX_CELLS, Grid, Segments, build_index, choose_grid
 from drive_env.scenes.packed import CELL_EMPTY
 
 K = (6, 3, 4)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Values that do not fit their space (puffervec/python/emulation/check.py)."""
+"""Values that do not fit their space (puffervec/python/emulation/rows.py)."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv
-from puffervec.compat.pufferlib.nativize import nativize
+from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, nativize
 from puffervec.errors import APIUsageError, ConfigError
 from puffervec.python.puffer_env import NAMES
 from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's emulation functions (puffervec/compat/pufferlib/nativize.py)."""
+"""PufferLib's emulation functions (puffervec/compat/pufferlib/emulation.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.nativize import emulate, emulate_observation_space, nativize
+from puffervec.compat.pufferlib.emulation import emulate, emulate_observation_space, nativize
 from puffervec.errors import ConfigError
 from tests.mock_envs import same_bits, sample
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.nativize import emulate_observation_space, nativize
+from puffervec.compat.pufferlib.emulation import emulate_observation_space, nativize
 from puffervec.python.emulation import ActionPlan, ObservationPlan
 from tests.mock_envs import same_bits, sample
 

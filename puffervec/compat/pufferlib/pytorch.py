@@ -209,7 +209,8 @@ def sample_logits(logits: Logits, action: Tensor | None = None) -> tuple[Tensor,
     """
     if isinstance(logits, torch.distributions.Normal):
         return _sample_normal(logits, action)
-    heads = [_normalised(head) for head in ([logits] if isinstance(logits, Tensor) else logits)]
+    given = [logits] if isinstance(logits, Tensor) else logits
+    heads = [head.to(torch.promote_types(head.dtype, torch.float32)).log_softmax(-1) for head in given]
     if action is None:
         action = torch.stack([_draw(head) for head in heads], dim=-1).int()
     action = _given(action, heads[0].shape[0], len(heads))
@@ -229,10 +230,6 @@ def _given(action: Tensor, rows: int, columns: int) -> Tensor:
     if action.numel() != rows * columns:
         raise ActionError(f"actions have shape {tuple(action.shape)} for {rows} rows: give {columns} per row")
     return action.reshape(rows, columns)
-
-
-def _normalised(head: Tensor) -> Tensor:
-    return head.to(torch.promote_types(head.dtype, torch.float32)).log_softmax(-1)
 
 
 def _draw(log_probs: Tensor) -> Tensor:

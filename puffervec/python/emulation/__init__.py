@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 from puffervec.python.emulation.actions import ActionPlan
-from puffervec.python.emulation.check import check_space
 from puffervec.python.emulation.layout import flatten_space, get_dtype_bounds, struct_dtype
-from puffervec.python.emulation.rows import ObservationPlan
+from puffervec.python.emulation.rows import ObservationPlan, check_space
 
 __all__ = [
     "ActionPlan",

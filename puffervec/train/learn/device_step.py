@@ -67,13 +67,10 @@ class DeviceStep(Recorded):
                 target.narrow(dim, source.shape[dim], self.width - source.shape[dim]).zero_()
 
 
-def _weighed(batch: Batch) -> Batch:
-    return dataclasses.replace(batch, weights=torch.ones_like(batch.advantages)) if batch.weights is None else batch
-
-
 def _map(batch: Batch, change: Callable[[Tensor, int], Tensor]) -> Batch:
     """Return a batch of changed tensors; change: takes a tensor and the dim along which its samples (columns) lie."""
-    batch = _weighed(batch)
+    if batch.weights is None:
+        batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
     dim = 0 if batch.resets is None else 1
     observations = {key: change(part, dim) for key, part in batch.observations.items()}
     others = {

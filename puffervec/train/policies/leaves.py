@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from puffervec.core.spec import Field, GroupSpec
+from puffervec.core.spec import GroupSpec
 from puffervec.python.emulation import ObservationPlan
 from puffervec.python.emulation.layout import Leaf
 
@@ -127,13 +127,9 @@ def group_views(group: GroupSpec) -> list[View]:
     if plan is not None:
         return list(leaf_views(plan))
     if dtype is None:
-        return [EntryView(_field_leaf(field), field.name) for field in group.fields]
+        return [EntryView(Leaf((f.name,), f.space, f.dtype, f.shape, f.offset), f.name) for f in group.fields]
     leaf = Leaf((), group.observation_space, dtype, group.flat_shape, 0)
     return [LeafView(leaf, 0, leaf.size, None)]
-
-
-def _field_leaf(field: Field) -> Leaf:
-    return Leaf((field.name,), field.space, field.dtype, field.shape, field.offset)
 
 
 def leaf_views(plan: ObservationPlan) -> list[LeafView]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/autotune.py: the candidates, the limits, and a short real measurement."""
+"""puffervec/compat/pufferlib/vector.py: the candidates, the limits, and a short real measurement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import puffervec
 from puffervec.compat.pufferlib import vector
-from puffervec.compat.pufferlib.autotune import autotune, candidates
+from puffervec.compat.pufferlib.vector import autotune, candidates
 from puffervec.errors import ConfigError
 from tests.compat.pufferlib.envs import make_counter
 

@@ -253,7 +253,7 @@ def test_check_envs_wants_puffer_envs_of_the_same_spaces() -> None:
 
 
 def test_autotune_is_here_too() -> None:
-    from puffervec.compat.pufferlib.autotune import autotune
+    from puffervec.compat.pufferlib.vector import autotune
 
     assert vector.autotune is autotune
 
