@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train [VERB] ...`: finds the verb (verbs/table.py), runs it, and turns what it raises into an exit code.
+"""`puffer-train [VERB] ...`: finds the verb, runs it, and turns what it raises into an exit code.
+
+To add a verb: a file in verbs/ that ends in VERB, its name in _VERBS here, a line in docs/training.md.
 
 Exit codes: 0 done, 1 the run failed, 2 bad input (one line on standard error), 130 and 143 stopped by Ctrl-C and SIGTERM: in
 training after saving a checkpoint, else at once.
@@ -18,11 +20,12 @@ from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.output import printable, steady_output
 from puffervec.train.device import ranks
-from puffervec.train.verbs import train
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.table import VERBS
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs import bench, cache, completion, eval, export, plot, sweep, train
+from puffervec.train.verbs import list as listing
+from puffervec.train.verbs.verb import StopSignals, Verb
 
+_VERBS = (train.VERB, eval.VERB, listing.VERB, plot.VERB, export.VERB, sweep.VERB, bench.VERB, cache.VERB)
+VERBS = {verb.name: verb for verb in (*_VERBS, completion.verb(_VERBS))}
 BAD_INPUT = (ConfigError, SceneError, CheckpointError, MissingExtraError)
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 HELP = {"-h", "--help", "--help-all"}

@@ -10,7 +10,7 @@ import pytest
 from puffervec.train import TrainConfig
 from puffervec.train.metrics.keys import TIME_PARTS
 from puffervec.train.verbs.bench import TooShort, measure, summary
-from puffervec.train.verbs.signals import StopSignals
+from puffervec.train.verbs.verb import StopSignals
 
 Small = Callable[..., TrainConfig]
 

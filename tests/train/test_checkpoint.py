@@ -207,7 +207,7 @@ def test_manifests_of_other_kinds_are_refused(tmp_path: Path, changes: dict[str,
     path = with_manifest(ckpt.write(tmp_path, some(1), keep=1), **changes)
     with pytest.raises(CheckpointError, match="manifest.json") as caught:
         ckpt.read(path)
-    assert len(str(caught.value)) < 300 and str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400 and str(caught.value).isprintable()
 
 
 def test_a_manifest_has_a_size_limit(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import typing
+
 import pytest
 
 import puffervec.envs
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection, TrainSection
 from puffervec.train.verbs import list as listing
+from puffervec.train.verbs.settings_help import choices_of
 
 
 def test_all_that_there_is() -> None:
@@ -16,8 +19,8 @@ def test_all_that_there_is() -> None:
     assert named["envs"][:-1] == puffervec.envs.names()
     assert {"auto", "mlp", "object_set", "cnn", "module:Class"} == set(named["policies"])
     assert ["ppo", "module:NAME"] == named["algorithms"]
-    assert tuple(named["memories"]) == listing.choices(PolicySection, "memory")
-    assert tuple(named["optimizers"]) == listing.choices(TrainSection, "optimizer") == tuple(listing.OPTIMIZERS)
+    assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
+    assert tuple(named["optimizers"]) == choices_of(typing.get_type_hints(TrainSection)["optimizer"])
     assert named["presets"][:-1] == ["tag_grid", "drive"]
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
     assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "drive"]

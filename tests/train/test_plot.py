@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from puffervec.errors import ConfigError, MissingExtraError
-from puffervec.train.metrics import plot
 from puffervec.train.metrics.keys import TIME_PARTS
+from puffervec.train.verbs import plot
 
 pytest.importorskip("matplotlib")
 

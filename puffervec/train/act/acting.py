@@ -33,7 +33,7 @@ class RowActor:
         self.policy, self.group, self.device = policy, group, device
         self._state: State = ()  # (rows, ...) each; empty without memory
         self._fresh = torch.ones(0, dtype=torch.bool, device=device)  # rows that begin an episode at their next step
-        self._maps: dict[bool, ActionMap] = {}  # by whether actions are joint
+        self._to_env: ActionMap | None = None  # known at the first actions: whether they are joint, the heads tell
 
     @property
     def remembers(self) -> bool:
@@ -75,7 +75,8 @@ class RowActor:
             heads, value, state = forward(self.policy, self._tensors(obs, picked), state, self._fresh[at], allowed)
             for kept, new in zip(self._state, state, strict=True):
                 kept[at] = new
-            to_env = self._map(len(heads) == 1)
+            # `of` minds joint for multi-discrete actions only.
+            to_env = self._to_env = self._to_env or action_map(self.group, joint=len(heads) == 1)
             if deterministic:
                 chosen = greedy(to_env.spec, heads)
             else:
@@ -84,12 +85,6 @@ class RowActor:
             actions[idle] = 0
         self._fresh[self._places(rows)] = self._on_device(idle)
         return actions
-
-    def _map(self, joint: bool) -> ActionMap:
-        """Args: joint: as the policy was trained; `of` minds it for multi-discrete actions only."""
-        if joint not in self._maps:
-            self._maps[joint] = action_map(self.group, joint)
-        return self._maps[joint]
 
     def _make_room(self, rows: np.ndarray) -> None:
         more = int(rows.max(initial=-1)) + 1 - len(self._fresh)

@@ -9,7 +9,7 @@ For the others the table shows return, length and what the env itself reports, p
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from puffervec.train.policies.registry import PolicyRows, policy_rows
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.rundir import config_from_tables
 from puffervec.train.run.state import actor_weights, as_trained
+from puffervec.vec.vector_env import VectorEnv
 
 EVALUATED_AT_ONCE = 16  # Python envs.
 MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
@@ -140,40 +141,36 @@ def evaluate_generic(
     Raises: ConfigError where an env does not end an episode within MOST_STEPS.
     """
     rounds = -(-episodes // num_envs)
-    records, patience = [], _Patience(target, rounds, num_envs)
+    records, finished = [], np.zeros(num_envs, np.int64)
     with puffervec.make(target, env_kwargs=env_config, backend="serial", num_envs=num_envs, seed=seed) as vec:
-        actor.reset(vec)
-        vec.async_reset(seed)
-        finished = np.zeros(num_envs, np.int64)
-        while not patience.over(finished):
-            obs, *_, infos, _, _ = vec.recv()
+        for *_, infos, _, _ in _received(target, vec, actor, seed, rounds, finished):
             if infos:
                 batch = infos.episodes
                 records.append(batch[batch["episode"] < rounds])
                 np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
-            vec.send(actor.act(obs, vec))
         return _rates(np.concatenate(records), vec.env.agent_types, vec.spec.record_names)
 
 
-class _Patience:
-    """Waits until all envs have run their episodes, and gives up where one does not end."""
+def _received(
+    target: str, vec: VectorEnv, actor: Actor, seed: int, rounds: int, finished: np.ndarray
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what each `recv` returns until all envs have run `rounds` episodes; the caller counts them in `finished`, (envs,).
 
-    def __init__(self, target: str, rounds: int, envs: int) -> None:
-        self._target, self._rounds = target, rounds
-        self._before, self._since = np.zeros(envs, np.int64), np.zeros(envs, np.int64)
-
-    def over(self, finished: np.ndarray) -> bool:
-        """Asked once per step. Args: finished: episodes of each env so far. Raises: ConfigError."""
-        waiting = finished < self._rounds
-        self._since = np.where(waiting & (finished == self._before), self._since + 1, 0)
-        self._before = finished.copy()
-        if stuck := int((self._since > MOST_STEPS).sum()):
-            # What the others did would favour short episodes.
+    Raises: ConfigError where an env does not end one: what the others did would favour short episodes.
+    """
+    actor.reset(vec)
+    vec.async_reset(seed)
+    since = np.zeros_like(finished)
+    while (finished < rounds).any():
+        before, received = finished.copy(), vec.recv()
+        yield received
+        since = np.where((finished < rounds) & (finished == before), since + 1, 0)
+        if stuck := int((since >= MOST_STEPS).sum()):
             raise ConfigError(
-                f"{self._target}: {stuck} of {len(finished)} envs did not end an episode within {MOST_STEPS:,} steps: "
+                f"{target}: {stuck} of {len(finished)} envs did not end an episode within {MOST_STEPS:,} steps: "
                 "make the env truncate (Gymnasium: TimeLimit)"
             )
-        return not bool(waiting.any())
+        vec.send(actor.act(received[0], vec))
 
 
 def _rates(found: np.ndarray, names: Sequence[str], record_names: Sequence[str] = ()) -> list[TypeRates]:
@@ -197,19 +194,15 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
     maker = config.creator or config.target
     with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed) as vec:
         agents = vec.spec.agents
-        tracker, finished = EpisodeTracker(envs * agents), np.zeros(envs, np.int64)
-        numbers = EpisodeNumbers(envs)
-        records, patience = [np.zeros(0, RECORD_DTYPE)], _Patience(config.target, rounds, envs)
-        actor.reset(vec)
-        vec.async_reset(seed)
-        while not patience.over(finished):
-            obs, rewards, terminals, truncations, infos, _, masks = vec.recv()
+        tracker, numbers = EpisodeTracker(envs * agents), EpisodeNumbers(envs)
+        records, finished = [np.zeros(0, RECORD_DTYPE)], np.zeros(envs, np.int64)
+        for received in _received(config.target, vec, actor, seed, rounds, finished):
+            _, rewards, terminals, truncations, infos, _, masks = received
             batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
             records.append(batch[finished[batch["env"]] < rounds])
             ended = ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
             numbers.step(infos.numeric, ended, finished < rounds)
             finished += ended
-            vec.send(actor.act(obs, vec))
         names = tuple(str(agent) for agent in getattr(vec.driver_env, "possible_agents", ()))
     found = np.concatenate(records)
     found["agent_type"] = found["slot"]

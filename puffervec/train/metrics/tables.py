@@ -15,15 +15,8 @@ from puffervec.host.output import printable
 WIDE = 160  # characters of a table in a file or a pipe
 
 
-def print_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print left-aligned first, right-aligned other columns, as plain text."""
-    print(f"\n{title}")
-    for line in table_lines([head, *rows] if any(head) else list(rows)):
-        print(line)
-
-
 def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of text with their columns in line."""
+    """Return rows of text with their columns in line: the first one left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "

@@ -46,6 +46,7 @@ from torch import Tensor
 
 from puffervec.errors import CheckpointError, PuffervecError
 from puffervec.host.folder import REMOVED, Folder, make_folder, reason
+from puffervec.train.config.sections import shown
 from puffervec.train.run.rundir import CHECKPOINTS
 
 FORMAT_VERSION = 1
@@ -269,11 +270,11 @@ def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
         raise CheckpointError(f"{file} lacks {', '.join(missing)}")
     for key, kind in _KINDS.items():
         if not isinstance(manifest[key], kind):
-            raise CheckpointError(f"{file}: {key} is {_short(manifest[key])}: must be {'text' if kind is str else 'a table'}")
+            raise CheckpointError(f"{file}: {key} is {shown(manifest[key])}: must be {'text' if kind is str else 'a table'}")
     for key, value in {"sequence": manifest["sequence"], **manifest["counters"]}.items():
         kinds = (int, float) if key.endswith("_s") else int
         if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _NUMBER_LIMIT or math.isnan(value):
-            raise CheckpointError(f"{file}: {key} is {_short(value)}: must be a number from 0 to 2**53")
+            raise CheckpointError(f"{file}: {key} is {shown(value)}: must be a number from 0 to 2**53")
     for name, policy in manifest["policies"].items():
         if not isinstance(policy, dict) or not all(isinstance(policy.get(key), str) for key in ("class", "group")):
             raise CheckpointError(f"{file}: the policy {name!r} has no class and group")
@@ -281,12 +282,7 @@ def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
         if os.path.basename(name) != name or not name.endswith(".safetensors") or not name.isprintable():
             raise CheckpointError(f"{file} names {name!r}: only safetensors files in the same folder are read")
         if not isinstance(digest, str):
-            raise CheckpointError(f"{file}: the hash of {name} is {_short(digest)}: must be text")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+            raise CheckpointError(f"{file}: the hash of {name} is {shown(digest)}: must be text")
 
 
 def _compare(path: Path, found: str, expected: str) -> None:

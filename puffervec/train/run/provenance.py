@@ -39,17 +39,12 @@ def record_start(folder: Path, facts: dict[str, Any]) -> str:
     Raises: OSError.
     """
     with Folder(folder) as opened:
-        return _record(opened, facts)
-
-
-def _record(folder: Folder, facts: dict[str, Any]) -> str:
-    before = _read(folder)
-    known = before.get("run_id")
-    run_id = known if isinstance(known, str) and known.isalnum() and len(known) <= 64 else uuid.uuid4().hex[:16]
-    starts = before.get("starts")
-    entries = [*(starts if isinstance(starts, list) else []), {**circumstances(), **facts}]
-    text = json.dumps({"schema_version": 1, "run_id": run_id, "starts": entries}, indent=2)
-    folder.replace(RUN_FILE, [(text + "\n").encode()])
+        before = _read(opened)
+        known, starts = before.get("run_id"), before.get("starts")
+        run_id = known if isinstance(known, str) and known.isalnum() and len(known) <= 64 else uuid.uuid4().hex[:16]
+        entries = [*(starts if isinstance(starts, list) else []), {**circumstances(), **facts}]
+        text = json.dumps({"schema_version": 1, "run_id": run_id, "starts": entries}, indent=2)
+        opened.replace(RUN_FILE, [(text + "\n").encode()])
     return run_id
 
 

@@ -19,8 +19,7 @@ from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.verb import StopSignals, Verb
 
 if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer

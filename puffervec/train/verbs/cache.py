@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from puffervec.host import cache
 from puffervec.train.config import flags
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
   Shows where what envs prepare (drive: compiled scenes) is kept between runs, and how much room it takes. PUFFERVEC_CACHE names

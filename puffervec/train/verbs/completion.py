@@ -20,8 +20,7 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config import algorithms, flags
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.verbs.settings_help import choices_of
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
   Prints a script that completes verbs, envs, runs, flags and their values. To have it in every new shell:

@@ -19,8 +19,7 @@ from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
 from puffervec.train.metrics.tables import note, print_report
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
   Evaluates a run, or with --baseline what needs no training.

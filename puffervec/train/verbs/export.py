@@ -8,8 +8,7 @@ from pathlib import Path
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import flags
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
   Writes the policies of a run as graphs with a free number of rows, after checking them against the run for random rows.

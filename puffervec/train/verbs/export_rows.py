@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
-from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, EntryView, Observations, flat_rows, stored_dtype
+from puffervec.train.policies.leaves import ROW, EntryView, Observations, flat_rows, stored_dtype
 from puffervec.train.policies.mlp import MLPPolicy
 
 WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
@@ -155,9 +155,3 @@ def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.n
     least = np.where(wide, np.clip(0.0, low, high) - WIDEST, low).clip(low, high)
     most = np.where(wide, np.clip(0.0, low, high) + WIDEST, high).clip(low, high)
     return generator.uniform(least, most, (rows, *space.shape)).astype(space.dtype)
-
-
-def input_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    """Return the torch dtype of an observation tensor."""
-    found: torch.dtype = TORCH_DTYPES[np.dtype(dtype)]
-    return found

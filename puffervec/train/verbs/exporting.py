@@ -38,7 +38,7 @@ from puffervec.train.policies.protocol import Policy, forward
 from puffervec.train.policies.registry import policy_rows
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
-from puffervec.train.verbs.export_rows import Arrays, GraphInputs, input_dtype
+from puffervec.train.verbs.export_rows import Arrays, GraphInputs
 
 FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
 TOLERANCE = 1e-4  # Largest difference, relative to numbers above 1.
@@ -199,7 +199,7 @@ class ActingPolicy(nn.Module):
 
 
 def _tensors(arrays: Arrays) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(array).to(input_dtype(array.dtype)) for name, array in arrays.items()}
+    return {name: torch.from_numpy(array).to(TORCH_DTYPES[array.dtype]) for name, array in arrays.items()}
 
 
 def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
@@ -218,16 +218,13 @@ def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
     except Exception as error:  # Whatever the tracer says of a user's policy.
         words = str(error).strip().splitlines() or [type(error).__name__]
         raise ExportError(f"{type(acting.policy).__name__} cannot be made a graph: {words[0]}") from error
-    own = sorted({str(node.target) for node in graph.graph.nodes if node.op == "call_function"} - _torch_targets(graph))
-    if own:
-        raise ExportError(f"{type(acting.policy).__name__} uses operations that other programs lack: {', '.join(own)}")
-    return graph
-
-
-def _torch_targets(graph: torch.export.ExportedProgram) -> set[str]:
-    """Operations of torch, and of Python (sizes)."""
     targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
-    return {str(t) for t in targets if not isinstance(t, torch._ops.OpOverload) or t.namespace in ("aten", "prims")}
+    # Those of torch, and of Python (sizes), are known everywhere.
+    own = [t for t in targets if isinstance(t, torch._ops.OpOverload) and t.namespace not in ("aten", "prims")]
+    if own:
+        names = ", ".join(sorted(map(str, own)))
+        raise ExportError(f"{type(acting.policy).__name__} uses operations that other programs lack: {names}")
+    return graph
 
 
 @contextlib.contextmanager
@@ -328,14 +325,9 @@ def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
                 largest = float(np.maximum(largest, away.max(initial=0.0)))  # NaN stays NaN.
         if not largest <= TOLERANCE:
             raise ExportError(f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}")
-        if acting.spec.discrete and not np.array_equal(found["action"], _chosen(acting, found)):
-            raise ExportError("the file's actions are not the likeliest ones of its logits")
+        if acting.spec.discrete:
+            heads = tuple(torch.from_numpy(found[name]) for name in found if name.startswith("logits"))
+            likeliest = acting.named(heads, torch.zeros(rows), ())["action"].numpy()
+            if not np.array_equal(found["action"], likeliest):
+                raise ExportError("the file's actions are not the likeliest ones of its logits")
     return largest
-
-
-def _chosen(acting: ActingPolicy, found: Arrays) -> np.ndarray:
-    heads = tuple(torch.from_numpy(found[name]) for name in found if name.startswith("logits"))
-    rows = len(found["value"])
-    nothing = torch.zeros(rows)
-    chosen: np.ndarray = acting.named(heads, nothing, ())["action"].numpy()
-    return chosen

@@ -13,7 +13,6 @@ import json
 import re
 import shutil
 import textwrap
-import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,10 +20,8 @@ import puffervec.envs
 from puffervec.errors import PuffervecError
 from puffervec.native import NativeEnv
 from puffervec.train.config import algorithms, flags
-from puffervec.train.config.sections import PolicySection, TrainSection
 from puffervec.train.config.target import GENERIC
-from puffervec.train.verbs.signals import StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
   Prints the envs, policies, algorithms, memories, optimizers and presets there are, with what they are.
@@ -33,7 +30,6 @@ ABOUT = """\
 """
 Rows = list[dict[str, str]]
 NO_DOCSTRING = "No description: its module has no docstring."
-NO_MEMORY = "Acts on what it sees now."
 OPTIMIZERS = {
     "adam": "Adam as one kernel over all weights.",
     "muon": "Muon for matrices, Adam for all else; slower steps, fewer of them.",
@@ -47,7 +43,7 @@ def everything() -> dict[str, Rows]:
         "policies": policies(),
         "algorithms": learners(),
         "memories": memories(),
-        "optimizers": [{"train.optimizer": name, "what": OPTIMIZERS[name]} for name in choices(TrainSection, "optimizer")],
+        "optimizers": [{"train.optimizer": name, "what": what} for name, what in OPTIMIZERS.items()],
         "presets": presets(),
     }
 
@@ -78,13 +74,9 @@ def policies() -> Rows:
     """The kinds of policies."""
     from puffervec.train.policies.registry import kinds
 
-    auto = "The one that fits the env's observations."
-    own = "An nn.Module of yours, see puffervec.train.policies.protocol."
-    named: dict[str, str] = {
-        "auto": auto,
-        **{name: first_sentence(made) for name, made in kinds().items()},
-        "module:Class": own,
-    }
+    named = {name: first_sentence(made) for name, made in kinds().items()}
+    named = {"auto": "The one that fits the env's observations."} | named
+    named["module:Class"] = "An nn.Module of yours, see puffervec.train.policies.protocol."
     return [{"policy.kind": name, "what": what} for name, what in named.items()]
 
 
@@ -104,8 +96,8 @@ def memories() -> Rows:
     """What a policy may remember with."""
     from puffervec.train.policies.memory import MEMORIES
 
-    named = {"none": NO_MEMORY, **{name: first_sentence(made) for name, made in MEMORIES.items()}}
-    return [{"policy.memory": name, "what": named[name]} for name in choices(PolicySection, "memory")]
+    kinds = [{"policy.memory": name, "what": first_sentence(made)} for name, made in MEMORIES.items()]
+    return [{"policy.memory": "none", "what": "Acts on what it sees now."}, *kinds]
 
 
 def presets() -> Rows:
@@ -118,12 +110,6 @@ def presets() -> Rows:
     return [{"preset": name, "what": _settings(table)} for name, table in tables.items()]
 
 
-def choices(section: type, name: str) -> tuple[str, ...]:
-    """Return the values that a setting takes, by its type."""
-    found: tuple[str, ...] = typing.get_args(typing.get_type_hints(section)[name])
-    return found
-
-
 def first_sentence(thing: Any) -> str:
     """Return the first sentence of a docstring, "" where there is none."""
     text = " ".join((inspect.getdoc(thing) or "").split())
@@ -132,12 +118,8 @@ def first_sentence(thing: Any) -> str:
 
 
 def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
-    parts = []
-    for section, values in table.items():
-        for key, value in values.items():
-            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            parts.append(f"{section}.{key} {text}")
-    return ", ".join(parts)
+    flat = {f"{section}.{key}": value for section, values in table.items() for key, value in values.items()}
+    return ", ".join(f"{key} {','.join(map(str, v)) if isinstance(v, tuple) else v}" for key, v in flat.items())
 
 
 def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
@@ -145,13 +127,13 @@ def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
     width = min(160, max(80, shutil.get_terminal_size((120, 24)).columns))
     lines = []
     for title, rows in found.items():
-        names = list(rows[0])
-        widths = [max(len(row[name]) for row in [dict(zip(names, names, strict=True)), *rows]) for name in names[:-1]]
+        cells = [list(rows[0]), *(list(row.values()) for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
         indent = 2 + sum(w + 2 for w in widths)
         lines.append(f"\n{title}")
-        for row in [dict(zip(names, names, strict=True)), *rows]:
-            head = "".join(f"{row[name]:<{w}}  " for name, w in zip(names[:-1], widths, strict=True))
-            lines.append(textwrap.fill(row[names[-1]], width, initial_indent="  " + head, subsequent_indent=" " * indent))
+        for *first, last in cells:
+            head = "".join(f"{cell:<{w}}  " for cell, w in zip(first, widths, strict=True))
+            lines.append(textwrap.fill(last, width, initial_indent="  " + head, subsequent_indent=" " * indent))
     return "\n".join(lines)
 
 
@@ -159,10 +141,7 @@ def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train list`."""
     as_json = flags.take_switch(args, "--json")
     flags.refuse_left(args, "list")
-    if as_json:
-        print(json.dumps(everything(), indent=2))
-    else:
-        print(as_tables(everything()))
+    print(json.dumps(everything(), indent=2) if as_json else as_tables(everything()))
 
 
 VERB = Verb("list", "[--json]", "the envs, policies, algorithms, memories, optimizers and presets there are", ABOUT, run)

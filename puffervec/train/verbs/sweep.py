@@ -29,8 +29,8 @@ from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.tables import print_command
-from puffervec.train.verbs.signals import Stoppable, StopSignals
-from puffervec.train.verbs.verb import Verb
+from puffervec.train.verbs.train import own_code
+from puffervec.train.verbs.verb import Stoppable, StopSignals, Verb
 
 ABOUT = """\
   puffer-train sweep --name NAME [flags] goes on with a sweep, also after Ctrl-C or a crash.
@@ -256,7 +256,7 @@ class Sweep:
         except MissingExtraError as error:
             self._say(str(error))
             return
-        from puffervec.train.metrics.plot import save
+        from puffervec.train.verbs.plot import save
         from puffervec.train.verbs.sweep_picture import draw_parallel, draw_pareto
 
         title = f"{self.config.target}, sweep {self.name}"
@@ -360,8 +360,6 @@ def run(args: list[str], signals: StopSignals) -> None:
         config = flags.settled(TrainConfig.of(target), args)
         folder = config.log.folder
         build_space(config, ranges, parameters)
-    from puffervec.train.verbs.report import own_code
-
     name, metric, storage = values["name"], values["metric"], values["storage"]
     with Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep, signals.training(sweep):
         print(f"sweep {sweep.folder}: {sweep.metric} against seconds over {', '.join(sweep.space)}", flush=True)

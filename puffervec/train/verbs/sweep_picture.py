@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from puffervec.train.config.ranges import Choices, Searched, Space, place
-from puffervec.train.metrics.plot import COLOURS, new_figure
+from puffervec.train.verbs.plot import COLOURS, new_figure
 
 
 def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/verbs/table.py, through the command line."""
+"""The verbs of puffer-train, through the command line."""
 
 from __future__ import annotations
 
