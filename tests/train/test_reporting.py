@@ -109,10 +109,10 @@ def test_time_left_follows_the_speed_of_this_process(tmp_path: Path) -> None:
 def test_seconds_of_a_step_are_the_slowest_workers() -> None:
     times = {0: np.array([[0, 2e9], [0, 3e9]], np.int64), 1: np.array([[1e9, 2e9]], np.int64)}
     vec = SimpleNamespace(num_buffers=2, workers=SimpleNamespace(several=True), timing=times.__getitem__)
-    assert step_seconds(vec)() == 4.0
-    assert step_seconds(SimpleNamespace(num_buffers=1, workers=SimpleNamespace(several=True)))() is None
+    assert step_seconds(vec) == 4.0
+    assert step_seconds(SimpleNamespace(num_buffers=1, workers=SimpleNamespace(several=True))) is None
     with puffervec.make("probe", backend="serial", num_envs=2, num_buffers=2) as serial:
-        assert step_seconds(serial)() is None
+        assert step_seconds(serial) is None
 
 
 class Shown:

@@ -170,19 +170,13 @@ class PolicyActor:
         else:
             idle |= done
         allowed = None if parts[0].action_masks is None else mine(joined([part.action_masks for part in parts]))
-        return self.choose(actor, obs, rows, idle, allowed)
+        return actor.act(obs, rows, idle, allowed, self.deterministic, self.generator)
 
     def actor(self, name: str, group: GroupSpec) -> RowActor:
         """Return what acts for the rows of a group with the policy `name`."""
         if name not in self._actors:
             self._actors[name] = RowActor(self.policies[name], group, self.device)
         return self._actors[name]
-
-    def choose(
-        self, actor: RowActor, obs: Any, rows: np.ndarray, idle: np.ndarray, action_masks: np.ndarray | None
-    ) -> np.ndarray:
-        """`RowActor.act` with this actor's way to choose."""
-        return actor.act(obs, rows, idle, action_masks, self.deterministic, self.generator)
 
 
 def action_map(group: GroupSpec, joint: bool = False) -> ActionMap:

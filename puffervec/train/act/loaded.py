@@ -58,10 +58,12 @@ class LoadedPolicy:
         self._agents: dict[Any, int] = {}  # row numbers of agents that were given by name
         self._rows: dict[str, int] = {}  # rows that a policy with memory was last given
         self._fitting: set[str] = set()  # hashes of specs that fit
-        self.observation_space = self._by_policy({name: native_space(g, "observation") for name, g in self._groups.items()})
-        self.action_space = self._by_policy({name: native_space(g, "action") for name, g in self._groups.items()})
+        self.observation_space, self.action_space = self._space("observation"), self._space("action")
 
-    def _by_policy(self, found: dict[str, gymnasium.Space[Any]]) -> gymnasium.Space[Any]:
+    def _space(self, what: str) -> gymnasium.Space[Any]:
+        """The space of one row as the env declares it. Args: what: observation or action."""
+        plans = {name: (getattr(g, f"{what}_plan"), getattr(g, f"{what}_space")) for name, g in self._groups.items()}
+        found = {name: space if plan is None else plan.space for name, (plan, space) in plans.items()}
         return next(iter(found.values())) if len(found) == 1 else gymnasium.spaces.Dict(found)
 
     def __repr__(self) -> str:
@@ -155,7 +157,8 @@ class LoadedPolicy:
         if begin.any():
             actor.forget(rows[begin])
         allowed = read_masks(group, action_mask, batch)
-        return batch.answer(self._actor.choose(actor, batch.rows, rows, flags("done", done, batch), allowed))
+        own, idle = self._actor, flags("done", done, batch)
+        return batch.answer(actor.act(batch.rows, rows, idle, allowed, own.deterministic, own.generator))
 
     def _row_numbers(self, name: str, batch: Batch, remembers: bool) -> np.ndarray:
         if batch.agents is not None:
@@ -188,13 +191,6 @@ class LoadedPolicy:
         if not isinstance(observations, Mapping) or not observations or not set(observations) <= set(known):
             what = list(observations) if isinstance(observations, Mapping) else type(observations).__name__
             raise ConfigError(f"observations are {what}: give a dict by policy, of {known}")
-
-
-def native_space(group: GroupSpec, what: str) -> gymnasium.Space[Any]:
-    """Return the space of one row as the env declares it. Args: what: observation or action."""
-    plan = getattr(group, f"{what}_plan")
-    space: gymnasium.Space[Any] = getattr(group, f"{what}_space") if plan is None else plan.space
-    return space
 
 
 def _part(value: Any, policy: str) -> Any:

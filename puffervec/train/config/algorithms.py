@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from puffervec.core.registry import Registry
 from puffervec.errors import ConfigError
 from puffervec.python.creators import named
+from puffervec.train.config.target import guarded
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -76,12 +77,7 @@ def get(name: str) -> Algorithm:
     """
     if ":" not in name:
         return _REGISTRY.get(name)
-    try:
-        found = named(name)
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"train.algorithm {name}: {type(error).__name__}: {error}") from error
+    found: Any = guarded(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
     if not isinstance(found, Algorithm):
         raise ConfigError(f"train.algorithm {name} is {found!r}: give the place of a puffervec.train.Algorithm")
     return found

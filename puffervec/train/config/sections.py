@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms
+from puffervec.train.config import target as targets
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
@@ -176,10 +177,8 @@ class TrainConfig:
             ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, log.
         Raises: ConfigError for an unknown env, table or key, or a value of another kind.
         """
-        from puffervec.train.config.target import GENERIC, training_of
-
         config = cls.bare(target)
-        return config.merged(training_of(config.target).preset or GENERIC).merged(tables)
+        return config.merged(targets.training_of(config.target).preset or targets.GENERIC).merged(tables)
 
     @classmethod
     def bare(cls, target: str | Callable[..., Any]) -> TrainConfig:
@@ -187,8 +186,6 @@ class TrainConfig:
 
         Raises: ConfigError for an unknown env.
         """
-        from puffervec.train.config import target as targets
-
         if not isinstance(target, str):
             name = targets.name_of(target)
             return cls(target=name, env={}, creator=None if targets.leads_to(name, target) else target)

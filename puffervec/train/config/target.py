@@ -103,7 +103,7 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
         raise ConfigError(
             f"{target} is a function that cannot be found by name: go on in Python, with TrainConfig.of(THE FUNCTION)"
         )
-    return _guarded(target, "cannot be imported", lambda: resolve(target))
+    return guarded(target, "cannot be imported", lambda: resolve(target))
 
 
 def name_of(creator: Callable[..., Any]) -> str:
@@ -160,7 +160,7 @@ def _python_spec(config: TrainConfig) -> EnvSpec:
     from puffervec.python.env import PUFFER, PythonEnv
 
     made = creators(maker(config.target, config.creator), None, config.env, 1)
-    env = _guarded(config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed))
+    env = guarded(config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed))
     try:
         if env.source.kind == PUFFER:
             raise ConfigError(
@@ -174,7 +174,7 @@ def _python_spec(config: TrainConfig) -> EnvSpec:
     return spec
 
 
-def _guarded(target: str, what: str, work: Callable[[], Result]) -> Result:
+def guarded(target: str, what: str, work: Callable[[], Result]) -> Result:
     """Run a user's code. Whatever it raises becomes a ConfigError with its own words."""
     try:
         return work()

@@ -12,7 +12,7 @@ import fnmatch
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -273,9 +273,6 @@ def x_axis(runs: Iterable[Run], x: str) -> tuple[float, str]:
     most = max((run.lines[-1][COLUMNS[x]] for run in runs), default=0.0)
     if x == "minutes":
         return (60.0, "minutes of training") if most >= 120 else (1.0, "seconds of training")
-    sizes: list[tuple[float, Callable[[float], bool], str]] = [
-        (1e6, lambda n: n >= 1e6, "million agent-steps"),
-        (1e3, lambda n: n >= 1e4, "thousand agent-steps"),
-        (1.0, lambda n: True, "agent-steps"),
-    ]
-    return next((unit, label) for unit, fits, label in sizes if fits(most))
+    if most >= 1e6:
+        return 1e6, "million agent-steps"
+    return (1e3, "thousand agent-steps") if most >= 1e4 else (1.0, "agent-steps")

@@ -55,12 +55,12 @@ class Usage:
         found = {keys.LEARNER_CORES: learner, keys.LEARNER_MEMORY: self._learner.memory_info().rss / MIB}
         if self._workers:
             found[keys.WORKER_CORES] = max(0.0, workers)  # A worker that ended takes its seconds with it.
-            found[keys.WORKER_MEMORY] = sum(_memory(process) for process in self._workers) / MIB
+            found[keys.WORKER_MEMORY] = sum(_told(process)[1] for process in self._workers) / MIB
         return found
 
     def _cpu_seconds(self) -> tuple[float, float]:
         """CPU seconds of the learner and of all workers so far."""
-        return _cpu(self._learner), sum(_cpu(process) for process in self._workers)
+        return _told(self._learner)[0], sum(_told(process)[0] for process in self._workers)
 
     def _gpu(self) -> dict[str, float]:
         if self._device.type != "cuda":
@@ -88,14 +88,9 @@ def _alive(pids: Iterable[int]) -> Iterable[psutil.Process]:
             yield psutil.Process(pid)
 
 
-def _cpu(process: psutil.Process) -> float:
+def _told(process: psutil.Process) -> tuple[float, float]:
+    """CPU seconds so far and resident bytes of a process; 0 where it has ended."""
     with contextlib.suppress(psutil.Error):
         times = process.cpu_times()
-        return float(times.user + times.system)
-    return 0.0
-
-
-def _memory(process: psutil.Process) -> float:
-    with contextlib.suppress(psutil.Error):
-        return float(process.memory_info().rss)
-    return 0.0
+        return times.user + times.system, process.memory_info().rss
+    return 0.0, 0.0

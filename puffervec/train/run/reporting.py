@@ -68,7 +68,7 @@ class Reporting:
         self._solved_after = vec.env.training.solved_after if slow else 0
         if files.goes_on:
             files.log.mark(RESUMED, step=counters.agent_steps, update=counters.updates, elapsed_s=counters.elapsed_s)
-        self._step_seconds, self._clock = step_seconds(vec), clock
+        self._vec, self._clock = vec, clock
         self._log_s, self._losing_lines = 0.0, False
         self.restart(Totals(0, 0, 0, {}))
 
@@ -111,7 +111,7 @@ class Reporting:
 
     def _overlap(self, seconds: Mapping[str, float], turns: int) -> dict[str, float]:
         """Time of a roll-out / the longer of: policy, simulation. 1 is perfect; policy and simulation in turn give up to 2."""
-        step_s = self._step_seconds()
+        step_s = step_seconds(self._vec)
         if step_s is None or turns <= 0:
             return {}
         policy_s = seconds["copy"] + seconds["forward"]
@@ -180,19 +180,14 @@ class Reporting:
         self._trackers.close()
 
 
-def step_seconds(vec: Any) -> Callable[[], float | None]:
-    """Return what tells how long the workers of `vec` took for their last vector step: for each half the slowest of them.
+def step_seconds(vec: Any) -> float | None:
+    """Return how long the workers of `vec` took for their last vector step: for each half the slowest of them.
 
-    A sample of one step, and only where there are workers and at least two halves to overlap; else it tells None.
+    A sample of one step, and only where there are workers and at least two halves to overlap; else None.
     """
     if vec.num_buffers < 2 or not vec.workers.several:
-        return lambda: None
-    timing, halves = vec.timing, range(vec.num_buffers)
-
-    def last() -> float:
-        return sum(float((times[:, 1] - times[:, 0]).max()) for times in map(timing, halves)) * 1e-9
-
-    return last
+        return None
+    return sum(float((times[:, 1] - times[:, 0]).max()) for times in map(vec.timing, range(vec.num_buffers))) * 1e-9
 
 
 def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:

@@ -201,7 +201,7 @@ def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | 
     """Return what makes one update (forward, backward, optimizer) of a copy of the policy from rows of random numbers."""
     section = dataclasses.replace(config.train, update_epochs=1, minibatch_size=0, compile="off")
     cpu = torch.device("cpu")
-    policy = _own_policy(own, given)
+    policy: Any = own.build() if given is None else copy.deepcopy(given)
     group, memory = own.group, policy.initial_state(1)
     horizon = section.horizon if memory else 1
     rows = max(1, min(section.microbatch_size, group.agents * config.vec.num_envs * section.horizon) // horizon)
@@ -214,11 +214,6 @@ def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | 
         storage.first_states[0] = policy.initial_state(rows)
     updater = Updater(policy, storage, section, 1, bf16, torch.Generator().manual_seed(section.seed), ThreadPool(1))
     return lambda: updater.update(0.0)
-
-
-def _own_policy(rows: PolicyRows, given: nn.Module | None) -> Any:
-    """A policy like the run's, which may be changed."""
-    return rows.build() if given is None else copy.deepcopy(given)
 
 
 def interleaved(
@@ -336,7 +331,7 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
 def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module]) -> dict[str, Slot]:
     bf16, cpu, slots = config.train.precision == "bf16", torch.device("cpu"), {}
     for name, rows in policy_rows(spec, config.policy).items():
-        policy = _own_policy(rows, policies.get(name))
+        policy = copy.deepcopy(policies[name]) if name in policies else rows.build()
         storage = storage_of(rows, config.vec.num_envs, min(config.train.horizon, MOST_STEPS), cpu, bf16)
         slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
     return slots

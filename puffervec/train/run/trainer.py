@@ -27,7 +27,6 @@ import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from torch import nn
 
@@ -271,6 +270,6 @@ class Trainer:
         """Return itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close."""
         self.close()

@@ -87,13 +87,8 @@ def _flags(verb: Verb, config: TrainConfig) -> list[str]:
     own = re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", verb.about)
     if verb.configured:
         known = flags.known_flags(config)
-        own += [
-            "--config",
-            "--resume",
-            "--help-all",
-            *known,
-            *(alias for alias, long in flags.ALIASES.items() if long in known),
-        ]
+        short = [alias for alias, long in flags.ALIASES.items() if long in known]
+        own += ["--config", "--resume", "--help-all", *known, *short]
     return sorted({*own, "--help"})
 
 

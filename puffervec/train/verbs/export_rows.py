@@ -134,23 +134,13 @@ def _random_field(field: Field, rows: int, generator: np.random.Generator) -> np
 
 
 def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """Return (rows, *shape) random values of a Box, Discrete, MultiDiscrete or MultiBinary; of a wide Box numbers of about 1
-    in size, since policies that scale what they see would only cut larger ones."""
-    if isinstance(space, spaces.Discrete):
-        return generator.integers(space.start, space.start + space.n, rows).astype(space.dtype)
-    if isinstance(space, spaces.MultiDiscrete):
-        drawn = generator.integers(space.start, space.start + space.nvec, (rows, *space.shape))
-        return drawn.astype(space.dtype)
-    if isinstance(space, spaces.MultiBinary):
-        return generator.integers(0, 2, (rows, *space.shape)).astype(space.dtype)
+    """Return (rows, *shape) random values of a space of numbers; of a wide Box of floats numbers of about 1 in size, since
+    policies that scale what they see would only cut larger ones."""
+    if not isinstance(space, spaces.Box) or space.dtype.kind != "f":
+        own = copy.deepcopy(space)  # Its generator is nobody else's.
+        own.seed(int(generator.integers(2**31)))
+        return np.stack([np.asarray(own.sample(), space.dtype) for _ in range(rows)])
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
-    if space.dtype.kind == "b":
-        return generator.integers(0, 2, (rows, *space.shape)).astype(np.bool_)
-    if space.dtype.kind in "iu":
-        low, high = np.clip(low, -(2.0**31), 2.0**31), np.clip(high, -(2.0**31), 2.0**31)
-        return generator.integers(low.astype(np.int64), high.astype(np.int64), (rows, *space.shape), endpoint=True).astype(
-            space.dtype
-        )
     wide = high - low > 2 * WIDEST
     least = np.where(wide, np.clip(0.0, low, high) - WIDEST, low).clip(low, high)
     most = np.where(wide, np.clip(0.0, low, high) + WIDEST, high).clip(low, high)
