@@ -14,7 +14,7 @@ from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.leaves import ROW, flat_rows
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.verbs.export_rows import GraphInputs, random_values
+from puffervec.train.verbs.exporting import GraphInputs, random_values
 from tests.train.fakes import group
 
 NESTED = spaces.Dict(a=spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))), b=spaces.MultiBinary(4))

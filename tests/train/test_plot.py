@@ -121,4 +121,4 @@ def test_bad_input(
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"puffervec\[plot\]"):
-        plot.check_picture(tmp_path / "a.png", "--out")
+        plot.check_request(["run"], tmp_path / "a.png", plot.Request())

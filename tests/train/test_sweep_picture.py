@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from puffervec.train.config.ranges import Choices, Range  # noqa: E402
-from puffervec.train.verbs.sweep_picture import draw_parallel, draw_pareto  # noqa: E402
+from puffervec.train.verbs.sweep import draw_parallel, draw_pareto  # noqa: E402
 
 SPACE = {"train.lr": Range(1e-4, 1e-2, True, False), "policy.hidden": Choices(("8", "16"))}
 FOUND = [

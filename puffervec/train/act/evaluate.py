@@ -113,8 +113,12 @@ class TypeRates:
     reported: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
-def report(rates: Sequence[TypeRates], column: str) -> Report:
-    """Return rates as a table. Args: column: what a line stands for."""
+def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:
+    """Evaluate an env by return, length and what it reports itself. Raises: ConfigError: see `evaluate_python`."""
+    if config.python:
+        column, rates = "agent", evaluate_python(config, actor, episodes, seed)
+    else:
+        column, rates = "agent type", evaluate_generic(config.target, config.env, actor, episodes, seed)
     rows = []
     for found in rates:
         row: dict[str, Cell] = {column: found.name or str(found.agent_type), "episodes": found.episodes}
@@ -123,13 +127,6 @@ def report(rates: Sequence[TypeRates], column: str) -> Report:
         rows.append(row)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return Report([{name: row.get(name) for name in columns} for row in rows], remarks=["means with 95 % intervals"])
-
-
-def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:
-    """Evaluate an env by return, length and what it reports itself. Raises: ConfigError: see `evaluate_python`."""
-    if config.python:
-        return report(evaluate_python(config, actor, episodes, seed), "agent")
-    return report(evaluate_generic(config.target, config.env, actor, episodes, seed), "agent type")
 
 
 def evaluate_generic(

@@ -247,10 +247,6 @@ class TrainConfig:
             check_widths(f"policy.{name}", (getattr(self.policy, name),))
         at_least("log", self.log, 1, "keep_checkpoints")
         at_least("log", self.log, 0, "checkpoint_interval_s", "print_interval_s")
-        self._check_unused()
-
-    def _check_unused(self) -> None:
-        """Raise ConfigError for settings that would be taken and do nothing."""
         layers, p = self.policy.memory_layers, self.policy
         if layers > 1 and p.memory == "none" and ":" not in p.kind:
             raise ConfigError(

@@ -93,9 +93,7 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
             for _, old in before[: max(0, len(before) + 1 - keep)]:
                 saved.remove(old)
     except OSError as error:
-        raise SaveError(
-            f"cannot save a checkpoint: {reason(error, parent, wanted)}; {_kept(parent, before)}"
-        ) from error
+        raise SaveError(f"cannot save a checkpoint: {reason(error, parent, wanted)}; {_kept(parent, before)}") from error
     return parent / name
 
 

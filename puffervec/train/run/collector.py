@@ -156,7 +156,11 @@ class Collector:
             mean_square, rollouts = files["returns"][_scale_name(name)].tolist()
             scale.mean_square, scale.rollouts = mean_square, int(rollouts)
         if "episodes" in files:  # Not in older checkpoints: the means begin anew then.
-            self._load_episodes(files["episodes"])
+            tensors = files["episodes"]
+            self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()))
+            if self.info_means is not None:
+                infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
+                self.info_means.load_state(infos)
         if "envs" not in files:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
             return [f"goes on with new episodes: env states were not saved ({why})"]
@@ -164,12 +168,6 @@ class Collector:
         if self.ahead is not None and "ahead" in files:
             self.ahead.restore(files["ahead"])
         return []
-
-    def _load_episodes(self, tensors: Tensors) -> None:
-        self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()))
-        if self.info_means is not None:
-            infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
-            self.info_means.load_state(infos)
 
     def _load_envs(self, tensors: Tensors) -> None:
         self.vec.load([tensors[f"env/{index}"].numpy().tobytes() for index in range(self.vec.num_envs)])

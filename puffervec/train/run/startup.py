@@ -105,19 +105,12 @@ def measuring_s(config: TrainConfig) -> float:
     >>> measuring_s(TrainConfig.of("drive")), measuring_s(TrainConfig.of("probe", train={"time_limit_s": 20}))
     (1.0, 0.0)
     """
-    allowed = 0.0 if config.train.deterministic else min(MOST_S, SHARE * shortest_s(config))
-    return allowed if allowed >= LEAST_S else 0.0
-
-
-def shortest_s(config: TrainConfig) -> float:
-    """Return the seconds that a run lasts at least, unless it is faster than expected.
-
-    >>> shortest_s(TrainConfig.of("tag_grid")), shortest_s(TrainConfig.of("tag_grid", train={"time_limit_s": 7}))
-    (50.0, 7.0)
-    """
     section = config.train
-    steps_s = section.total_timesteps / FASTEST["Python" if config.python else "C"]
-    return min(steps_s, section.time_limit_s) if section.time_limit_s > 0 else steps_s
+    shortest_s = section.total_timesteps / FASTEST["Python" if config.python else "C"]
+    if section.time_limit_s > 0:
+        shortest_s = min(shortest_s, section.time_limit_s)
+    allowed = 0.0 if section.deterministic else min(MOST_S, SHARE * shortest_s)
+    return allowed if allowed >= LEAST_S else 0.0
 
 
 @contextlib.contextmanager

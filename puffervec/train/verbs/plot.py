@@ -106,21 +106,16 @@ def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Pa
         raise ConfigError(f"--smooth is {request.smooth:g}: must be a percentage of the run, 0 to 100; 0 draws what was logged")
     if out is None:
         out = Path(runs[0]) / "plot.png" if len(runs) == 1 and Path(runs[0]).is_dir() else Path("plot.png")
-    check_picture(out, "--out")
-    return out
-
-
-def check_picture(path: Path, flag: str) -> None:
-    """Refuse a picture that could not be drawn or written. flag: that names it. Raises: ConfigError, MissingExtraError."""
-    if path.suffix.lower() != ".png":
-        raise ConfigError(f"{flag} {path}: the name must end in .png")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"{flag} {path}: there is no folder {path.absolute().parent}")
+    if out.suffix.lower() != ".png":
+        raise ConfigError(f"--out {out}: the name must end in .png")
+    if not out.absolute().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
     try:
-        refuse_odd_file(path)
+        refuse_odd_file(out)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
-    extras.require(flag, "matplotlib")
+        raise ConfigError(f"cannot write {out}: {error.strerror}") from error
+    extras.require("--out", "matplotlib")
+    return out
 
 
 def plot_runs(where: Sequence[str], out: Path | None = None, request: Request = Request()) -> Path:
@@ -272,17 +267,14 @@ def _draw_times(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], r
             shares = np.array([_share(run, key) for run in runs])
             axis.barh(range(len(runs)), shares, left=left, color=colour, alpha=0.8, label=part)
             left += shares
-        axis.set_yticks(range(len(runs)), [_short(run.name) for run in runs], fontsize=7)
+        names = [run.name if len(run.name) <= 16 else f"...{run.name[-14:]}" for run in runs]
+        axis.set_yticks(range(len(runs)), names, fontsize=7)
         axis.invert_yaxis()
         axis.set_xlim(0, 1)
         axis.set_xlabel("share of the time, whole run", fontsize=8)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
     _legend_below(axis, 3)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 16 else "..." + name[-14:]
 
 
 def _legend_below(axis: Any, count: int) -> None:

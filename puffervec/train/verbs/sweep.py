@@ -16,7 +16,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,24 @@ from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
 from puffervec.host.folder import Folder, replace_file, said
 from puffervec.train.config import flags
-from puffervec.train.config.ranges import PREFIX, Space, Values, as_text, build_space, draw, parse, with_values
+from puffervec.train.config.ranges import (
+    PREFIX,
+    Choices,
+    Searched,
+    Space,
+    Values,
+    as_text,
+    build_space,
+    draw,
+    parse,
+    place,
+    with_values,
+)  # fmt: skip
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.tables import print_command
+from puffervec.train.verbs.plot import COLOURS, new_figure, save
 from puffervec.train.verbs.train import own_code
 from puffervec.train.verbs.verb import Stoppable, StopSignals, Verb
 
@@ -256,9 +269,6 @@ class Sweep:
         except MissingExtraError as error:
             self._say(str(error))
             return
-        from puffervec.train.verbs.plot import save
-        from puffervec.train.verbs.sweep_picture import draw_parallel, draw_pareto
-
         title = f"{self.config.target}, sweep {self.name}"
         save(draw_pareto(found, front, self.metric, title), self.folder / PICTURES[0])
         save(draw_parallel(found, self.space, self.metric, title), self.folder / PICTURES[1])
@@ -341,6 +351,75 @@ def _open_study(storage: str, name: str) -> Any:
 
 def _in_words(values: Values) -> str:
     return ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items())
+
+
+# ---------------------------------------------------------------------------------------------------- pictures
+
+
+def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:
+    """Return a figure of score against seconds; trials that failed are counted only: what they would have cost is not known.
+
+    Args: found: Optuna's trials with values (score, seconds), None where they failed; front: those on the Pareto front.
+    """
+    done = [trial for trial in found if trial.values]
+    figure = new_figure(7, 4.5)
+    axis = figure.subplots()
+    scores, costs = zip(*(trial.values for trial in done), strict=True)
+    axis.plot(costs, scores, "o", color="0.65", ms=5, label=f"{len(done)} trials")
+    scores, costs = zip(*(trial.values for trial in front), strict=True)
+    label = "Pareto front: no other trial is both cheaper and better"
+    axis.plot(costs, scores, "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label)
+    for trial in front:
+        axis.annotate(str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8)
+    failed = len(found) - len(done)
+    if failed:
+        axis.plot([], [], " ", label=f"{failed} failed")
+    axis.set(xlabel="seconds of training", ylabel=metric, title=title)
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -> Any:
+    """Return a figure with an axis per setting, then cost and score; a line per trial, coloured by its score."""
+    from matplotlib import cm, colors
+
+    done = sorted((trial for trial in found if trial.values), key=lambda trial: trial.values)
+    scores, costs = (colors.Normalize(*_span(values)) for values in zip(*(trial.values for trial in done), strict=True))
+    figure = new_figure(1.6 * (len(space) + 2) + 1, 4.5)
+    axis = figure.subplots()
+    for trial in done:  # The best are drawn last, on top.
+        score, cost = trial.values
+        heights = [place(searched, trial.params[key]) for key, searched in space.items()]
+        heights += [float(costs(cost)), float(scores(score))]
+        axis.plot(range(len(heights)), heights, color=cm.viridis(scores(score)), alpha=0.8, lw=1.5)
+    ends = [*(_marks(searched) for searched in space.values())]
+    ends += [[(0.0, f"{scale.vmin:.3g}"), (1.0, f"{scale.vmax:.3g}")] for scale in (costs, scores)]
+    for at, marks in enumerate(ends):
+        axis.axvline(at, color="0.3", lw=0.8)
+        for height, text in marks:
+            axis.annotate(text, (at, height), (4, 0), textcoords="offset points", fontsize=8, va="center",
+                          bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1})  # fmt: skip
+    axis.set_xticks(range(len(ends)), [*space, "seconds", metric], fontsize=8, rotation=20, ha="right")
+    axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.3, len(ends) - 0.4), title=title)
+    axis.spines[:].set_visible(False)
+    figure.colorbar(cm.ScalarMappable(scores, cm.viridis), ax=axis, label=metric, fraction=0.03, pad=0.01)
+    return figure
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """Return least and largest, a little apart where they are the same."""
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _marks(searched: Searched) -> list[tuple[float, str]]:
+    """Return (height, text) of the labels on an axis."""
+    if isinstance(searched, Choices):
+        return [(place(searched, option), option) for option in searched.options]
+    log = " (log)" if searched.log else ""
+    return [(0.0, f"{searched.low:g}"), (1.0, f"{searched.high:g}{log}")]
 
 
 def run(args: list[str], signals: StopSignals) -> None:
