@@ -26,7 +26,24 @@ from puffervec.errors import APIUsageError
 _REQUIRED = ("single_observation_space", "single_action_space", "num_agents")
 
 
-class PufferEnv:
+class AgentRows:
+    """An env whose arrays `set_buffers` makes or adopts."""
+
+    num_agents: int
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    terminals: np.ndarray
+    truncations: np.ndarray
+    masks: np.ndarray
+
+    @property
+    def driver_env(self) -> Self:
+        """The env itself, as a vector env would show the env that it asks for spaces."""
+        return self
+
+
+class PufferEnv(AgentRows):
     """An env with A agents in rows.
 
     Attributes (the first three are set by the subclass):
@@ -40,13 +57,6 @@ class PufferEnv:
     done = False  # it resets its agents by itself
     single_observation_space: gymnasium.Space[Any]
     single_action_space: gymnasium.Space[Any]
-    num_agents: int
-    observations: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    terminals: np.ndarray
-    truncations: np.ndarray
-    masks: np.ndarray
 
     def __init__(self, buf: Any = None) -> None:
         """Check what the subclass has set, then make the buffers or adopt those of `buf` (a mapping, or attributes).
@@ -74,11 +84,6 @@ class PufferEnv:
             raise APIUsageError(f"single_observation_space is {self.single_observation_space}: use a Box")
         if not isinstance(self.single_action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
             raise APIUsageError(f"single_action_space is {self.single_action_space}: use Discrete, MultiDiscrete or Box")
-
-    @property
-    def driver_env(self) -> Self:
-        """The env itself."""
-        return self
 
     @property
     def agents_per_batch(self) -> int:

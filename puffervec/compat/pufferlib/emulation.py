@@ -18,7 +18,7 @@ from puffervec.python.emulation.layout import Leaf, Node, leaves, plan
 from puffervec.python.emulation.resets import Reset, reset_of
 from puffervec.python.emulation.rows import ObservationPlan, native
 from puffervec.python.env import GYMNASIUM, PARALLEL, shared_spaces
-from puffervec.python.puffer_env import set_buffers
+from puffervec.python.puffer_env import AgentRows, set_buffers
 
 __all__ = [
     "GymnasiumPufferEnv",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-class EmulatedRows:
+class EmulatedRows(AgentRows):
     """Rows of A agents that share spaces, and the calls that fill them.
 
     Attributes:
@@ -54,13 +54,6 @@ class EmulatedRows:
     """
 
     env: Any
-    num_agents: int
-    observations: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    terminals: np.ndarray
-    truncations: np.ndarray
-    masks: np.ndarray
 
     def __init__(
         self,
@@ -105,11 +98,6 @@ class EmulatedRows:
         # The env's own copy, since the caller's action buffer may have another integer type.
         self._action_rows = np.zeros((agents, *self.action_plan.row_shape), self.action_plan.row_dtype)
         self._read = self.action_plan.readers(self._action_rows)
-
-    @property
-    def driver_env(self) -> Any:
-        """The env itself, as a vector env would show the env that it asks for spaces."""
-        return self
 
     @property
     def obs_struct(self) -> np.ndarray:
