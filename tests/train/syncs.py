@@ -12,6 +12,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -26,6 +27,7 @@ READS = (
 )  # fmt: skip
 # They read a CPU's tensor where it stands, without an operation, so that only the call shows it.
 CALLS = ("cpu", "tolist", "numpy", "__array__", "__dlpack__")
+OURS = tuple(f"{Path(__file__).parents[2] / folder}/" for folder in ("puffervec", "tests"))  # whose lines are named
 
 
 class Sync(NamedTuple):
@@ -91,7 +93,7 @@ class Syncs(TorchDispatchMode):
 
     def note(self, op: str) -> None:
         """Note an operation, as meant or as found."""
-        ours = [f for f in traceback.extract_stack() if "/puffervec/" in f.filename or "/tests/" in f.filename]
+        ours = [f for f in traceback.extract_stack() if f.filename.startswith(OURS)]
         frames = [f for f in ours if not f.filename.endswith("/syncs.py")]
         asked = [Sync(op, f.filename.rpartition("/")[2], f.name, f.line or "") for f in frames]
         meant = [sync for sync in asked if sync[:3] in self.expected]
