@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around a Python env in a worker of the Stable-Baselines3 adapter (sb3.py): how it is made, a monitor, and a seat
-that answers calls by env index.
+"""What stands around a Python env in a worker of the Stable-Baselines3 adapter (vec_env.py): how it is made, a monitor, and the
+`IndexedEnv` that answers calls by env index.
 
     core  ->  IndexedEnv  ->  wrapper_class  ->  Monitor  ->  env
 
