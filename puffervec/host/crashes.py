@@ -23,7 +23,7 @@ _IN_LEARNER = ffi.new(
     b"puffervec: this process, which steps envs itself (backend 'serial' or 'threading'), crashes; in a worker process that "
     b"would be an exception that names env and step (backend 'multiprocessing'). C functions, innermost first:\n",
 )
-_lock = threading.Lock()
+_lock = threading.RLock()  # `watch` may run the garbage collector, which may find a vector env and `unwatch` it
 _watchers = 0
 
 

@@ -32,7 +32,7 @@ START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
 SERVER_GONE = 255  # what multiprocessing takes for the exit code of a process whose fork server does not tell
 SLICE_S = 0.02
-_main_lock = threading.Lock()
+_main_lock = threading.RLock()  # a forked worker is made while it is held, and may make workers of its own
 
 
 @contextlib.contextmanager

@@ -136,11 +136,11 @@ def test_a_child_makes_its_own() -> None:
 class Nested(Counting):
     """Has a vec env of its own inside."""
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, backend: str, **settings: Any) -> None:
         super().__init__()
         self.inner: Any = None
         if multiprocessing.parent_process() is not None:  # the one in the learner is only looked at
-            self.inner = puffervec.make("probe", backend=backend)
+            self.inner = puffervec.make("probe", backend=backend, **settings)
             self.inner.reset(0)
 
     def step(self, action: Any) -> Any:
@@ -154,3 +154,10 @@ def test_a_vec_env_inside_of_a_worker_works(backend: str) -> None:
     with puffervec.make(Nested, [backend], num_envs=2, num_workers=2) as vec:
         vec.reset(seed=0)
         assert vec.step([1, 2])[0][:, 3].tolist() == [1, 2]
+
+
+def test_a_forked_worker_can_fork_workers() -> None:
+    settings = {"num_envs": 1, "start_method": "fork", "timeout_s": 20}
+    with puffervec.make(Nested, ["multiprocessing"], env_kwargs={"start_method": "fork"}, **settings) as vec:
+        vec.reset(seed=0)
+        assert vec.step([1])[0][:, 3].tolist() == [1]
