@@ -49,8 +49,8 @@ def test_metrics_file(small: Small) -> None:
     assert len(lines) >= 3 and lines[-1] == last
     for key in (
         *("step", "update", "elapsed_s", "charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/learning_rate"),
-        *("episode/return", "episode/length", "losses/policy", "losses/value", "losses/entropy", "losses/approx_kl"),
-        *("losses/clip_fraction", "losses/grad_norm", "losses/explained_variance", "env/truncated"),
+        *("charts/entropy_coef", "episode/return", "episode/length", "losses/policy", "losses/value", "losses/entropy"),
+        *("losses/approx_kl", "losses/clip_fraction", "losses/grad_norm", "losses/explained_variance", "env/truncated"),
     ):
         assert key in lines[-1], key
     assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)

@@ -38,8 +38,8 @@ class Loss(Protocol):
         """Return the loss () and the algorithm's figures (len(figures),), float32, each summed over the samples of the batch,
         weighed by `batch.weights` where there are weights: so microbatches add up to their minibatch.
 
-        May run in several threads at once, for different batches. Args: section: of the algorithm; bf16: run the policy under
-        autocast.
+        May run in several threads at once, for different batches. Args: section: of the algorithm, but `entropy_coef` is a
+        tensor () on the device, as it is in this update, where the run has points for it; bf16: run the policy under autocast.
         """
 
 

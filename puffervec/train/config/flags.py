@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import io
 import itertools
+import json
 import math
 import re
 import tomllib
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from puffervec.errors import ConfigError
+from puffervec.train.config import schedules
 from puffervec.train.config.sections import SECTIONS, TrainConfig
 
 MOST_CONFIG_BYTES = 1 << 20
@@ -259,12 +261,33 @@ def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            settings: Any = tyro.cli(
-                settings_type, args=args, prog="puffer-train", config=(tyro.conf.FlagConversionOff,), use_underscores=False
-            )
+            with _schedules_as_text():
+                settings: Any = tyro.cli(
+                    settings_type, args=args, prog="puffer-train", config=(tyro.conf.FlagConversionOff,), use_underscores=False
+                )
     except SystemExit:
         raise ConfigError(_one_line(err.getvalue() or out.getvalue())) from None
     return {section: getattr(settings, section) for section in sections}
+
+
+def _schedules_as_text() -> Any:
+    """Return tyro's rules with one more: a schedule is one word, as schedules.py reads it."""
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+    def rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[schedules.Schedule] | None:
+        if info.type != schedules.Schedule:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="NUMBER|POINTS",
+            instance_from_str=lambda words: schedules.from_text(words[0]),
+            is_instance=lambda value: isinstance(value, (float, tuple)),
+            str_from_instance=lambda value: [json.dumps(value)],
+        )
+
+    registry = ConstructorRegistry()
+    registry.primitive_rule(rule)
+    return registry
 
 
 def _one_line(box: str) -> str:

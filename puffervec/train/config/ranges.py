@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import algorithms, flags
+from puffervec.train.config import algorithms, flags, schedules
 from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, suggest
 from puffervec.train.config.target import training_of
 
@@ -94,11 +94,8 @@ def parse(config: TrainConfig, key: str, text: str) -> Searched:
     if rest not in ([], ["log"]):
         raise ConfigError(f"{flag}: a range is LOW:HIGH or LOW:HIGH:log")
     low, high = flags.plain_value(low_text), flags.plain_value(high_text)
-    if not all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high)) or hint not in (
-        int,
-        float,
-        Any,
-    ):
+    numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high))
+    if not numbers or hint not in (int, float, Any, schedules.Schedule):
         raise ConfigError(f"{flag}: only a number has a range; for other settings give values with / between them")
     assert isinstance(low, (int, float)) and isinstance(high, (int, float))
     whole = hint is int or (hint is Any and isinstance(low, int) and isinstance(high, int))
@@ -141,6 +138,8 @@ def _typed(value: Any, hint: Any, key: str) -> Any:
     plain = flags.plain_value(value)
     if hint is Any:
         return plain
+    if hint == schedules.Schedule:
+        return schedules.from_text(value, key)
     if typing.get_origin(hint) is tuple:
         return convert([flags.plain_value(part) for part in value.split(",") if part], hint, key)
     return convert(value if isinstance(plain, str) else plain, hint, key)

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import algorithms
+from puffervec.train.config import algorithms, schedules
 from puffervec.train.config import target as targets
+from puffervec.train.config.schedules import Schedule
 
 Table = Mapping[str, Any]
 FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs about as much as it saves.
@@ -73,8 +74,8 @@ class TrainSection:
     microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
     update_epochs: int = 2  # Passes over each roll-out.
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
-    lr: float = 1e-3  # Step size at the start.
-    anneal_lr: bool = True  # Let the step size fall to a tenth of lr, linearly over the run.
+    lr: Schedule = 1e-3  # Step size: a number, or points [[agent-steps, lr], ...] joined by straight lines.
+    anneal_lr: bool = True  # Let the step size fall to a tenth of lr, linearly over the run; points are taken as they are.
     adam_eps: float = 1e-8  # Adam's denominator floor.
     gamma: float = 0.98  # Discount per step.
     gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
@@ -83,7 +84,7 @@ class TrainSection:
     vtrace_c: float = 1.0  # vtrace: bound on the ratio that weighs what a step takes over from the next.
     asynchronous: bool = False  # Collect the next roll-out during the update, with the weights before it; implies vtrace.
     value_coef: float = 1.0  # Weight of the value loss.
-    entropy_coef: float = 0.01  # Weight of the entropy bonus.
+    entropy_coef: Schedule = 0.01  # Weight of the entropy bonus: a number, or points [[agent-steps, weight], ...].
     scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns.
     max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -101,13 +102,20 @@ class TrainSection:
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
         at_least("train", self, 1, "total_timesteps", "horizon", "microbatch_size", "update_epochs")
-        at_least("train", self, 0, "seed", "minibatch_size", "time_limit_s", "value_coef", "entropy_coef", "threads")
-        positive("train", self, "lr", "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s")
+        at_least("train", self, 0, "seed", "minibatch_size", "time_limit_s", "value_coef", "threads")
+        positive("train", self, "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s")
+        schedules.check("train.lr", self.lr, zero=False)
+        schedules.check("train.entropy_coef", self.entropy_coef, zero=True)
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"train.{name} is {getattr(self, name)}: must be between 0 and 1")
         if not self.seed < SEEDS:
             raise ConfigError(f"train.seed is {self.seed}: must be below 2**62")
+
+    def lr_at(self, agent_steps: int, used: float) -> float:
+        """Return the step size after this many agent-steps. Args: used: share of the budget that is gone, 0 to 1."""
+        lr = schedules.value_at(self.lr, agent_steps)
+        return lr * (1.0 - 0.9 * used) if self.anneal_lr and not isinstance(self.lr, tuple) else lr
 
     def of_algorithm(self, name: str) -> TrainSection:
         """Return the settings of another algorithm. Those that both have keep their values, but for defaults of this one.
@@ -381,6 +389,8 @@ def convert(value: Any, hint: Any, key: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
+    if hint == Schedule:
+        return schedules.converted(value, key)
     if origin is Literal:
         if value in arguments and type(value) in {type(a) for a in arguments}:
             return value
@@ -422,6 +432,8 @@ def _fits_a_double(value: float) -> bool:
 def describe(hint: Any) -> str:
     """Return a type hint in words: `"auto" or an integer`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint == Schedule:
+        return "a number or points"
     if origin is Literal:
         return " or ".join(repr(a) for a in arguments)
     if origin in (typing.Union, types.UnionType):

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from puffervec.train.config.schedules import value_at
 from puffervec.train.config.sections import TrainSection
 
 HEADS = "output."  # The last layers: their rows are actions, not features, so Muon's orthogonal steps do not suit them.
@@ -206,11 +207,12 @@ def make_optimizer(policy: nn.Module, section: TrainSection, device: torch.devic
     """Return the optimizer that `train.optimizer` names."""
     named = [(name, parameter) for name, parameter in policy.named_parameters() if parameter.requires_grad]
     everything = [parameter for _, parameter in named]
+    lr = value_at(section.lr, 0)
     if section.optimizer == "adam":
-        return Optimizers(everything, [Adam(everything, section.lr, section.adam_eps, device)])
+        return Optimizers(everything, [Adam(everything, lr, section.adam_eps, device)])
     matrices = [parameter for name, parameter in named if parameter.dim() == 2 and not name.startswith(HEADS)]
     others = [parameter for name, parameter in named if not any(parameter is matrix for matrix in matrices)]
-    parts: list[Part] = [Adam(others, section.lr, section.adam_eps, device)] if others else []
+    parts: list[Part] = [Adam(others, lr, section.adam_eps, device)] if others else []
     if matrices:
-        parts.append(Muon(matrices, section.lr, device))
+        parts.append(Muon(matrices, lr, device))
     return Optimizers(everything, parts)

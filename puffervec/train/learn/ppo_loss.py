@@ -44,7 +44,8 @@ def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: PPOSect
         near = batch.values + (value - batch.values).clamp(-section.value_clip, section.value_clip)
         error = torch.max(error, (near - batch.returns).square())
     value_loss, entropy_sum = 0.5 * total(error), total(entropy)
-    loss = policy_loss + section.value_coef * value_loss - section.entropy_coef * entropy_sum
+    entropy_coef: Any = section.entropy_coef  # No points here: see Loss.
+    loss = policy_loss + section.value_coef * value_loss - entropy_coef * entropy_sum
     with torch.no_grad():
         # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
         kl = total(ratio - 1.0 - log_ratio)

@@ -18,7 +18,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -117,6 +117,11 @@ class Updater:
         self.vtrace = section.vtrace or section.asynchronous
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
+        self.entropy_coef: Tensor | None = None
+        if isinstance(section.entropy_coef, tuple):  # Losses find a number that changes in place, also inside of a graph.
+            self.entropy_coef = torch.zeros((), device=storage.device)
+            changed: dict[str, Any] = {"entropy_coef": self.entropy_coef}
+            self.section = dataclasses.replace(section, **changed)
         self.pool = pool
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
@@ -146,14 +151,16 @@ class Updater:
         self._norm = torch.zeros((), device=device)
         self._descent = Recorded(self._common_descent, device, capture)
 
-    def update(self, lr: float, stop: Callable[[], bool] = lambda: False) -> UpdateResult:
+    def update(self, lr: float, stop: Callable[[], bool] = lambda: False, entropy_coef: float | None = None) -> UpdateResult:
         """Improve the policy with the roll-out in the storage.
 
         Args: lr: the step size, the same on all ranks; stop: asked before each gradient step; with several ranks before each
-            epoch, and what one of them answers holds for all.
+            epoch, and what one of them answers holds for all; entropy_coef: what the section's schedule has come to.
         """
         s, section = self.storage, self.section
         self.optimizer.set_lr(lr)
+        if self.entropy_coef is not None and entropy_coef is not None:
+            self.entropy_coef.fill_(entropy_coef)
         first = samples = self._samples(behind=section.asynchronous)
         explained = _explained_variance(first.returns, first.values, self.ranks)
         figures = self.algorithm.figures

@@ -80,6 +80,7 @@ ENV_STEPS_PER_S = _key(
 )
 SECONDS_LEFT = _key("charts/seconds_left", "s", "time until the budget is used up, at the speed of the last half minute")
 LEARNING_RATE = _key("charts/learning_rate", "step size", "step size of the next update")
+ENTROPY_COEF = _key("charts/entropy_coef", "weight", "weight of the entropy bonus in the next update")
 OVERLAP = _key(
     "charts/overlap",
     "ratio",

@@ -120,13 +120,13 @@ class Learner:
         """Whether torch.compile has a part in the bytes of an update."""
         return any(isinstance(updater.loss, CompiledLoss) for updater in self.updaters.values())
 
-    def update(self, lr: float, stop: Callable[[], bool]) -> Learned:
+    def update(self, lr: float, entropy_coef: float, stop: Callable[[], bool]) -> Learned:
         """Improve all policies with the roll-out in their storages. lr: the first rank's holds for all."""
         begin = time.perf_counter()
         losses: dict[str, float] = {}
         lr, valid, finished = self.ranks.broadcast_object(lr), 0, True
         for name, updater in self.updaters.items():
-            result = updater.update(lr, stop)
+            result = updater.update(lr, stop, entropy_coef)
             prefix = LOSSES if len(self.updaters) == 1 else f"{LOSSES}{name}/"
             losses |= {prefix + key: value for key, value in result.losses.items()}
             valid, finished = valid + result.valid, finished and result.finished

@@ -31,6 +31,7 @@ from pathlib import Path
 from torch import nn
 
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.train.config.schedules import value_at
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadPool, deterministic_kernels, in_pieces, one_torch_thread, usable_cores
 from puffervec.train.device.ranks import Ranks, of_environment
@@ -155,7 +156,7 @@ class Trainer:
             if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
                 self.learner.observe()
             self.collector.go_ahead()
-            learned = self.learner.update(self.learning_rate(), lambda: self.stop_requested)
+            learned = self.learner.update(self.learning_rate(), self.entropy_coef(), lambda: self.stop_requested)
             if not first:
                 self.learner.observe()
         if bad := [name for name, value in learned.losses.items() if not math.isfinite(value)]:
@@ -169,7 +170,8 @@ class Trainer:
 
     def report(self, losses: Mapping[str, float]) -> dict[str, float]:
         """Write a line of metrics to the log and the trackers, show it, and return it. losses: of the last update."""
-        values = {keys.LEARNING_RATE: self.learning_rate(), **self.collector.means(), **losses}
+        now = {keys.LEARNING_RATE: self.learning_rate(), keys.ENTROPY_COEF: self.entropy_coef()}
+        values = {**now, **self.collector.means(), **losses}
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:
@@ -237,7 +239,11 @@ class Trainer:
         """The step size of the next update."""
         section = self.config.train
         used = self._steps_used() if section.deterministic else self.progress()
-        return section.lr * (1.0 - 0.9 * used) if section.anneal_lr else section.lr
+        return section.lr_at(self.counters.agent_steps, used)
+
+    def entropy_coef(self) -> float:
+        """The weight of the entropy bonus in the next update."""
+        return value_at(self.config.train.entropy_coef, self.counters.agent_steps)
 
     def _elapsed(self) -> float:
         return self.counters.elapsed_s + self.reporting.since()

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Settings that may change over a run: a number, or points [[step, value], ...] joined by straight lines. Imports no torch.
+
+lr = 1e-3                              the same all the time
+lr = [[0, 1e-3], [1_000_000, 1e-4]]    from the first to the second within a million agent-steps, then the second
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import reprlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from puffervec.errors import ConfigError
+
+Points = tuple[tuple[float, float], ...]
+Schedule = float | Points  # The type of such a setting: (agent-steps, value) by ascending agent-steps.
+
+
+def value_at(schedule: Schedule, steps: int) -> float:
+    """Return the value after `steps` agent-steps; before the first point its value, after the last one that one's.
+
+    Two points of the same step are a jump: the later one holds from there on.
+
+    >>> [value_at(((100, 1.0), (200, 0.0)), steps) for steps in (0, 150, 300)], value_at(0.5, 7)
+    ([1.0, 0.5, 0.0], 0.5)
+    """
+    if not isinstance(schedule, tuple):
+        return schedule
+    at, values = zip(*schedule, strict=True)
+    return float(np.interp(steps, at, values))
+
+
+def converted(value: Any, key: str) -> Schedule:
+    """Return a TOML or JSON value as a schedule. Raises: ConfigError naming `key`, and the point that is wrong."""
+    if _is_number(value):
+        return float(value)
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise ConfigError(f"{key} is {reprlib.repr(value)}: must be a number, or points [[step, value], ...]")
+    return tuple(_point(point, f"{key}, point {number}") for number, point in enumerate(value, 1))
+
+
+def from_text(text: str, key: str = "the value") -> Schedule:
+    """Return what a flag says: `1e-3`, or `[[0, 1e-3], [1e6, 1e-4]]`. Raises: ConfigError."""
+    value: Any = text
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    with contextlib.suppress(ValueError):  # JSON knows neither .5 nor +1.
+        value = float(text)
+    return converted(value, key)
+
+
+def check(key: str, schedule: Schedule, zero: bool) -> None:
+    """Raise ConfigError unless the values are numbers of at least 0, and the points in order.
+
+    Args: zero: a constant 0 is allowed, and so are points that are all 0.
+    """
+    if not isinstance(schedule, tuple):
+        least, words = (0.0, "at least 0") if zero else (math.ulp(0.0), "above 0")
+        if not least <= schedule < math.inf:
+            raise ConfigError(f"{key} is {schedule}: must be {words}, and finite")
+        return
+    before = 0.0
+    for number, (step, value) in enumerate(schedule, 1):
+        if not before <= step < math.inf:
+            raise ConfigError(f"{key}, point {number}: its step is {step:g}: steps begin at 0 and ascend, here from {before:g}")
+        if not 0 <= value < math.inf:
+            raise ConfigError(f"{key}, point {number}: its value is {value}: must be at least 0, and finite")
+        before = step
+    if not zero and not any(value for _, value in schedule):
+        raise ConfigError(f"{key} is 0 in all its points: one must be above 0")
+
+
+def _point(point: Any, where: str) -> tuple[float, float]:
+    if not isinstance(point, Sequence) or isinstance(point, str) or len(point) != 2 or not all(map(_is_number, point)):
+        raise ConfigError(f"{where} is {reprlib.repr(point)}: must be [step, value], two numbers")
+    return float(point[0]), float(point[1])
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
+    return True
