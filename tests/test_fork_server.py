@@ -20,6 +20,8 @@ LEARNER = """
     import os, sys, time
     import puffervec
 
+    held = os.memfd_create("held")  # a killed process has it given back before its children get another parent
+    os.write(held, bytes(int(sys.argv[3]) << 20))
     vec = puffervec.make(sys.argv[1], num_envs=2, num_workers=2, start_method=sys.argv[2])
     vec.reset(seed=0)
     print(sorted(name[:5] for name in os.listdir(os.environ["TMPDIR"])), flush=True)
@@ -27,9 +29,11 @@ LEARNER = """
 """
 
 
-@pytest.mark.parametrize(("env", "method"), [("CartPole-v1", "forkserver"), ("probe", "forkserver"), ("probe", "spawn")])
-def test_a_killed_learner_leaves_no_temporary_folder(env: str, method: str, tmp_path: Path) -> None:
-    with Script(LEARNER, env, method, TMPDIR=str(tmp_path)) as learner:
+@pytest.mark.parametrize(
+    ("env", "method", "held_mib"), [("CartPole-v1", "forkserver", 0), ("probe", "forkserver", 256), ("probe", "spawn", 0)]
+)
+def test_a_killed_learner_leaves_no_temporary_folder(env: str, method: str, held_mib: int, tmp_path: Path) -> None:
+    with Script(LEARNER, env, method, str(held_mib), TMPDIR=str(tmp_path)) as learner:
         assert learner.line() == ("['pymp-']" if method == "forkserver" else "[]")
         os.kill(learner.process.pid, signal.SIGKILL)
         learner.nothing_left()

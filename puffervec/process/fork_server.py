@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator
 
 FOLDER_VARIABLE = "PUFFERVEC_SERVER_FOLDER"
+PF_EXITING = 0x4  # Source: Linux, include/linux/sched.h
 
 
 @contextlib.contextmanager
@@ -32,8 +33,20 @@ def told() -> Iterator[None]:
 
 
 def _remove(folder: str, server: int, learner: int) -> None:
-    if os.getpid() == server and os.getppid() != learner:  # the server itself, and the learner has not stopped it
+    if os.getpid() == server and _ends(learner):  # the server itself, and the learner has not stopped it
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ends(learner: int) -> bool:
+    """Return whether the parent is gone or dying. A killed process closes its files, which ends the server, well before it gives
+    its children away: memory and devices behind other files may take it seconds."""
+    if os.getppid() != learner:
+        return True
+    try:
+        with open(f"/proc/{learner}/stat", "rb") as stat:
+            return bool(int(stat.read().rpartition(b")")[2].split()[6]) & PF_EXITING)  # column flags of proc_pid_stat(5)
+    except OSError:
+        return False
 
 
 _folder = os.environ.pop(FOLDER_VARIABLE, None)
