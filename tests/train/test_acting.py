@@ -51,3 +51,20 @@ def test_masks_and_draws() -> None:
         for seed in (1, 1, 2)
     ]
     assert set(found[0]) == {1, 2} and (found[0] == found[1]).all() and (found[0] != found[2]).any()
+
+
+def test_kernels_have_one_thread_and_the_caller_keeps_its_own() -> None:
+    class Watching(Counting):
+        def forward(self, *args: object, **more: object) -> object:
+            assert torch.get_num_threads() == 1
+            return super().forward(*args, **more)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        rows = np.arange(4)
+        actor = RowActor(Watching(), group(("x", (2,))), CPU)
+        assert actor.act(np.zeros((4, 2), np.float32), rows, rows < 0, None, True, torch.Generator()).tolist() == [0] * 4
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -10,7 +10,7 @@ import torch
 
 from puffervec.train.device import graphs
 from puffervec.train.device.graphs import WARM_UPS, Recorded, recording
-from puffervec.train.device.streams import stream_of
+from puffervec.train.device.streams import CudaStream
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]
@@ -44,7 +44,7 @@ def test_threads_record_and_warm_up_one_at_a_time(cuda: Cuda) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     def first() -> None:
-        with recording(stream_of(DEVICE)):
+        with recording(CudaStream(DEVICE)):
             entered.set()
             assert go_on.wait(10)
 
@@ -64,6 +64,6 @@ def test_threads_record_and_warm_up_one_at_a_time(cuda: Cuda) -> None:
 
 def test_draws_in_a_graph_go_on_from_the_generator(cuda: Cuda) -> None:
     generator = torch.Generator()
-    with recording(stream_of(DEVICE), generator) as graph:
+    with recording(CudaStream(DEVICE), generator) as graph:
         pass
     assert graph.generators == [generator]  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ def test_a_stream_of_a_gpu_runs_beside_the_threads_own(cuda: Cuda) -> None:
     stream = stream_of(torch.device("cuda"))
     stream.follow()
     with stream.active():
-        assert stream.beside and cuda.current_stream().name == "stream 1"
+        assert cuda.current_stream().name == "stream 1"
     stream.precede()
     assert cuda.notes == [("stream 1", "waits", "default"), ("default", "waits", "stream 1")]
 
@@ -30,7 +30,7 @@ def test_a_cpu_is_done_when_the_call_returns(cuda: Cuda) -> None:
     with stream.active():
         stream.mark()
     stream.precede()
-    assert stream.done() and not stream.beside and cuda.notes == []
+    assert stream.done() and cuda.notes == []
 
 
 class Runtime:

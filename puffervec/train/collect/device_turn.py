@@ -23,7 +23,7 @@ from torch import Tensor
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, pick
 from puffervec.train.collect.turn import Turn
 from puffervec.train.device.graphs import WARM_UPS, alone, recording
-from puffervec.train.device.streams import Stream, pin, stream_of
+from puffervec.train.device.streams import CudaStream, Stream, pin, stream_of
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward
@@ -56,7 +56,7 @@ class DeviceTurn(Turn):
     def stream(self) -> Stream:
         """The half's own; the slab's half is page-locked when it is first asked for."""
         found = stream_of(self.device)
-        if found.beside:
+        if isinstance(found, CudaStream):
             pin(self.block, self)
         return found
 
@@ -135,8 +135,8 @@ class DeviceTurn(Turn):
                     self.compute()
             self._copy_out()
         self._turns += 1
-        if self.stream.beside and self._turns == WARM_UPS:
-            self.capture()
+        if isinstance(self.stream, CudaStream) and self._turns == WARM_UPS:
+            self._capture(self.stream)
 
     def _copy_out(self) -> None:
         self._actions_in.copy_(self.actions_out, non_blocking=True)
@@ -151,10 +151,10 @@ class DeviceTurn(Turn):
             elif looks > LOOKS:
                 os.sched_yield()
 
-    def capture(self) -> None:
+    def _capture(self, stream: CudaStream) -> None:
         """Record `compute` as a graph. Nothing runs meanwhile, so the step, the states and the generator stay as they are."""
         # Each half has memory of its own, for they overlap.
-        with recording(self.stream, self.generator) as graph:
+        with recording(stream, self.generator) as graph:
             self.compute()
         self.graph = graph
 

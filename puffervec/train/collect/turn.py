@@ -109,7 +109,8 @@ class HostTurn(Turn):
         """See Turn: the policies run in here."""
         for slot in self.slots.values():
             self._act(slot)
-            self._leave(slot, self.step)
+            if self.step < slot.storage.horizon:  # `resend` leaves those of the last step
+                self._leave(slot, self.step)
         self.step += 1
 
     @torch.no_grad()

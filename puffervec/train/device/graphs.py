@@ -18,14 +18,14 @@ from functools import cached_property
 
 import torch
 
-from puffervec.train.device.streams import CudaStream, Stream
+from puffervec.train.device.streams import CudaStream
 
 WARM_UPS = 3  # runs before the recording: libraries make their workspaces, kernels are chosen
 alone = threading.RLock()  # held by the thread that warms up or records
 
 
 @contextlib.contextmanager
-def recording(stream: Stream, generator: torch.Generator | None = None) -> Iterator[torch.cuda.CUDAGraph]:
+def recording(stream: CudaStream, generator: torch.Generator | None = None) -> Iterator[torch.cuda.CUDAGraph]:
     """Record what the block launches, on `stream`, as the graph that is given; waits for all other recordings.
 
     Args: generator: of the draws in the block, on the device; None: there are none, or they are the device's own.
@@ -34,7 +34,6 @@ def recording(stream: Stream, generator: torch.Generator | None = None) -> Itera
     if generator is not None:
         graph.register_generator_state(generator)
     # thread_local: other threads may use CUDA meanwhile, for what is no synchronisation of the device.
-    assert isinstance(stream, CudaStream)
     with alone, torch.cuda.graph(graph, stream=stream.own, capture_error_mode="thread_local"):
         yield graph
 

@@ -24,8 +24,6 @@ from torch import Tensor
 class Stream:
     """Work that is done when the call returns. `CudaStream` has the same methods where it runs beside other work."""
 
-    beside = False
-
     def active(self) -> AbstractContextManager[Any]:
         """What the block asks for happens in this stream."""
         return contextlib.nullcontext()
@@ -46,8 +44,6 @@ class Stream:
 
 class CudaStream(Stream):
     """A stream of a GPU."""
-
-    beside = True
 
     def __init__(self, device: torch.device) -> None:
         """Args: device: whose."""
