@@ -36,7 +36,7 @@ MOST_KEPT_BYTES = 16 << 20
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep the garbage collector off what the test files import: each of its full passes over that takes a fifth of a second."""
+    """Keep the garbage collector off what the test files import: a full pass over that takes a fifth of a second."""
     gc.disable()
     yield
     gc.freeze()

@@ -38,8 +38,8 @@ def _remove(folder: str, server: int, learner: int) -> None:
 
 
 def _ends(learner: int) -> bool:
-    """Return whether the parent is gone or dying. A killed process closes its files, which ends the server, well before it gives
-    its children away: memory and devices behind other files may take it seconds."""
+    """Return whether the parent is gone or dying. A killed process closes its files, which ends the server, and gives its
+    children to another parent later: releasing the memory and devices behind other files may take seconds."""
     if os.getppid() != learner:
         return True
     try:

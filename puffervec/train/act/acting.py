@@ -46,8 +46,8 @@ class RowActor:
         self._make_room(rows)
         self._fresh[self._on_device(rows)] = True
 
-    # Threads of torch's kernels wait for each other in a loop: with the cores taken by other programs, 64 rows took 33 ms to act
-    # on with four threads and 1.2 ms with one.
+    # The threads of a kernel spin until all are done. With other programs on the cores, drive's policy took 33 ms for 64 rows
+    # with four threads and 1.2 ms with one.
     @torch.no_grad()
     @one_torch_thread()
     def act(
