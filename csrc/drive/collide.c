@@ -16,7 +16,7 @@ typedef struct box {
 } box;
 
 // True if two boxes overlap or touch: no side of one separates them (separating axis theorem).
-DRIVE_INLINE int boxes_touch(box a, box b) {
+PV_INLINE int boxes_touch(box a, box b) {
     float dx = b.x - a.x, dy = b.y - a.y;
     float c = drive_abs(a.cosine * b.cosine + a.sine * b.sine), s = drive_abs(a.cosine * b.sine - a.sine * b.cosine);
     return drive_abs(dx * a.cosine + dy * a.sine) <= a.half_length + b.half_length * c + b.half_width * s &&
@@ -45,7 +45,7 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
     if (!frame) return 0;
     out->x = frame->x_m;
     out->y = frame->y_m;
-    drive_sincos((float)frame->heading * HEADING_UNIT, &out->sine, &out->cosine);
+    pv_sincos((float)frame->heading * HEADING_UNIT, &out->sine, &out->cosine);
     return 1;
 }
 

@@ -35,7 +35,7 @@ void drive_action_values(int32_t action, float* acceleration_mps2, float* steeri
 }
 
 PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) drive_sincos(angle[i], &sine[i], &cosine[i]);
+    for (uint32_t i = 0; i < count; i++) pv_sincos(angle[i], &sine[i], &cosine[i]);
 }
 
 // Moves rows [first, end). Agents that are done stay where they are.
@@ -133,7 +133,7 @@ PV_CLONES static void complete_bodies(drive_bodies* bodies) {
         bodies->row[i] = -1;
     }
     for (uint32_t i = 0; i < bodies->count; i++) {
-        drive_sincos(bodies->heading[i], &bodies->sine[i], &bodies->cosine[i]);
+        pv_sincos(bodies->heading[i], &bodies->sine[i], &bodies->cosine[i]);
         bodies->radius[i] =
             drive_sqrt(bodies->half_length[i] * bodies->half_length[i] + bodies->half_width[i] * bodies->half_width[i]);
     }

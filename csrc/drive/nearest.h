@@ -13,7 +13,7 @@
 #define FAR_BITS 0x7F800000 // +infinity as bits: beyond the range
 
 // Floats >= 0 have the order of their bits.
-DRIVE_INLINE int32_t bits_of(float v) {
+PV_INLINE int32_t bits_of(float v) {
     int32_t bits;
     memcpy(&bits, &v, sizeof bits);
     return bits;
@@ -34,7 +34,7 @@ static const int32_t later[LANES][LANES] = {
 // order[r] = position of the r-th smallest of n keys (at most RANKED), equal ones by position: an entry before precedes key j
 // if it is at most key_j, which is to be less than key_j + 1; one behind if it is less than key_j. Up to a multiple of 16, keys
 // holds FAR_BITS behind the last one and order has room.
-DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
+PV_INLINE void rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
     for (uint32_t j = 0; j < n; j += LANES) {
         drive_vector key[PIECES], or_equal[PIECES], rank[PIECES];
         int32_t ranks[LANES];
@@ -58,7 +58,7 @@ DRIVE_INLINE void rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
 }
 
 // Number of the n values whose bits are at most `limit`.
-DRIVE_INLINE uint32_t count_within(const float* square, uint32_t n, int32_t limit) {
+PV_INLINE uint32_t count_within(const float* square, uint32_t n, int32_t limit) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) count += (uint32_t)(bits_of(square[i]) <= limit);
     return count;
@@ -66,7 +66,7 @@ DRIVE_INLINE uint32_t count_within(const float* square, uint32_t n, int32_t limi
 
 // Keeps at most RANKED of n entries, in order of index, among them the k nearest (k <= RANKED): finds by bisection a limit that
 // at least k of them keep. Returns how many.
-DRIVE_INLINE uint32_t narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
+PV_INLINE uint32_t narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
     int32_t low = -1, high = FAR_BITS - 1; // count_within(low) < k
     uint32_t kept = n;
     while (kept > RANKED && high - low > 1) {

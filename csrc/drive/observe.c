@@ -174,7 +174,7 @@ static drive_look look_of(const drive_turn* turn, uint32_t row, drive_near* near
 }
 
 // Writes a block where the row has it.
-DRIVE_INLINE void write_block(drive_look* look, uint32_t block) {
+PV_INLINE void write_block(drive_look* look, uint32_t block) {
     const pv_drive_config* config = look->turn->config;
     float* out = row_at(look->turn, look->row) + look->turn->layout->observed[block];
     switch (block) {

@@ -8,7 +8,7 @@
 // Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at
 // least the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as
 // its least.
-DRIVE_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int32_t row, uint32_t k, float range_square,
+PV_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int32_t row, uint32_t k, float range_square,
                              float* restrict square) {
     int32_t least[LANES], keys[LANES];
     for (uint32_t i = 0; i < LANES; i++) least[i] = FAR_BITS;
@@ -33,7 +33,7 @@ DRIVE_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, i
 }
 
 // Columns of 16 candidates, v[column][candidate].
-DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*restrict raw)[RANKED], uint32_t base,
+PV_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*restrict raw)[RANKED], uint32_t base,
                                   const drive_pose* at, float speed) {
     for (uint32_t i = base; i < base + LANES; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y;

@@ -9,19 +9,19 @@
 #include "nearest.h"
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
-DRIVE_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
+PV_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
     float dx = x - px, dy = y - py;
     float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
     float across = dx * uy - dy * ux;
     return over * over + across * across;
 }
 
-DRIVE_INLINE float square_of(const drive_scene* scene, uint32_t s, float x, float y) {
+PV_INLINE float square_of(const drive_scene* scene, uint32_t s, float x, float y) {
     return segment_square(scene->x[s], scene->y[s], scene->ux[s], scene->uy[s], scene->half[s], x, y);
 }
 
 // The point's cell, or NULL outside the grid.
-DRIVE_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
+PV_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
     const pv_scene* head = scene->head;
     float column = (x - head->grid_x0_m) * scene->cells_per_m, line = (y - head->grid_y0_m) * scene->cells_per_m;
     int inside = column >= 0.0f && line >= 0.0f && column < (float)head->grid_nx && line < (float)head->grid_ny;
@@ -29,7 +29,7 @@ DRIVE_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) 
 }
 
 // Candidates of the point's cell, or NULL where the index does not answer.
-DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
+PV_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x, float y, uint32_t k, float range_m,
                                        uint32_t* count) {
     const pv_cell* cell = cell_at(scene, x, y);
     if (!cell || cell->first == PV_CELL_EMPTY || k > scene->index_k[type] || range_m > scene->index_range_m) return NULL;
@@ -40,7 +40,7 @@ DRIVE_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float
 }
 
 // Writes the segments of [first, end) within the range to square and index. Returns how many.
-DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y,
+PV_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y,
                                     float range_square, float* square, uint32_t* index) {
     uint32_t kept = 0;
     float values[4 * LANES];
@@ -63,7 +63,7 @@ DRIVE_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, ui
 
 // At most RANKED segments, among them the k nearest within the range: the cell's list as it is, or what is left of a longer one
 // or of all segments, put into `found`.
-DRIVE_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, const drive_pose* at, uint32_t k,
+PV_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, const drive_pose* at, uint32_t k,
                                              float range_m, const drive_scratch* scratch, uint16_t* found, uint32_t* count) {
     const uint16_t* list = cell_list(scene, type, at->x, at->y, k, range_m, count);
     if (list && *count <= RANKED) return list;
@@ -84,7 +84,7 @@ DRIVE_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type,
 }
 
 // Columns of 16 candidates, v[column][candidate], and their squared distances (+infinity beyond the range).
-DRIVE_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict square, const float (*restrict raw)[RANKED],
+PV_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict square, const float (*restrict raw)[RANKED],
                                   uint32_t base, const drive_pose* at, float range_square) {
     for (uint32_t i = base; i < base + LANES; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y, ux = raw[2][i], uy = raw[3][i], half = raw[4][i];
