@@ -45,6 +45,18 @@ CASES = [
         "tag_grid",
         {"num_taggers": 2, "grid_length": 5, "episode_length": 30, "use_full_observation": False, "random_starts": True},
     ),
+    Case(
+        "tag continuous, full",
+        "tag_continuous",
+        {"num_taggers": 2, "num_runners": 3, "grid_length": 3.0, "episode_length": 30, "tagging_distance": 0.1},
+        random=False,
+    ),
+    Case(
+        "tag continuous, partial, random starts",
+        "tag_continuous",
+        {"num_taggers": 3, "num_runners": 9, "grid_length": 4.0, "episode_length": 40, "tagging_distance": 0.1,
+         "use_full_observation": False, "num_other_agents_observed": 5, "random_starts": True},
+    ),
     Case("drive", "drive", DRIVE, needs=_without_drive),
 ]
 

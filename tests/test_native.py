@@ -18,8 +18,8 @@ from puffervec._ffi import ffi
 from puffervec.core.spec import DTYPE_CODE
 from puffervec.envs.probe import ENV as PROBE
 from puffervec.envs.probe import ProbeConfig
-from puffervec.envs.tag import ENV as TAG
-from puffervec.envs.tag import TagGridConfig
+from puffervec.envs.tag_grid import ENV as TAG
+from puffervec.envs.tag_grid import TagGridConfig
 from puffervec.errors import ConfigError
 
 

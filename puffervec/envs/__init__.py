@@ -15,7 +15,8 @@ from puffervec.native import NativeEnv
 
 BUILT_IN = {
     "probe": "puffervec.envs.probe:ENV",
-    "tag_grid": "puffervec.envs.tag:ENV",
+    "tag_grid": "puffervec.envs.tag_grid:ENV",
+    "tag_continuous": "puffervec.envs.tag_continuous:ENV",
     "drive": "drive_env.env:ENV",
     "cartpole": "puffervec.envs.cartpole:ENV",
 }

@@ -21,9 +21,9 @@ def test_all_that_there_is() -> None:
     assert ["ppo", "module:NAME"] == named["algorithms"]
     assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
     assert tuple(named["optimizers"]) == choices_of(typing.get_type_hints(TrainSection)["optimizer"])
-    assert named["presets"][:-1] == ["tag_grid", "drive"]
+    assert named["presets"][:-1] == ["tag_grid", "tag_continuous", "drive"]
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
-    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "drive"]
+    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "tag_continuous", "drive"]
 
 
 def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

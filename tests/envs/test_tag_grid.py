@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_grid (csrc/tag/grid.c, puffervec/envs/tag.py): equal to its twin step by step, and a few rules checked by hand."""
+"""tag_grid (csrc/tag/grid.c, puffervec/envs/tag_grid.py): equal to its twin step by step, and a few rules checked by hand."""
 
 from __future__ import annotations
 

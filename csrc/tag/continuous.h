@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// `tag_continuous`: Tag in the plane, equal to TagContinuous of WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End
+// Deep Multi-Agent RL on a GPU", 2021), step by step. Taggers (type 1) chase runners (type 0) in a square of side grid_length. An
+// agent chooses a change of its acceleration and a turn; a runner that is nearer to a tagger than the tagging distance is tagged.
+//
+// Ours besides: a runner that leaves the game ends with a terminal and its rows are masked from the next step on; an episode ends
+// with a terminal where no runner is left and with a truncation at the time limit; starts may be random.
+//
+//   describe.c     settings, bounds, spec
+//   continuous.c   reset, step: moves, tags, rewards, records
+//   observe.c      the two observations
+//   neighbours.c   the K nearest agents
+//   saved.c        save, load, peek
+//
+// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that moving is a few flat loops.
+#pragma once
+
+#include "../env.h"
+
+#define TAG_TWO_PI 6.28318530717958648f
+#define TAG_RUNNER 0
+#define TAG_TAGGER 1
+
+// Mirrored by TagContinuousConfig (puffervec/envs/tag_continuous.py), which says what each member means.
+typedef struct tag_config {
+    int32_t num_taggers;
+    int32_t num_runners;
+    float grid_length;
+    int32_t episode_length;
+    float max_speed;
+    float skill_level_runner;
+    float skill_level_tagger;
+    float max_acceleration;
+    float min_acceleration;
+    float max_turn;
+    float min_turn;
+    int32_t num_acceleration_levels;
+    int32_t num_turn_levels;
+    float edge_hit_penalty;
+    int32_t use_full_observation;
+    int32_t num_other_agents_observed;
+    float tagging_distance;
+    float tag_reward_for_tagger;
+    float step_penalty_for_tagger;
+    float tag_penalty_for_runner;
+    float step_reward_for_runner;
+    float end_of_game_reward_for_runner;
+    int32_t runner_exits_game_after_tagged;
+    int32_t random_starts;
+} tag_config;
+
+// Rewards as Python knows them: they are added in float64 and rounded once, as NumPy does. The param "rewards", in this order.
+typedef struct tag_rewards {
+    double edge_hit, tagger_step, runner_step, tagger_tag, runner_tag, runner_end;
+} tag_rewards;
+
+// What is computed once per block.
+typedef struct tag_constants {
+    tag_rewards rewards;
+    float margin;        // tagging_distance * grid_length
+    float cap[2];        // top speed by agent type
+    double base[2][2];   // reward of a step without a tag, by agent type and whether it hit the edge
+    float per_length;    // factors that scale differences to observations
+    float per_speed;
+    float per_turn;
+} tag_constants;
+
+// The block's state: pointers into one allocation, made anew from its base at each call. E envs, N agents.
+typedef struct tag_state {
+    tag_constants* constants;   // (1,)
+    float* acceleration_change; // (num_acceleration_levels + 1,) action tables
+    float* turn_change;         // (num_turn_levels + 1,) within (-2 pi, 2 pi)
+    int32_t* ids;               // (N,) taggers ascending, then runners ascending
+    double* sums;               // (N,) rewards of an env in which something happened
+    uint64_t* near;             // (N,) scratch: agents by distance
+    uint64_t* seed;             // (E,)
+    uint64_t* episode;          // (E,)
+    int64_t* task;              // (E,) of the running episode
+    int64_t* survived;          // (E,) steps that removed runners were in the game, summed
+    int32_t* time;              // (E,) steps of this episode; 0 after a reset
+    int32_t* left;              // (E,) runners still in the game
+    int32_t* tags;              // (E,) of this episode
+    uint8_t* over;              // (E,) 1: the next step is a reset
+    float* returns;             // (E, 2) of this episode, summed over the agents of a type
+    float* x;                   // (E*N,) 0 to grid_length
+    float* y;                   // (E*N,)
+    float* speed;               // (E*N,) 0 to the cap of the type
+    float* direction;           // (E*N,) 0 to 2 pi
+    float* acceleration;        // (E*N,)
+    float* alive;               // (E*N,) 1: still in the game, else 0
+    int32_t* type;              // (E*N,) TAG_RUNNER or TAG_TAGGER, the same in all envs
+    int32_t* edge;              // (E*N,) scratch of a step: 1 where the agent hit the edge
+    float* shown[5];            // (E*N,) each, scratch: x, y, speed, acceleration, direction, scaled as observed
+} tag_state;
+
+static inline const tag_config* tag_config_of(const pv_context* context) { return (const tag_config*)context->config; }
+
+static inline uint32_t tag_agents(const tag_config* config) { return (uint32_t)(config->num_taggers + config->num_runners); }
+
+// Others that an agent observes: M.
+static inline uint32_t tag_others(const tag_config* config) {
+    return config->use_full_observation ? tag_agents(config) - 1 : (uint32_t)config->num_other_agents_observed;
+}
+
+// Lays the arrays out from `base` on; returns how many bytes they take.
+uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state);
+tag_state tag_state_of(const pv_block* block);
+
+// describe.c
+int tag_continuous_describe(const pv_context* context, pv_spec* spec, char* text);
+extern const pv_config_field tag_config_fields[];
+extern const uint32_t tag_config_count;
+
+// observe.c: fills state->shown for `count` rows from `first` on.
+void tag_scale(const tag_state* state, uint64_t first, uint64_t count);
+// Writes the observations of `count` envs from `first` on; state->shown is up to date.
+void tag_observe(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count);
+
+// neighbours.c: finds the agents still in the game that are nearest to agent `self` of the env whose rows begin at `first`, at most
+// `most`, nearest first, ties to the lowest id. Their ids are the lower halves of state->near. Returns how many.
+uint32_t tag_nearest(const tag_state* state, uint64_t first, uint32_t agents, uint32_t self, uint32_t most);
+
+// saved.c
+#define TAG_SAVED_HEAD 56
+int tag_continuous_save(pv_block* block, uint32_t env, uint8_t* out);
+int tag_continuous_load(pv_block* block, uint32_t env, const uint8_t* in);
+int tag_continuous_peek(pv_block* block, uint32_t env, uint8_t* out);

@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`tag_continuous`: Tag in the plane (csrc/tag/continuous.h), with the parameter names of WarpDrive's TagContinuous."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from puffervec.errors import ConfigError
+from puffervec.native import EnvData, NativeEnv
+from puffervec.training import Training
+
+RUNNER, TAGGER = 0, 1
+DEFAULT_SEED = 0
+"""The seed of the start where none is given, so that the same settings always make the same game."""
+MOST_AGENTS = 16384
+
+
+@dataclass(frozen=True)
+class TagContinuousConfig:
+    """Settings of tag_continuous, with the names and defaults of TagContinuous's constructor.
+
+    Lengths are in the unit of grid_length, times in steps, angles in radians. Penalties are negative numbers.
+    """
+
+    num_taggers: int = 1
+    """Agents that chase (type 1). Their ids are scattered over those of all agents, as the seed draws them."""
+    num_runners: int = 10
+    """Agents that flee (type 0)."""
+    grid_length: float = 10.0
+    """Side of the square in which all move."""
+    episode_length: int = 100
+    """Steps until the episode is truncated."""
+    max_speed: float = 1.0
+    """Top speed of an agent with skill level 1, per step."""
+    skill_level_runner: float = 1.0
+    """Factor of a runner's top speed."""
+    skill_level_tagger: float = 1.0
+    """Factor of a tagger's top speed."""
+    max_acceleration: float = 1.0
+    """Largest change of an agent's acceleration that an action can ask for."""
+    min_acceleration: float = -1.0
+    """Smallest such change."""
+    max_turn: float = math.pi / 2
+    """Largest turn of an action, counterclockwise."""
+    min_turn: float = -math.pi / 2
+    """Smallest turn."""
+    num_acceleration_levels: int = 10
+    """Evenly spaced changes from min_acceleration to max_acceleration; action 0 is none, 1 the smallest."""
+    num_turn_levels: int = 10
+    """Likewise for turns."""
+    edge_hit_penalty: float = -0.0
+    """Given to an agent that runs into the edge; at most 0."""
+    use_full_observation: bool = True
+    """Observe all other agents (7 (N - 1) + 1 floats), or the nearest ones (7 K + 1)."""
+    num_other_agents_observed: int = 2
+    """K, for partial observations: the nearest agents still in the game; at most the number of agents."""
+    tagging_distance: float = 0.01
+    """A runner is tagged if its nearest tagger is nearer than this fraction of grid_length."""
+    tag_reward_for_tagger: float = 1.0
+    """Given to the tagger that tags, for each runner."""
+    step_penalty_for_tagger: float = -0.0
+    """Given to each tagger at each step; at most 0."""
+    tag_penalty_for_runner: float = -1.0
+    """Given to a runner that is tagged; at most 0."""
+    step_reward_for_runner: float = 0.0
+    """Given to each runner still in the game at each step."""
+    end_of_game_reward_for_runner: float = 1.0
+    """Given to each runner still in the game at the time limit."""
+    runner_exits_game_after_tagged: bool = True
+    """A tagged runner leaves the game; False: it goes on and can be tagged at every step."""
+    random_starts: bool = False
+    """Draw every agent's start anew at each reset (any place, one of four directions); False: always the same start."""
+    starting_location_x: Sequence[float] | None = field(default=None, metadata={"python": True})
+    """Where agents start, one entry per agent, together with starting_location_y. None: drawn once, by seed."""
+    starting_location_y: Sequence[float] | None = field(default=None, metadata={"python": True})
+    """Likewise for y."""
+    starting_directions: Sequence[float] | None = field(default=None, metadata={"python": True})
+    """Where agents head at the start, as angles. None: one of four directions, drawn once, by seed."""
+    seed: int | None = field(default=None, metadata={"python": True})
+    """Draws the taggers' ids and the start with NumPy's legacy generator, as WarpDrive does. None: 0. Not a seed of reset."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the construction of the game draws: (N,) uint8 types, (N,) float32 x, y and directions."""
+
+    types: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    directions: np.ndarray
+
+
+def _refuse(name: str, value: object, allowed: str) -> ConfigError:
+    return ConfigError(f"tag_continuous: {name} is {value!r}: use {allowed}")
+
+
+def _check_counts(config: TagContinuousConfig) -> None:
+    """Raise ConfigError where the numbers that the draws and tables need cannot be used. All other bounds are checked in C."""
+    for name, most in (
+        ("num_taggers", MOST_AGENTS),
+        ("num_runners", MOST_AGENTS),
+        ("num_acceleration_levels", 10_000),
+        ("num_turn_levels", 10_000),
+    ):
+        if not 1 <= getattr(config, name) <= most:
+            raise _refuse(name, getattr(config, name), f"1 to {most}")
+    for name in ("min_acceleration", "max_acceleration", "min_turn", "max_turn", "grid_length", "tagging_distance"):
+        if not math.isfinite(getattr(config, name)):
+            raise _refuse(name, getattr(config, name), "a finite number")
+    seed = config.seed
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32):
+        raise _refuse("seed", seed, f"None or a whole number from 0 to {2**32 - 1}")
+
+
+def _given(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | None:
+    """Return a start array of the settings as (N,) float64, None where there is none. Directions may have any angle."""
+    given = getattr(config, name)
+    if given is None:
+        return None
+    angle = name == "starting_directions"
+    low, high = (-np.finfo(np.float64).max, np.finfo(np.float64).max) if angle else (0.0, config.grid_length)
+    wanted = f"one finite angle per agent ({agents})" if angle else f"one number from 0 to {high:g} per agent ({agents})"
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise _refuse(name, given, wanted) from None
+    if array.dtype.kind not in "iuf" or array.shape != (agents,):
+        raise ConfigError(f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: give {wanted}")
+    outside = array[~((array >= low) & (array <= high))]  # NaN too
+    if outside.size:
+        raise ConfigError(f"tag_continuous: {name} holds {outside[0]}: give {wanted}")
+    return array.astype(np.float64)
+
+
+def start_of(config: TagContinuousConfig) -> Start:
+    """Draw types and start as TagContinuous's constructor does: same generator, same order, nothing drawn that is given.
+
+    Raises:
+        ConfigError: names the setting that cannot be used.
+    """
+    _check_counts(config)
+    agents = config.num_taggers + config.num_runners
+    x = _given(config, "starting_location_x", agents)
+    y = _given(config, "starting_location_y", agents)
+    directions = _given(config, "starting_directions", agents)
+    if (x is None) != (y is None):
+        missing = "starting_location_x" if x is None else "starting_location_y"
+        raise _refuse(missing, None, "as many numbers as for the other axis, or leave both out")
+    if config.random_starts and not (x is None and directions is None):
+        raise _refuse("random_starts", True, "False with starting locations or directions: it draws them at each reset")
+    generator = np.random.RandomState(DEFAULT_SEED if config.seed is None else int(config.seed))
+    taggers = generator.choice(np.arange(agents), config.num_taggers, replace=False)
+    if x is None or y is None:
+        x = config.grid_length * generator.rand(agents)
+        y = config.grid_length * generator.rand(agents)
+    if directions is None:
+        directions = generator.choice([0, np.pi / 2, np.pi, np.pi * 3 / 2], agents)
+    types = np.full(agents, RUNNER, np.uint8)
+    types[taggers] = TAGGER
+    directions = directions % (2 * math.pi)
+    return Start(types, x.astype(np.float32), y.astype(np.float32), directions.astype(np.float32))
+
+
+def action_table(low: float, high: float, levels: int) -> np.ndarray:
+    """Return what each choice of an action changes: (levels + 1,) float32, first 0, then `levels` values evenly spaced."""
+    return np.concatenate([[0.0], np.linspace(low, high, levels)]).astype(np.float32)
+
+
+def _build(config: TagContinuousConfig) -> EnvData:
+    start = start_of(config)
+    rewards = (
+        config.edge_hit_penalty,
+        config.step_penalty_for_tagger,
+        config.step_reward_for_runner,
+        config.tag_reward_for_tagger,
+        config.tag_penalty_for_runner,
+        config.end_of_game_reward_for_runner,
+    )
+    return EnvData(
+        params={
+            "types": start.types,
+            "start_x": start.x,
+            "start_y": start.y,
+            "start_direction": start.directions,
+            "acceleration_changes": action_table(
+                config.min_acceleration, config.max_acceleration, config.num_acceleration_levels
+            ),
+            "turn_changes": action_table(config.min_turn, config.max_turn, config.num_turn_levels),
+            "margin": np.array([config.tagging_distance * config.grid_length], np.float32),
+            "rewards": np.array(rewards, np.float64),
+        }
+    )
+
+
+TRAINING = Training(
+    preset={
+        "vec": {"num_envs": 512},
+        "train": {
+            "horizon": 32,
+            "update_epochs": 2,
+            "lr": 1e-3,
+            "gamma": 0.98,
+            "entropy_coef": 0.02,
+            "total_timesteps": 50_000_000,
+        },
+        "policy": {"hidden": (64, 64), "normalize": False},
+    },
+    metric="env/tags",
+)
+ENV = NativeEnv(
+    name="tag_continuous",
+    config=TagContinuousConfig,
+    build=_build,
+    agent_types=("runner", "tagger"),
+    row_types=lambda config: start_of(config).types.tolist(),
+    training=TRAINING,
+)
