@@ -16,14 +16,17 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the ground up. A room is a package or a module; rooms on one floor do not import each other.
 FLOORS = (
     ("puffervec.errors", "puffervec.cores", "puffervec._ffi"),
-    ("puffervec.extras", "puffervec.host", "puffervec.evaluation", "puffervec.training", "puffervec.env_types"),
+    (
+        "puffervec.extras", "puffervec.host", "puffervec.reference", "puffervec.evaluation", "puffervec.training",
+        "puffervec.env_types",
+    ),
     ("puffervec.core",),
     ("puffervec.native",),
     ("puffervec.envs",),
     ("puffervec.python",),
     ("puffervec.process",),
     ("puffervec.vec",),
-    ("puffervec.gym", "puffervec.torch_view", "puffervec.pettingzoo"),
+    ("puffervec.gym", "puffervec.torch_view", "puffervec.pettingzoo", "puffervec.equality"),
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
     ("puffervec",),  # loads each name when it is asked for

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import GroupSpec
+from puffervec.reference import philox
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.policies.leaves import ROW
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne
-from tests.twins import philox
 from tests.twins.probe import ProbeTwin
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

@@ -16,10 +16,10 @@ from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from puffervec.envs.cartpole import CartpoleConfig
 from puffervec.errors import ConfigError, WorkerError
+from puffervec.reference import philox
 from puffervec.vec.vector_env import VectorEnv
 from tests.contract import EnvContract
 from tests.helpers import serial
-from tests.twins import philox
 
 STATE = ("x", "x_dot", "theta", "theta_dot")
 FLT_MAX = float(np.finfo(np.float32).max)

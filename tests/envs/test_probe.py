@@ -11,8 +11,8 @@ import pytest
 
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ConfigError
+from puffervec.reference import philox
 from tests.helpers import action_table, serial
-from tests.twins import philox
 from tests.twins.probe import ProbeRows, ProbeTwin
 
 CASES: list[dict[str, Any]] = [

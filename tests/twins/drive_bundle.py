@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.twins.philox import below
+from puffervec.reference.philox import below
 
 ATTEMPTS = 8
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.twins import philox
+from puffervec.reference import philox
 
 RAND_MAX = 2**31 - 1
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.twins import philox
+from puffervec.reference import philox
 
 
 @dataclass
