@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from puffervec.core.infos import Infos
     from puffervec.env_types import get_include
+    from puffervec.equality import EnvEquality, check_env_equal
     from puffervec.errors import PuffervecError
     from puffervec.evaluation import Evaluation
     from puffervec.gym.make_vec import make_vec
@@ -48,11 +49,13 @@ _HOME = {
     "TorchView": "puffervec.torch_view",
     "make_vec": "puffervec.gym.make_vec",
     "get_include": "puffervec.env_types",
+    "check_env_equal": "puffervec.equality",
+    "EnvEquality": "puffervec.equality",
 }
 
 __all__ = [
-    "EnvData", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial", "Threading",
-    "TorchView", "Training", "VectorEnv", "get_include", "make", "make_vec",
+    "EnvData", "EnvEquality", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial",
+    "Threading", "TorchView", "Training", "VectorEnv", "check_env_equal", "get_include", "make", "make_vec",
 ]  # fmt: skip
 
 

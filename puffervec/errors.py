@@ -111,6 +111,18 @@ class SpaceMismatchError(ConfigError):
     """An observation or action that does not fit its space; the message names the path, what was found and what is expected."""
 
 
+class EnvMismatchError(PuffervecError, AssertionError):
+    """An env and its reference differ (`puffervec.check_env_equal`); the message shows the first difference.
+
+    Attributes:
+        field: what differs, such as "rewards" or "observations.x". env: index of the env. seed, step: when; step 0 is a reset.
+    """
+
+    def __init__(self, message: str, *, field: str, env: int, seed: int, step: int) -> None:
+        super().__init__(message)
+        self.field, self.env, self.seed, self.step = field, env, seed, step
+
+
 class InvalidAgentError(PuffervecError, ValueError):
     """An agent name that the env does not know. Attributes `agent_id` and `agents` (the names it knows)."""
 

@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
+from puffervec.equality import check_env_equal
 from puffervec.errors import ConfigError
+from puffervec.reference.tag_grid import MOVES, TagGrid
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
-from tests.twins.tag_grid import MOVES, TagGridTwin, TwinRows
 
 UNIT_TEST = {
     "num_taggers": 4, "grid_length": 4, "episode_length": 20,
@@ -42,81 +44,37 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def twin_of(settings: dict[str, Any]) -> TagGridTwin:
-    return TagGridTwin(**{name: value for name, value in settings.items() if name not in ("seed", "random_starts")})
-
-
-def choose(twin: TagGridTwin, rng: np.random.Generator) -> list[int]:
+def choose(twin: TagGrid, rng: np.random.Generator) -> np.ndarray:
     """Random moves, half of them of taggers that hunt, so that tags happen on large grids too."""
-    actions = [int(action) for action in rng.integers(0, 5, twin.agents)]
-    for i in range(twin.runner):
-        if rng.random() < 0.5:
-            dx, dy = twin.x[twin.runner] - twin.x[i], twin.y[twin.runner] - twin.y[i]
-            wanted = (np.sign(dx), 0) if abs(dx) > abs(dy) else (0, np.sign(dy))
-            actions[i] = next(action for action, move in MOVES.items() if move == wanted)
+    actions = rng.integers(0, len(MOVES), twin.agents)
+    away = np.stack([twin.x[-1] - twin.x, twin.y[-1] - twin.y], axis=1)
+    along_x = np.abs(away[:, :1]) > np.abs(away[:, 1:])
+    wanted = np.sign(away) * np.concatenate([along_x, ~along_x], axis=1)
+    hunting = (rng.random(twin.agents) < 0.5) & (np.arange(twin.agents) < twin.agents - 1)
+    actions[hunting] = (wanted[hunting, None] == MOVES).all(axis=2).argmax(axis=1)
     return actions
 
 
-def assert_equal(vec: VectorEnv, env: int, twin: TagGridTwin, expected: TwinRows) -> None:
-    """Compare one env's rows with the twin's: all equal, but for a reward's rounding to float32 in one subtraction."""
-    rows, mine = vec.halves[0].groups["agents"], slice(env * twin.agents, (env + 1) * twin.agents)
-    np.testing.assert_array_equal(rows.observations[mine], expected.observations)
-    np.testing.assert_array_max_ulp(rows.rewards[mine], expected.rewards, maxulp=2)
-    assert rows.terminals[mine].tolist() == [expected.terminal] * twin.agents
-    assert rows.truncations[mine].tolist() == [expected.truncation] * twin.agents
-    assert rows.masks[mine].all()
-    assert rows.agent_types[mine].tolist() == [0] * twin.runner + [1]
-
-
-def follow(settings: dict[str, Any], seed: int, steps: int, num_envs: int = 3) -> dict[str, int]:
-    """Step vec env and twins side by side, open loop; return how often what happened."""
-    rng = np.random.default_rng(seed)
-    seen = {"terminals": 0, "truncations": 0, "walls": 0, "resets": 0}
-    with serial("tag_grid", settings, num_envs=num_envs) as vec:
-        vec.reset(seed=seed)
-        twins = [twin_of(settings) for _ in range(num_envs)]
-        for env, twin in enumerate(twins):
-            assert_equal(vec, env, twin, twin.reset(*_start(vec, env, settings)))
-        for _ in range(steps):
-            actions = [choose(twin, rng) for twin in twins]
-            vec.step(np.array(actions).reshape(-1))
-            for env, twin in enumerate(twins):
-                seen["resets"] += twin.over
-                if twin.over and settings.get("random_starts"):
-                    expected = twin.reset(*_start(vec, env, settings))
-                else:
-                    expected = twin.step(actions[env])
-                assert_equal(vec, env, twin, expected)
-                seen["terminals"] += expected.terminal
-                seen["truncations"] += expected.truncation
-    return seen
-
-
-def _start(vec: VectorEnv, env: int, settings: dict[str, Any]) -> tuple[Any, Any]:
-    """Cells at which an episode began: read from the env where it draws them, else the twin's own."""
-    if not settings.get("random_starts"):
-        return None, None
-    state = vec.peek(env)
-    return state["x"], state["y"]
-
-
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("seed", [0, 20])
-def test_equals_the_twin(name: str, seed: int) -> None:
+def test_equals_the_twin(name: str) -> None:
     settings = CASES[name]
-    seen = follow(settings, seed, steps=2 * settings.get("episode_length", 100) + 30)
-    assert seen["resets"] > 0
+    steps = 2 * settings.get("episode_length", 100) + 30
+    seen = check_env_equal("tag_grid", TagGrid, settings=settings, seeds=(0, 20), steps=steps, actions=choose)
+    assert seen.resets > 2 and "state.x" in seen.largest
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_equals_the_twin_over_many_seeds(full: bool) -> None:
-    totals = {"terminals": 0, "truncations": 0}
-    for seed in range(25):
-        settings = {**UNIT_TEST, "num_taggers": 1 + seed % 4, "episode_length": 2 + seed % 9, "use_full_observation": full}
-        settings["random_starts"] = True
-        seen = follow(settings, seed, steps=40, num_envs=2)
-        totals = {kind: totals[kind] + seen[kind] for kind in totals}
-    assert min(totals.values()) > 20  # both ends were met often
+def test_equals_the_twin_with_random_starts(full: bool) -> None:
+    """Two envs, so that the second one's rows are compared, too."""
+    ends = {"terminals": 0, "truncations": 0}
+    for seed in range(20):
+        sizes = {"num_taggers": 1 + seed % 4, "episode_length": 2 + seed % 9, "use_full_observation": full}
+        settings: dict[str, Any] = {**UNIT_TEST, **sizes}
+        with serial("tag_grid", {**settings, "random_starts": True}, num_envs=2) as vec:
+            twin = functools.partial(TagGrid, **settings)
+            seen = check_env_equal(vec, twin, seeds=(seed,), steps=25, actions=choose, starts="env")
+        ends = {kind: ends[kind] + seen.events[kind] for kind in ends}
+    assert min(ends.values()) > 20  # both ends were met often
 
 
 # ---- by hand -----------------------------------------------------------------------------------------------
