@@ -43,6 +43,14 @@ def test_tables_round_trip_through_json() -> None:
         ({"vec": {"num_workers": "all"}}, ["vec.num_workers", "'auto'"]),
         ({"policy": {"hidden": 64}}, ["policy.hidden", "a list"]),
         ({"train": 3}, ["train must be a table"]),
+        ({"policies": 3}, ["policies must be a table"]),
+        ({"policies": {"a": 3}}, ["policies.a must be a table", "3"]),
+        ({"policies": {"a": {"lrr": 1}}}, ["policies.a.lrr", "did you mean lr"]),
+        ({"policies": {"a": {"lr": "fast"}}}, ["policies.a.lr", "'fast'", "a number"]),
+        ({"policies": {"a": {"seed": 3}}}, ["policies.a.seed", "the same for all policies", "train.seed"]),
+        ({"policies": {"a": {"map": ["b=0"]}}}, ["policies.a.map", "policy.map"]),
+        ({"policies": {"a": {"algorithm": "magic"}}}, ["magic", "ppo"]),
+        ({"policies": {"a": {"to_train": True, "opponent": "runs/x"}}}, ["policies.a.to_train", "opponent"]),
     ],
 )
 def test_bad_tables_are_named(tables: dict[str, object], words: list[str]) -> None:
@@ -51,6 +59,27 @@ def test_bad_tables_are_named(tables: dict[str, object], words: list[str]) -> No
     for word in words:
         assert word in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_policy_has_its_own_settings_over_those_of_all() -> None:
+    tables = {"a": {"lr": 1, "hidden": [3], "clip": 0.3}, "b": {"to-train": False}, "c": {"opponent": "runs/x"}}
+    config = TrainConfig.of("probe", train={"lr": 0.5, "gamma": 0.5}, policies=tables)
+    a, b, c = (config.of_policy(name) for name in "abc")
+    assert (a.train.lr, a.train.gamma, a.train.clip, a.policy.hidden) == (1.0, 0.5, 0.3, (3,))  # type: ignore[attr-defined]
+    assert (b.train, b.policy, b.role.learns) == (config.train, config.policy, False)
+    assert c.role.opponent == ("runs/x",) and not c.role.learns and config.of_policy("d").role.learns
+    assert TrainConfig.of("probe").merged(json.loads(json.dumps(config.tables()))) == config
+    with pytest.raises(ConfigError, match="policies.a: train.lr is -1.0: must be above 0"):
+        config.merged({"policies": {"a": {"lr": -1}}}).check()
+
+
+def test_what_is_given_later_wins_over_a_policy_s_own() -> None:
+    own = {"a": {"lr": 1.0, "hidden": [3]}, "b": {"lr": 2.0}}
+    config = TrainConfig.of("probe", policy={"map": ["a=0", "b=1"]}, policies=own)
+    assert config.merged({"train": {"lr": 0.1}}).policies == {"a": {"hidden": [3]}}
+    assert config.merged({"train": {"lr": 0.1}, "policies": {"b": {"lr": 3.0}}}).of_policy("b").train.lr == 3.0
+    assert config.merged({"policy": {"map": ["b=0", "c=1"]}}).policies == {"b": {"lr": 2.0}}
+    assert config.merged({"policy": {"map": ["a=0", "b=1"]}}) == config.merged({"log": {}}) == config
 
 
 def test_whole_floats_and_ints_convert_and_nothing_else() -> None:

@@ -121,3 +121,12 @@ def test_bad_env_flags_of_a_python_env(text: str, words: str) -> None:
 def test_plain_values(text: str, value: object) -> None:
     found = flags.plain_value(text)
     assert found == value and type(found) is type(value)
+
+
+def test_settings_of_single_policies() -> None:
+    given = ["--policies.a.hidden", "4", "5", "--lr", "0.5", "--policies.b-c.lr=0.25", "--policies.a.to-train", "false"]
+    config = flags.apply_flags(TrainConfig.of("probe", policies={"a": {"lr": 1.0, "gamma": 0.5}}), given)
+    assert config.policies == {"a": {"gamma": 0.5, "hidden": [4, 5], "to_train": False}, "b-c": {"lr": 0.25}}
+    for bad, words in ((["--policies.a.lr"], "needs a value"), (["--policies.lr", "1"], "--policies.NAME.KEY VALUE")):
+        with pytest.raises(ConfigError, match=words):
+            flags.apply_flags(config, bad)

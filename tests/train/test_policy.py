@@ -11,10 +11,11 @@ from puffervec.train.config.sections import PolicySection, TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.convolution import ConvolutionPolicy
 from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.mlp import LOG_STD_RANGE, ActorCritic, MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy
 from puffervec.train.policies.protocol import Policy
-from puffervec.train.policies.registry import build_policy, draws, policy_rows
+from puffervec.train.policies.registry import build_policy, draws
 from tests.train.envs import Pictures
 from tests.train.fakes import group
 

@@ -124,3 +124,13 @@ def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
     algorithm = algorithms.get(config.train.algorithm)
     assert list(ranges.build_space(config, {})) == list(dict.fromkeys([*ranges.SEARCHED, *algorithm.search, *training.search]))
     assert set(training.rates.values()) <= set(env_spec(config).record_names)
+
+
+def test_a_setting_of_one_policy_is_searched() -> None:
+    config = TrainConfig.of("probe", policies={"a": {"hidden": [3]}})
+    given = {"policies.a.lr": "1e-4:1e-2:log", "policies.a.hidden": "4,4/8"}
+    assert list(ranges.build_space(config, given)) == list(given)
+    found = ranges.with_values(config, {"policies.a.lr": 1e-3, "policies.a.hidden": "4,4"})
+    assert found.policies == {"a": {"hidden": (4, 4), "lr": 1e-3}}
+    with pytest.raises(ConfigError, match="unknown setting lrr: did you mean lr"):
+        ranges.build_space(config, {"policies.a.lrr": "1:2"})

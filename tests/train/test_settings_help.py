@@ -10,7 +10,7 @@ import re
 import pytest
 
 from puffervec.train.config import flags
-from puffervec.train.config.sections import SECTIONS, TrainConfig
+from puffervec.train.config.sections import RoleSection, TrainConfig
 from puffervec.train.verbs import settings_help
 
 
@@ -22,8 +22,8 @@ def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
         assert f"  {flag}" in text
     for alias, flag in flags.ALIASES.items():
         assert (f"{flag}, {alias}" in text) == (flag in flags.known_flags(config))
-    for section in SECTIONS:
-        instance = getattr(config, section)
+    sections = {name: getattr(config, name) for name in flags.typed_sections(config)} | {"policies.NAME": RoleSection()}
+    for section, instance in sections.items():
         sentences = settings_help.field_sentences(type(instance))
         for field in dataclasses.fields(instance):
             assert sentences.get(field.name), f"{section}.{field.name}"
@@ -42,8 +42,8 @@ def test_the_short_form_has_the_twenty_settings_that_people_change(target: str, 
     text = settings_help.short_help(config)
     shown = re.findall(r"^  (--\S+)", text, re.MULTILINE)
     known = [*flags.known_flags(config), *flags.ALIASES]
-    assert len(settings_help.COMMON) == 20 and len(shown) == 23 + (target == "drive")
-    assert set(shown) <= {*known, "--config", "--resume", "--env.NAME"}
+    assert len(settings_help.COMMON) == 20 and len(shown) == 24 + (target == "drive")
+    assert set(shown) <= {*known, "--config", "--resume", "--env.NAME", "--policies.NAME.KEY"}
     assert len(text.splitlines()) < 60 and max(map(len, text.splitlines())) <= 80
     assert f"[{config.train.lr}]" in text and "(none, mingru, lstm)" in " ".join(text.split())
     assert text.rstrip().endswith(f"puffer-train {target} --help-all")

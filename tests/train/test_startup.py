@@ -16,7 +16,7 @@ from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import target
 from puffervec.train.learn.updater import UpdateResult
-from puffervec.train.policies.registry import policy_rows
+from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.run import startup
 from puffervec.train.run.setup import make_vec
 from tests.train import envs
@@ -217,10 +217,10 @@ def test_bf16_must_be_clearly_faster(
 @pytest.mark.parametrize("bf16", [False, True])
 def test_a_measured_update_learns_nothing(env: Any, policy: dict[str, Any], bf16: bool) -> None:
     config = TrainConfig.of(env, policy={"hidden": (8,), **policy}, train={"horizon": 4, "microbatch_size": 24})
-    (rows,) = policy_rows(target.env_spec(config), config.policy).values()
+    (rows,) = policy_rows(target.env_spec(config), config).values()
     mine = rows.build()
     before = {name: value.clone() for name, value in mine.state_dict().items()}
-    result = startup._microbatch_update(config, rows, mine, bf16)()
+    result = startup._microbatch_update(config.vec.num_envs, rows, mine, bf16)()
     assert isinstance(result, UpdateResult) and result.valid in (24, 16 * 4) and np.isfinite(result.losses["value"])
     assert all(torch.equal(value, mine.state_dict()[name]) for name, value in before.items())
 

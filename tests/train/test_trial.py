@@ -18,6 +18,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.distributions import ActionSpec
 from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.mlp import ActorCritic
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run.trial import try_policies
@@ -52,13 +53,17 @@ def the_group(actions: str = "multi_discrete") -> Any:
     return dataclasses.replace(made, **CONTINUOUS) if actions == "continuous" else made
 
 
+def acting(rows: Any) -> PolicyRows:
+    return PolicyRows(rows, TrainConfig("", {}).of_policy(""))
+
+
 @pytest.mark.parametrize("actions", ["discrete", "multi_discrete", "continuous"])
 def test_what_fits_is_taken(actions: str) -> None:
     rows = the_group(actions)
     sizes = ActionSpec.of(rows).head_sizes
-    try_policies({"default": rows}, PolicySection(), {"default": Given(heads_of(sizes), torch.zeros(2), ())})
+    try_policies({"default": acting(rows)}, {"default": Given(heads_of(sizes), torch.zeros(2), ())})
     memory = (torch.zeros(2, 3),)
-    try_policies({"default": rows}, PolicySection(), {"default": Given(heads_of(sizes), torch.zeros(2), memory, remembers=3)})
+    try_policies({"default": acting(rows)}, {"default": Given(heads_of(sizes), torch.zeros(2), memory, remembers=3)})
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,7 @@ def test_what_does_not_fit_is_named(given: tuple[Any, ...], words: str) -> None:
     if given[0] == "right":
         given = (heads_of(ActionSpec.of(rows).head_sizes), *given[1:])
     with pytest.raises(ConfigError, match=f"the policy Given {words}.*"):
-        try_policies({"default": rows}, PolicySection(), {"default": Given(*given)})
+        try_policies({"default": acting(rows)}, {"default": Given(*given)})
 
 
 class NotJoint(nn.Module):
@@ -109,7 +114,7 @@ def test_trying_leaves_policy_and_random_numbers_alone() -> None:
     rows = the_group()
     policy = nn.Sequential(build_policy(rows, PolicySection()), nn.Identity())[0]
     before, drawn = {name: weight.clone() for name, weight in policy.state_dict().items()}, torch.get_rng_state()
-    try_policies({"default": rows}, PolicySection(), {"default": policy})
+    try_policies({"default": acting(rows)}, {"default": policy})
     assert policy.training and torch.equal(torch.get_rng_state(), drawn)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.state_dict().items())
 

@@ -20,9 +20,9 @@ from puffervec.core.spec import GroupSpec
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, draw_noise, greedy, sample
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, flat_rows
+from puffervec.train.policies.mapping import PolicyRows, places, policy_rows
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.protocol import forward
-from puffervec.train.policies.registry import PolicyRows, places, policy_rows
 from puffervec.vec.delivery import joined
 
 

@@ -28,7 +28,7 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.metrics.keys import ENV
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
-from puffervec.train.policies.registry import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.rundir import config_from_tables
 from puffervec.train.run.state import actor_weights, as_trained
@@ -62,7 +62,7 @@ def load_policies(
     found = ckpt.read(path, only=names)
     spec = env_spec(config)
     config = as_trained(config, spec.groups, manifest, found.tensors)
-    rows = policy_rows(spec, config.policy)
+    rows = policy_rows(spec, config)
     policies = {}
     for name in names:
         if name not in rows:

@@ -26,7 +26,7 @@ from puffervec.train.act.given import Batch, flags, read_batch, read_masks
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import as_evaluated, env_spec, spec_hash
 from puffervec.train.device.device import choose_device
-from puffervec.train.policies.registry import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
 from puffervec.train.run.find import read_newest
 from puffervec.vec.vector_env import VectorEnv
 
@@ -235,4 +235,4 @@ def load_policy(
 
     path, (config, policies) = read_newest(run, Path("runs"), load, lambda text: warnings.warn(text, stacklevel=4))
     spec = env_spec(config)
-    return LoadedPolicy(config, path, spec, policy_rows(spec, config.policy), policies, where, seed)
+    return LoadedPolicy(config, path, spec, policy_rows(spec, config), policies, where, seed)

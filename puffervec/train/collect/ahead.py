@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.train.collect.rollout import Rollout, Times
-from puffervec.train.collect.storage import Storage
+from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.device.streams import stream_of
 
@@ -62,8 +62,8 @@ class Ahead:
         if stop() or not self.ready:
             return False
         begin = time.perf_counter()
-        for name, slot in self.rollout.slots.items():
-            self.storages[name].copy_from(slot.storage)
+        for name, storage in self.storages.items():
+            storage.copy_from(self.rollout.slots[name].storage)
         self.ready = False
         self.times.copy += time.perf_counter() - begin
         return True
@@ -71,8 +71,8 @@ class Ahead:
     def start(self) -> None:
         """Begin to collect in the thread, with the weights of now."""
         begin = time.perf_counter()
-        for name, slot in self.rollout.slots.items():
-            slot.policy.load_state_dict(self.policies[name].state_dict())
+        for name in self.storages:
+            self.rollout.slots[name].policy.load_state_dict(self.policies[name].state_dict())
         self.times.copy += time.perf_counter() - begin
         self.stream.follow()
         self._under_way = self._thread.submit(self._collect)
@@ -97,7 +97,7 @@ class Ahead:
     def tensors(self) -> dict[str, Tensor]:
         """Return the roll-out that is there with the records of its episodes, for a checkpoint; empty where there is none."""
         found: dict[str, Tensor] = {}
-        for name, slot in self.rollout.slots.items() if self.ready else ():
+        for name, slot in self._learning() if self.ready else ():
             found |= {f"{name}/{key}": tensor for key, tensor in slot.storage.tensors().items()}
             for half, state in slot.storage.first_states.items():
                 found |= {f"{name}/first/{half}/{i}": part for i, part in enumerate(state)}
@@ -111,7 +111,7 @@ class Ahead:
 
         Raises: KeyError, RuntimeError, ValueError where it does not fit.
         """
-        for name, slot in self.rollout.slots.items():
+        for name, slot in self._learning():
             for key, tensor in slot.storage.tensors().items():
                 if found[f"{name}/{key}"].shape != tensor.shape:
                     raise ValueError(f"{name}/{key} is no roll-out of this run")
@@ -123,6 +123,10 @@ class Ahead:
         if _EPISODES in found:  # Not in older checkpoints.
             self.rollout.episodes.append(np.frombuffer(found[_EPISODES].numpy().tobytes(), _RECORD))
         self.ready = True
+
+    def _learning(self) -> list[tuple[str, Slot]]:
+        """What the learner takes over. Of the others only the last step is needed, which is saved with the envs."""
+        return [(name, self.rollout.slots[name]) for name in self.storages]
 
     def close(self) -> None:
         """End the thread; a roll-out under way is given up."""

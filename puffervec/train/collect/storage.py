@@ -9,18 +9,19 @@ it. One storage per policy holds its rows of all halves side by side.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from puffervec.core.spec import EnvSpec, GroupSpec
+from puffervec.core.spec import GroupSpec
 from puffervec.train.device.device import refuse_more_on
 from puffervec.train.policies.distributions import ActionMap, ActionSpec
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arrays, stored_dtype
+from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.memory import State
-from puffervec.train.policies.registry import PolicyRows
 
 # What a storage takes of a half's rows, besides the observations.
 FLAGS = ("rewards", "terminals", "truncations", "masks", "action_masks")
@@ -107,17 +108,16 @@ def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint
 
 
 def refuse_large(
-    spec: EnvSpec,
+    policies: Iterable[PolicyRows],
     num_envs: int,
     horizon: int,
     device: torch.device,
     obs_dtype: torch.dtype | None,
     *,
-    joint: bool = False,
     copies: int = 1,
 ) -> None:
     """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
-    row_bytes = sum(step_bytes(group, group.agents * num_envs, obs_dtype, joint) for group in spec.groups)
+    row_bytes = sum(step_bytes(own.group, own.group.agents * num_envs, obs_dtype, own.section.joint) for own in policies)
     wanted = copies * (horizon + 1) * row_bytes
     what = f"for roll-outs of {horizon:,} steps of {num_envs:,} envs"
     refuse_more_on(device, wanted, "train.horizon needs", what, "use a shorter train.horizon, or fewer vec.num_envs")

@@ -18,9 +18,9 @@ from torch import Tensor
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, Storage, pick
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies.distributions import draw_noise, sample
+from puffervec.train.policies.mapping import places
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.protocol import forward
-from puffervec.train.policies.registry import places
 
 # Rows that a thread takes at once: enough that a small policy's kernels are not all overhead (tag_grid on two cores: 0.8 M
 # agent-steps/s with 256, 2.0 M with 2,048), few enough that four threads have work in a half of some hundred rows.

@@ -41,6 +41,7 @@ ALIASES = {
 }
 
 
+POLICIES = "--policies."  # NAME.KEY, of one policy.
 ENV_ALIASES = {alias: long.removeprefix("--env.") for alias, long in ALIASES.items() if long.startswith("--env.")}
 
 
@@ -167,6 +168,37 @@ def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
     return found
 
 
+def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
+    """Remove every `--policies.NAME.KEY VALUE...` from argv; return the values by policy and key. Several words are a list.
+
+    Raises: ConfigError where a name or a value is missing.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    at = 0
+    while at < len(argv):
+        if not argv[at].startswith(POLICIES):
+            at += 1
+            continue
+        end = next((i for i in range(at + 1, len(argv)) if argv[i].startswith("--")), len(argv))
+        flag, *words = argv[at:end]
+        flag, equals, value = flag.partition("=")
+        name, _, key = flag.removeprefix(POLICIES).rpartition(".")
+        words = [value, *words] if equals else words
+        if not name or not key or not words:
+            raise ConfigError(f"{flag}{' needs a value' if name and key else ''}: give {POLICIES}NAME.KEY VALUE")
+        values = [json_list(word) if word.startswith("[") else plain_value(word) for word in words]
+        found.setdefault(name, {})[key] = values[0] if len(values) == 1 else values
+        del argv[at:end]
+    return found
+
+
+def json_list(text: str) -> Any:
+    """Return a list as JSON writes it; text that is none stays text."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
+
+
 def plain_value(text: str) -> bool | int | float | str:
     """Return text as true or false, a whole number, a number, or else text. Quotes inside the value keep it text: '"3"'.
 
@@ -216,8 +248,19 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
         if bad := [name for name in given if not name.isidentifier()]:
             raise ConfigError(f"--env.{bad[0]} is no name of a keyword argument: use --env.NAME VALUE")
         config = config.merged({"env": {name: plain_value(value) for name, value in given.items()}})
+    single = take_policies(left)
     args = [_normal(token, known) for token in _switched_on(left, config)]
-    return dataclasses.replace(config, **_parse(config, args))
+    parsed, named = _parse(config, args), {token.partition("=")[0] for token in args}
+    common = {
+        section: {
+            field.name: getattr(parsed[section], field.name)
+            for field in dataclasses.fields(parsed[section])
+            if f"--{section}.{field.name.replace('_', '-')}" in named
+        }
+        for section in ("train", "policy")
+    }
+    rest = {section: settings for section, settings in parsed.items() if section not in common}
+    return dataclasses.replace(config, **rest).merged({**common, "policies": single})
 
 
 def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:

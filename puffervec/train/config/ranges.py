@@ -114,7 +114,11 @@ def _hint(config: TrainConfig, key: str) -> Any:
         raise ConfigError(f"{PREFIX}{key}: where a run leaves its files changes nothing of what it learns")
     if section == "env" and config.python:
         return Any
-    hints = typing.get_type_hints(type(getattr(config, section)))
+    if section == "policies":
+        settings, name = config.of_policy(name.rpartition(".")[0]), name.rpartition(".")[2]
+        hints = typing.get_type_hints(type(settings.policy)) | typing.get_type_hints(type(settings.train))
+    else:
+        hints = typing.get_type_hints(type(getattr(config, section)))
     if name not in hints:
         raise ConfigError(f"{PREFIX}{key}: unknown setting {name}{suggest(name, list(hints))}")
     return hints[name]
@@ -128,7 +132,11 @@ def with_values(config: TrainConfig, values: Values) -> TrainConfig:
     tables: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         section, _, name = key.partition(".")
-        tables.setdefault(section, {})[name] = _typed(value, _hint(config, key), key)
+        table = tables.setdefault(section, {})
+        if section == "policies":
+            policy, _, name = name.rpartition(".")
+            table = table.setdefault(policy, {})
+        table[name] = _typed(value, _hint(config, key), key)
     return config.merged(tables)
 
 

@@ -31,7 +31,12 @@ LONGEST_SHOWN = 200
 SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
 MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
 MOST_WIDTHS, WIDEST = 64, 2**20  # Of a network, likewise.
-SECTIONS = ("env", "vec", "train", "policy", "log")
+SECTIONS = ("env", "vec", "train", "policy", "policies", "log")
+# Settings of train that all policies of a run share; the others may stand in [policies.NAME] too.
+OF_THE_RUN = frozenset(
+    ("seed", "device", "total_timesteps", "time_limit_s", "horizon", "minibatch_size", "asynchronous", "precision")
+    + ("deterministic", "threads", "rank_timeout_s", "final_eval")
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +143,8 @@ class PolicySection:
     nn.Module, as module:Class."""
     map: tuple[str, ...] = ()
     """Several policies, NAME=AGENT,AGENT each: for agent types (tag_grid: taggers=tagger runner=runner), agents of a parallel
-    env by name, rows of an env by number, or row groups. Each agent has one policy. Empty: one policy per row group."""
+    env by name, rows of an env by number, or row groups. Each agent has one policy. Or module:function, which is given each
+    agent's name (C envs: its row) and returns its policy's. Empty: one policy per row group."""
     channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
     memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.
@@ -147,6 +153,50 @@ class PolicySection:
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
     object_width: int = 64  # object_set: features that each kind of object is pooled into.
     normalize: bool = True  # Scale Box observations, by their bounds or by what the run has seen; not those of object_set.
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        for name in ("hidden", "channels"):
+            check_widths(f"policy.{name}", getattr(self, name))
+        check_layers(self.memory_layers)
+        for name in ("object_hidden", "object_width"):
+            check_widths(f"policy.{name}", (getattr(self, name),))
+        if self.memory_layers > 1 and self.memory == "none" and ":" not in self.kind:
+            raise ConfigError(
+                f"policy.memory_layers is {self.memory_layers}, but policy.memory is none: say --policy.memory mingru or lstm, "
+                "or set it to 0"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class RoleSection:
+    """What a policy does in its run; keys of [policies.NAME] beside those of `policy` and `train`."""
+
+    to_train: bool = True  # False: the policy stays as it is.
+    opponent: tuple[str, ...] = ()
+    """The policy is that of another run, and is not trained: a run, a checkpoint, or a pool of these. A folder of checkpoints
+    is a pool too; one of a pool is drawn for each episode of each env."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether updates change the policy."""
+        return self.to_train and not self.opponent
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicySettings:
+    """The settings of one policy: those of the run with its own table, [policies.NAME], over them."""
+
+    train: TrainSection
+    policy: PolicySection
+    role: RoleSection
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        _check_whole("train", self.train)
+        _check_whole("policy", self.policy)
+        self.train.check()
+        self.policy.check()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +224,7 @@ class TrainConfig:
     vec: VecSection = VecSection()
     train: TrainSection = dataclasses.field(default_factory=lambda: algorithms.get(algorithms.DEFAULT).section())
     policy: PolicySection = PolicySection()
+    policies: Mapping[str, Table] = dataclasses.field(default_factory=dict)  # By policy: what differs from train and policy.
     log: LogSection = LogSection()
     creator: Callable[..., Any] | None = None  # What makes a Python env where target, its name, does not lead to it.
 
@@ -182,7 +233,7 @@ class TrainConfig:
         """Build a config from an env, its preset and tables: `TrainConfig.of("tag_grid", train={"seed": 3})`.
 
         Args: target: name of a C env, Gymnasium id, "module:factory", or a callable that makes a gymnasium.Env or a PettingZoo
-            ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, log.
+            ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, policies (a table by policy), log.
         Raises: ConfigError for an unknown env, table or key, or a value of another kind.
         """
         config = cls.bare(target)
@@ -211,6 +262,9 @@ class TrainConfig:
     def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
         """Return a copy with the given tables laid over this config.
 
+        A setting that is given for all policies replaces what this config has for single ones, and a new `policy.map` drops the
+        tables of policies that it does not name.
+
         Raises: ConfigError naming the unknown table or key, or the value that does not fit.
         """
         changes = {}
@@ -219,22 +273,68 @@ class TrainConfig:
                 raise ConfigError(f"unknown table [{section}]: the tables are {', '.join(SECTIONS)}")
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{section} must be a table, found {shown(table)}")
-            changes[section] = _laid_over(getattr(self, section), table, section)
-        return dataclasses.replace(self, **changes)
+            if section != "policies":
+                changes[section] = _laid_over(getattr(self, section), table, section)
+        changes["policies"] = self._without(tables)
+        for name, table in tables.get("policies", {}).items():
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"policies.{name} must be a table, found {shown(table)}")
+            changes["policies"].setdefault(name, {}).update({str(key).replace("-", "_"): table[key] for key in table})
+        merged = dataclasses.replace(self, **changes)
+        for name in merged.policies:
+            merged.of_policy(name)
+        return merged
+
+    def _without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
+        """The tables of single policies, without what `tables` says for all of them."""
+        common = {str(key).replace("-", "_") for section in ("train", "policy") for key in tables.get(section, ())}
+        names = set(self.policies)
+        if "map" in common and (mapped := tuple(tables["policy"]["map"])) != self.policy.map:
+            names &= {str(entry).partition("=")[0] for entry in mapped}
+        kept = {name: {key: self.policies[name][key] for key in self.policies[name] if key not in common} for name in names}
+        return {name: kept[name] for name in self.policies if kept.get(name)}
+
+    def of_policy(self, name: str) -> PolicySettings:
+        """Return the settings of a policy.
+
+        Raises: ConfigError where its table has an unknown key, one of the run, or a value of another kind.
+        """
+        table, train = dict(self.policies.get(name, {})), self.train
+        if "algorithm" in table:
+            train = train.of_algorithm(convert(table.pop("algorithm"), str, f"policies.{name}.algorithm"))
+        sections: dict[str, Any] = {"role": RoleSection(), "policy": self.policy, "train": train}
+        changes: dict[str, dict[str, Any]] = {section: {} for section in sections}
+        known = {field.name: section for section, part in sections.items() for field in dataclasses.fields(part)}
+        for key, value in table.items():
+            if key in OF_THE_RUN or key == "map":
+                raise ConfigError(f"policies.{name}.{key}: {key} is the same for all policies: give {known[key]}.{key}")
+            if key not in known:
+                allowed = [*(known.keys() - OF_THE_RUN - {"map"}), "algorithm"]
+                raise ConfigError(f"unknown key policies.{name}.{key}{suggest(key, allowed)}")
+            changes[known[key]][key] = value
+        found = {section: _of_one(part, changes[section], f"policies.{name}") for section, part in sections.items()}
+        if found["role"].opponent and table.get("to_train"):
+            raise ConfigError(f"policies.{name}.to_train is true, but an opponent is not trained: leave one of them out")
+        return PolicySettings(**found)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the config as plain tables of JSON values, the inverse of `merged`."""
         values = {section: getattr(self, section) for section in SECTIONS}
-        return {name: dict(value) if isinstance(value, dict) else table_of(value) for name, value in values.items()}
+        plain = {name: dict(value) if isinstance(value, dict) else table_of(value) for name, value in values.items()}
+        return plain | {"policies": _plain(self.policies)}
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
-        for section in ("train", "policy", "log"):
-            _check_whole(section, getattr(self, section))
+        _check_whole("log", self.log)
         kind = algorithms.get(self.train.algorithm).section
         if not isinstance(self.train, kind):
             raise ConfigError(f"train is a {type(self.train).__name__}: algorithm {self.train.algorithm} has a {kind.__name__}")
-        self.train.check()
+        self.of_policy("").check()
+        for name in self.policies:
+            try:
+                self.of_policy(name).check()
+            except ConfigError as error:
+                raise ConfigError(f"policies.{name}: {error}") from error
         v = self.vec.resolved(self.python)
         at_least("vec", v, 1, "num_envs")
         if v.num_buffers not in (1, 2):
@@ -248,19 +348,8 @@ class TrainConfig:
             at_least("vec", v, 1, "num_workers")
         if self.python:
             check_json(self.env)
-        for name in ("hidden", "channels"):
-            check_widths(f"policy.{name}", getattr(self.policy, name))
-        check_layers(self.policy.memory_layers)
-        for name in ("object_hidden", "object_width"):
-            check_widths(f"policy.{name}", (getattr(self.policy, name),))
         at_least("log", self.log, 1, "keep_checkpoints")
         at_least("log", self.log, 0, "checkpoint_interval_s", "print_interval_s")
-        layers, p = self.policy.memory_layers, self.policy
-        if layers > 1 and p.memory == "none" and ":" not in p.kind:
-            raise ConfigError(
-                f"policy.memory_layers is {layers}, but policy.memory is none: say --policy.memory mingru or lstm, or set it "
-                "to 0"
-            )
 
     def check_batch(self, rows: int) -> int:
         """Return the number of minibatches per epoch for `rows` rows over all halves.
@@ -342,6 +431,13 @@ def _laid_over(section: Any, table: Table, path: str) -> Any:
     return section | {str(key).replace("-", "_"): value for key, value in table.items()}
 
 
+def _of_one(section: Any, table: Table, path: str) -> Any:
+    """Lay a policy's own settings over a section. Where a list is wanted, one value will do."""
+    hints = typing.get_type_hints(type(section))
+    lists = {key for key in table if typing.get_origin(hints[key]) is tuple and not isinstance(table[key], (list, tuple))}
+    return replace_from_table(section, {key: [value] if key in lists else value for key, value in table.items()}, path)
+
+
 def replace_from_table(instance: Any, table: Table, path: str) -> Any:
     """Return `instance` (a dataclass) with the table's values, each checked against its field's type hint.
 
@@ -377,6 +473,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 

@@ -104,7 +104,7 @@ def _experiment(run: Run) -> str:
     tables = {
         name: {k: v for k, v in table.items() if k not in APART.get(name, ())} if isinstance(table, Mapping) else table
         for name, table in run.config.items()
-        if name != "log"
+        if name != "log" and table != {}  # Tables of older versions may be missing.
     }
     return json.dumps([run.env, tables], sort_keys=True, default=str)
 

@@ -39,21 +39,24 @@ class Collector:
         pool: ThreadPool,
     ) -> None:
         """Args: actions: what they are drawn with; pool: works on the rows of a half."""
-        section = setup.config.train
+        section, learned = setup.config.train, learner.storages
         self.vec, self.ranks, self.horizon, self.device = vec, setup.ranks, section.horizon, setup.device
         self.turns = 0  # vector steps, each of all halves
-        self._learned = learner.storages
+        self._learned = learned
         self.slots: dict[str, Slot] = {}
         for name, rows in setup.rows.items():
-            policy, storage = learner.policies[name], self._learned[name]
-            if section.asynchronous:
-                policy, storage = actor_of(policy), new_storage(setup, name)
+            policy, ahead = learner.policies[name], section.asynchronous and name in learned
+            if ahead:
+                policy = actor_of(policy)
+            storage = new_storage(setup, name) if ahead or name not in learned else learned[name]
             self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
         self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
         self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
         # By policy: what one kind of agents earns says nothing of another's.
-        scaled = self._learned if section.scale_rewards else {}
-        self.return_scales = {name: ReturnScale(storage.rows, section.gamma) for name, storage in scaled.items()}
+        sections = {name: rows.settings.train for name, rows in setup.rows.items() if name in learned}
+        self.return_scales = {
+            name: ReturnScale(learned[name].rows, own.gamma) for name, own in sections.items() if own.scale_rewards
+        }
         python = setup.config.python  # Its envs keep no records of their own.
         self.episodes = EpisodeWindow(() if python else vec.spec.record_names, {} if python else vec.env.training.rates)
         self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ())) if python else None

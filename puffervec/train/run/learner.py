@@ -15,6 +15,8 @@ import torch
 from torch import nn
 
 from puffervec.train.collect.storage import Storage, storage_of
+from puffervec.train.config.schedules import value_at
+from puffervec.train.config.sections import TrainSection
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.optimizers import Optimizers
@@ -92,7 +94,7 @@ class Learned:
 
 
 class Learner:
-    """Improves policies with the roll-outs in its storages."""
+    """Improves policies with the roll-outs in its storages; those that do not learn it only keeps."""
 
     def __init__(
         self,
@@ -105,8 +107,13 @@ class Learner:
         self.policies, self.ranks = policies, setup.ranks
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
+        self._sections: dict[str, TrainSection] = {}
         for name, policy in policies.items():
-            section, storage = setup.config.train, new_storage(setup, name)
+            rows = setup.rows[name]
+            if not rows.settings.role.learns:
+                continue
+            section, storage = rows.settings.train, new_storage(setup, name)
+            self._sections[name] = section
             self.updaters[name] = Updater(policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks)
         self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
 
@@ -120,14 +127,21 @@ class Learner:
         """Whether torch.compile has a part in the bytes of an update."""
         return any(isinstance(updater.loss, CompiledLoss) for updater in self.updaters.values())
 
-    def update(self, lr: float, entropy_coef: float, stop: Callable[[], bool]) -> Learned:
-        """Improve all policies with the roll-out in their storages. lr: the first rank's holds for all."""
+    def rates(self, agent_steps: int, used: float) -> dict[str, tuple[float, float]]:
+        """Return step size and weight of the entropy of each policy's next update. Args: as of `TrainSection.lr_at`."""
+        return {
+            name: (section.lr_at(agent_steps, used), value_at(section.entropy_coef, agent_steps))
+            for name, section in self._sections.items()
+        }
+
+    def update(self, agent_steps: int, used: float, stop: Callable[[], bool]) -> Learned:
+        """Improve the policies with the roll-out in their storages. Args: as of `rates`; the first rank's hold for all."""
         begin = time.perf_counter()
         losses: dict[str, float] = {}
-        lr, valid, finished = self.ranks.broadcast_object(lr), 0, True
+        rates, valid, finished = self.rates(agent_steps, self.ranks.broadcast_object(used)), 0, True
         for name, updater in self.updaters.items():
-            result = updater.update(lr, stop, entropy_coef)
-            prefix = LOSSES if len(self.updaters) == 1 else f"{LOSSES}{name}/"
+            result = updater.update(rates[name][0], stop, rates[name][1])
+            prefix = LOSSES if len(self.policies) == 1 else f"{LOSSES}{name}/"
             losses |= {prefix + key: value for key, value in result.losses.items()}
             valid, finished = valid + result.valid, finished and result.finished
         self.seconds += time.perf_counter() - begin
@@ -136,10 +150,9 @@ class Learner:
     def observe(self) -> None:
         """Let policies that adapt to what they see take in the roll-out."""
         begin = time.perf_counter()
-        for name, policy in self.policies.items():
-            encoder = getattr(policy, "encoder", None)
+        for name, storage in self.storages.items():
+            encoder = getattr(self.policies[name], "encoder", None)
             if isinstance(encoder, RowEncoder):
-                storage = self.updaters[name].storage
                 encoder.observe({key: part[1:] for key, part in storage.obs.items()}, storage.masks[1:] != 0, self.ranks)
         self.seconds += time.perf_counter() - begin
 
@@ -166,7 +179,8 @@ class Learner:
         """Go on from `state`."""
         for name, policy in self.policies.items():
             policy.load_state_dict(files[name])
-            _load_optimizer(self.updaters[name].optimizer, name, files["optimizer"])
+            if name in self.updaters:
+                _load_optimizer(self.updaters[name].optimizer, name, files["optimizer"])
         return []
 
 

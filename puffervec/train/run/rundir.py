@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from puffervec.errors import ConfigError
 from puffervec.host.folder import Folder, make_folder, replace_file, said
 from puffervec.train.config import algorithms
-from puffervec.train.config.sections import LogSection, TrainConfig, TrainSection, shown
+from puffervec.train.config.sections import LogSection, PolicySection, RoleSection, TrainConfig, TrainSection, shown
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
 
@@ -225,18 +225,35 @@ def config_from_tables(
         again = "puffer-train NAME --resume RUN, puffer-train eval RUN --env NAME, or load_policy(RUN, env='NAME')"
         _check_trusted("env", target, trusted, again)
     tables = _as_they_were(tables)
-    train = tables.get("train")
-    if isinstance(train, dict) and isinstance(algorithm := train.get("algorithm"), str):
-        if not learns and algorithm not in algorithms.names():
-            shared = {field.name for field in dataclasses.fields(TrainSection)} - {"algorithm"}
-            tables["train"] = {name: value for name, value in train.items() if name in shared}
-        else:
-            _check_trusted("algorithm", algorithm, trusted, f"puffer-train {target} --resume RUN --train.algorithm NAME")
+    single = tables.get("policies")
+    learning = [table for table in (tables.get("train"), *(single if isinstance(single, dict) else {}).values())]
+    names = [table["algorithm"] for table in learning if isinstance(table, dict) and isinstance(table.get("algorithm"), str)]
+    if not learns and not set(names) <= set(algorithms.names()):
+        tables |= _without_algorithms(tables)
+    else:
+        for name in names:
+            _check_trusted("algorithm", name, trusted, f"puffer-train {target} --resume RUN --train.algorithm NAME")
     config = TrainConfig.bare(env or target).merged(tables)
     again = f"puffer-train {target} --resume RUN --policy.kind NAME, puffer-train eval RUN --policy NAME, or "
-    _check_trusted("policy", config.policy.kind, trusted, again + "load_policy(RUN, policy='NAME')")
+    for kind in (config.policy.kind, *(config.of_policy(name).policy.kind for name in config.policies)):
+        _check_trusted("policy", kind, trusted, again + "load_policy(RUN, policy='NAME')")
+    for entry in config.policy.map if len(config.policy.map) == 1 and "=" not in config.policy.map[0] else ():
+        _check_trusted("policy map", entry, trusted, f"puffer-train {target} --resume RUN --policy.map NAME")
     config.check()
     return config
+
+
+def _without_algorithms(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables that algorithms have settings in, with those that every algorithm has."""
+    kinds = (TrainSection, PolicySection, RoleSection)
+    shared = {field.name for kind in kinds for field in dataclasses.fields(kind)} - {"algorithm"}
+
+    def kept(table: Any) -> Any:
+        return {name: value for name, value in table.items() if name in shared} if isinstance(table, dict) else table
+
+    single = tables.get("policies", {})
+    cut = {name: kept(table) for name, table in single.items()} if isinstance(single, dict) else single
+    return {"train": kept(tables.get("train", {})), "policies": cut}
 
 
 def _check_trusted(what: str, name: str, trusted: Collection[str | None], how: str) -> None:

@@ -18,7 +18,7 @@ from torch import nn
 
 import puffervec
 from puffervec.core.spec import EnvSpec
-from puffervec.errors import CheckpointError
+from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.collect.storage import refuse_large
 from puffervec.train.config import target
 from puffervec.train.config.sections import TrainConfig
@@ -26,7 +26,7 @@ from puffervec.train.device.device import choose_device, make_current, use_bf16
 from puffervec.train.device.ranks import Ranks, match
 from puffervec.train.metrics import trackers
 from puffervec.train.policies.distributions import refuse_joint
-from puffervec.train.policies.registry import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map, policy_rows
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
 from puffervec.train.run.trial import refuse_large_policies, try_policies
@@ -85,7 +85,12 @@ class Setup:
 
 
 def set_up(
-    config: TrainConfig, policies: Mapping[str, nn.Module], checkpoint: Path | None, folder: Path | None, ranks: Ranks
+    config: TrainConfig,
+    policies: Mapping[str, nn.Module],
+    checkpoint: Path | None,
+    folder: Path | None,
+    ranks: Ranks,
+    policy_map: AgentMap | None = None,
 ) -> tuple[Setup, ckpt.Checkpoint | None]:
     """Check everything and decide what is `auto`; return it with what is in the checkpoint. Args, Raises: as of `Trainer`."""
     config.check()
@@ -95,6 +100,8 @@ def set_up(
     device = choose_device(ranks.device(config.train.device))
     make_current(device)
     spec = target.env_spec(config)
+    if (entries := explicit_map(spec, policy_map or config.policy.map)) != config.policy.map:
+        config = config.merged({"policy": {"map": entries}})
     minibatches = config.check_batch(spec.agents * config.vec.num_envs)
     spec_hash = target.spec_hash(spec)
     bf16 = use_bf16(config.train.precision, device)
@@ -111,21 +118,22 @@ def set_up(
         folder = find.run_folder_of(checkpoint) or folder
     manifest = None if found is None else found.manifest
     chosen = startup.choose(config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1)
-    config, rows = chosen.config, policy_rows(spec, chosen.config.policy)
+    config, rows = chosen.config, policy_rows(spec, chosen.config)
     return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows), found
 
 
 def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool, policies: Mapping[str, nn.Module]) -> None:
     """Raise ConfigError for what the env, this machine or a given policy cannot do."""
-    joint, copies = config.policy.joint, 2 if config.train.asynchronous else 1
-    if joint:
-        refuse_joint(spec.groups)
-    obs_dtype = torch.bfloat16 if bf16 else None
-    refuse_large(spec, config.vec.num_envs, config.train.horizon, device, obs_dtype, joint=joint, copies=copies)
-    groups = {name: rows.group for name, rows in policy_rows(spec, config.policy).items()}
-    state.check_names(groups)
-    refuse_large_policies(groups, config.policy, policies, device)
-    try_policies(groups, config.policy, policies)
+    rows = policy_rows(spec, config)
+    if joint := [own.group for own in rows.values() if own.section.joint]:
+        refuse_joint(joint)
+    if not any(own.settings.role.learns for own in rows.values()):
+        raise ConfigError(f"none of the policies {', '.join(rows)} is to be trained: let one have to_train and no opponent")
+    obs_dtype, copies = torch.bfloat16 if bf16 else None, 2 if config.train.asynchronous else 1
+    refuse_large(rows.values(), config.vec.num_envs, config.train.horizon, device, obs_dtype, copies=copies)
+    state.check_names(rows)
+    refuse_large_policies(rows, policies, device)
+    try_policies(rows, policies)
 
 
 def _read(path: Path, config: TrainConfig, spec_hash: str, rank: int) -> ckpt.Checkpoint:

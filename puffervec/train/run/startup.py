@@ -33,7 +33,7 @@ from puffervec.train.collect.storage import Slot, Storage, storage_of
 from puffervec.train.config.sections import TrainConfig, VecSection
 from puffervec.train.device.device import ThreadPool, cpu_has_bf16, one_torch_thread, usable_cores, use_bf16
 from puffervec.train.learn.updater import Updater
-from puffervec.train.policies.registry import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
 
 SHARE = 0.01  # Of the run's time that measuring may take.
 MOST_S, LEAST_S = 1.0, 0.5  # Seconds to measure in; a run that allows less than LEAST_S is not measured.
@@ -157,9 +157,9 @@ class _Choice:
 
     def _seconds_of_an_update(self) -> tuple[float, float]:
         """In fp32 and in bf16."""
-        name, rows = next(iter(policy_rows(self.spec, self.config.policy).items()))  # The rows of other groups are alike.
+        name, rows = next(iter(policy_rows(self.spec, self.config).items()))  # The rows of other groups are alike.
         updates = {
-            precision: _microbatch_update(self.config, rows, self.policies.get(name), bf16=precision == "bf16")
+            precision: _microbatch_update(self.config.vec.num_envs, rows, self.policies.get(name), bf16=precision == "bf16")
             for precision in ("fp32", "bf16")
         }
         times = interleaved(updates, PRECISION_S)
@@ -190,14 +190,14 @@ class _Choice:
 # ---- precision ----------------------------------------------------------------------------------------------------------
 
 
-def _microbatch_update(config: TrainConfig, own: PolicyRows, given: nn.Module | None, bf16: bool) -> Callable[[], object]:
+def _microbatch_update(num_envs: int, own: PolicyRows, given: nn.Module | None, bf16: bool) -> Callable[[], object]:
     """Return what makes one update (forward, backward, optimizer) of a copy of the policy from rows of random numbers."""
-    section = dataclasses.replace(config.train, update_epochs=1, minibatch_size=0, compile="off")
+    section = dataclasses.replace(own.settings.train, update_epochs=1, minibatch_size=0, compile="off")
     cpu = torch.device("cpu")
     policy: Any = own.build() if given is None else copy.deepcopy(given)
     group, memory = own.group, policy.initial_state(1)
     horizon = section.horizon if memory else 1
-    rows = max(1, min(section.microbatch_size, group.agents * config.vec.num_envs * section.horizon) // horizon)
+    rows = max(1, min(section.microbatch_size, group.agents * num_envs * section.horizon) // horizon)
     storage = Storage(group, horizon, rows, cpu, torch.bfloat16 if bf16 else None, own.section.joint)
     storage.masks.fill_(1)
     for tensor in storage.obs.values():
@@ -323,7 +323,7 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
 
 def _slots(config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module]) -> dict[str, Slot]:
     bf16, cpu, slots = config.train.precision == "bf16", torch.device("cpu"), {}
-    for name, rows in policy_rows(spec, config.policy).items():
+    for name, rows in policy_rows(spec, config).items():
         policy = copy.deepcopy(policies[name]) if name in policies else rows.build()
         storage = storage_of(rows, config.vec.num_envs, min(config.train.horizon, MOST_STEPS), cpu, bf16)
         slots[name] = Slot(name, policy, rows.group, storage, rows.agents)

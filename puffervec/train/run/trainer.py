@@ -31,12 +31,12 @@ from pathlib import Path
 from torch import nn
 
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.train.config.schedules import value_at
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadPool, deterministic_kernels, in_pieces, one_torch_thread, usable_cores
 from puffervec.train.device.ranks import Ranks, of_environment
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
+from puffervec.train.policies.mapping import AgentMap
 from puffervec.train.policies.registry import draws
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.collector import Collector
@@ -68,6 +68,7 @@ class Trainer:
         folder: Path | None = None,
         dashboard: Dashboard | None = None,
         ranks: Ranks | None = None,
+        policy_map: AgentMap | None = None,
     ) -> None:
         """Set everything up; starts the workers. Under torchrun all ranks must make one, and call the same methods in the same
         order; the first rank's folder and checkpoint hold for all.
@@ -79,13 +80,15 @@ class Trainer:
             folder: run folder, where there is no such; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
             ranks: the processes that train together; None: those that torchrun has started, else this one alone.
+            policy_map: in place of `policy.map`: it is given an agent (a parallel env: the name, a C env: the row) and returns
+                the name of the agent's policy.
         Raises:
             RankLost: another rank is gone.
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
             MissingExtraError: a tracker that is not installed; nothing was started.
         """
         ranks = ranks or of_environment(config.train.rank_timeout_s)
-        setup, found = set_up(config, policies or {}, checkpoint, folder, ranks)
+        setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
         self.config, self.ranks, self.device, self.chosen = setup.config, ranks, setup.device, setup.chosen
         self.counters = Counters()
         self.stop_requested = False
@@ -156,7 +159,7 @@ class Trainer:
             if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
                 self.learner.observe()
             self.collector.go_ahead()
-            learned = self.learner.update(self.learning_rate(), self.entropy_coef(), lambda: self.stop_requested)
+            learned = self.learner.update(self.counters.agent_steps, self._used(), lambda: self.stop_requested)
             if not first:
                 self.learner.observe()
         if bad := [name for name, value in learned.losses.items() if not math.isfinite(value)]:
@@ -170,8 +173,7 @@ class Trainer:
 
     def report(self, losses: Mapping[str, float]) -> dict[str, float]:
         """Write a line of metrics to the log and the trackers, show it, and return it. losses: of the last update."""
-        now = {keys.LEARNING_RATE: self.learning_rate(), keys.ENTROPY_COEF: self.entropy_coef()}
-        values = {**now, **self.collector.means(), **losses}
+        values = {**self._rates(), **self.collector.means(), **losses}
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:
@@ -235,15 +237,22 @@ class Trainer:
         """True once the budget is used up, for all ranks at once: all must ask."""
         return self.ranks.agree(self.progress() >= 1.0)[0]
 
-    def learning_rate(self) -> float:
-        """The step size of the next update."""
-        section = self.config.train
-        used = self._steps_used() if section.deterministic else self.progress()
-        return section.lr_at(self.counters.agent_steps, used)
+    def _used(self) -> float:
+        """Share of the budget that step sizes follow."""
+        return self._steps_used() if self.config.train.deterministic else self.progress()
 
-    def entropy_coef(self) -> float:
-        """The weight of the entropy bonus in the next update."""
-        return value_at(self.config.train.entropy_coef, self.counters.agent_steps)
+    def learning_rate(self, policy: str | None = None) -> float:
+        """The step size of the next update. policy: whose; None: the first one's that learns."""
+        rates = self.learner.rates(self.counters.agent_steps, self._used())
+        return rates[next(iter(rates)) if policy is None else policy][0]
+
+    def _rates(self) -> dict[str, float]:
+        """The metrics of step size and entropy: by policy where they differ."""
+        rates, found = self.learner.rates(self.counters.agent_steps, self._used()), {}
+        for index, key in enumerate((keys.LEARNING_RATE, keys.ENTROPY_COEF)):
+            values = {f"{key}/{name}": pair[index] for name, pair in rates.items()}
+            found |= values if len(set(values.values())) > 1 else {key: next(iter(values.values()))}
+        return found
 
     def _elapsed(self) -> float:
         return self.counters.elapsed_s + self.reporting.since()

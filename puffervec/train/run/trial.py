@@ -11,54 +11,51 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.sections import PolicySection, suggest
+from puffervec.train.config.sections import suggest
 from puffervec.train.device.device import refuse_more_on
+from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.protocol import Policy, forward
-from puffervec.train.policies.registry import build_policy
 
 ROWS = 2
 _COPIES = 4  # Weights, gradients and two moments.
 
 
-def refuse_large_policies(
-    groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module], device: torch.device
-) -> None:
-    """Raise ConfigError where the policies that `section` describes would not fit into the memory of `device`.
+def refuse_large_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
+    """Raise ConfigError where the policies that settings describe would not fit into the memory of `device`.
 
-    Allocates nothing. Args: groups, given: as of `try_policies`.
+    Allocates nothing. Args: rows, given: as of `try_policies`.
     """
     count = 0
-    for name, group in groups.items():
-        if name not in given and ":" not in section.kind:
+    for name, own in rows.items():
+        if name not in given and ":" not in own.section.kind:
             with torch.device("meta"):
-                count += sum(part.numel() for part in build_policy(group, section).parameters())
+                count += sum(part.numel() for part in own.build().parameters())
     wanted, what = _COPIES * 4 * count, f"for {count:,} weights and what their optimizer keeps"
     refuse_more_on(device, wanted, "policy.hidden needs", what, "use narrower layers")
 
 
-def try_policies(groups: Mapping[str, GroupSpec], section: PolicySection, given: Mapping[str, nn.Module]) -> None:
+def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module]) -> None:
     """Call each policy that is not one of this package's with a few rows of zeros, on the CPU.
 
-    Args: groups: by the names of their policies. given: those that do not come from `section`; copies of them are called.
+    Args: rows: by the names of their policies. given: those that do not come from the settings; copies of them are called.
     Raises: ConfigError that says what came back and what was expected, or which policy there is no such rows for.
     """
-    _check_given(groups, given)
-    for name, group in groups.items():
-        if name not in given and ":" not in section.kind:
+    _check_given(rows, given)
+    for name, own in rows.items():
+        if name not in given and ":" not in own.section.kind:
             continue
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            policy = copy.deepcopy(given[name]).cpu() if name in given else build_policy(group, section)
-            storage = Storage(group, 1, ROWS, torch.device("cpu"), None, section.joint)
+            policy = copy.deepcopy(given[name]).cpu() if name in given else own.build()
+            storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
             _try(f"the policy {type(policy).__name__}", policy.eval(), storage)
 
 
-def _check_given(groups: Mapping[str, GroupSpec], given: Mapping[str, Any]) -> None:
+def _check_given(rows: Mapping[str, PolicyRows], given: Mapping[str, Any]) -> None:
     for name, policy in given.items():
-        if name not in groups:
-            raise ConfigError(f"policies: this env has no rows for a policy {name!r}{suggest(str(name), list(groups))}")
+        if name not in rows:
+            raise ConfigError(f"policies: this env has no rows for a policy {name!r}{suggest(str(name), list(rows))}")
         if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
             raise ConfigError(
                 f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with initial_state(rows) and "

@@ -118,7 +118,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     """
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
-    from puffervec.train.policies.registry import policy_rows
+    from puffervec.train.policies.mapping import policy_rows
     from puffervec.train.run.find import read_newest
     from puffervec.train.run.rundir import CHECKPOINTS
 
@@ -137,7 +137,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
             return ev.load_policies(found, device, request.code, adapt=lambda config: adapted(config, request))
 
         path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
-        rows = policy_rows(env_spec(config), config.policy)
+        rows = policy_rows(env_spec(config), config)
         actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
         label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
     own = own_evaluation(config.target)

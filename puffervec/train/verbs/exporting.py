@@ -43,10 +43,10 @@ from puffervec.train.config.target import env_spec
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, EntryView, Observations, flat_rows, stored_dtype
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.protocol import Policy, forward
-from puffervec.train.policies.registry import policy_rows
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
 
@@ -121,22 +121,22 @@ def export_run(
     path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note)
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     first = out or folder / f"policy{FORMATS[kind]}"
-    rows = policy_rows(env_spec(config), config.policy)
+    rows = policy_rows(env_spec(config), config)
     done = []
     for name, policy in policies.items():
         file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
-        done.append(_export(config, path, name, policy, rows[name].group, kind, file))
+        done.append(_export(config, path, name, policy, rows[name], kind, file))
     return done
 
 
 def _export(
-    config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, group: GroupSpec, kind: str, file: Path
+    config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, rows: PolicyRows, kind: str, file: Path
 ) -> Exported:
     try:
         refuse_odd_file(file)
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror}") from error
-    acting = ActingPolicy(policy, group, config.policy.joint)
+    acting = ActingPolicy(policy, rows.group, rows.section.joint)
     graph = exported_program(acting)
     about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
     write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")

@@ -13,7 +13,7 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import puffervec.envs
@@ -118,8 +118,15 @@ def first_sentence(thing: Any) -> str:
 
 
 def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
-    flat = {f"{section}.{key}": value for section, values in table.items() for key, value in values.items()}
-    return ", ".join(f"{key} {','.join(map(str, v)) if isinstance(v, tuple) else v}" for key, v in flat.items())
+    return ", ".join(f"{key} {','.join(map(str, v)) if isinstance(v, tuple) else v}" for key, v in _flat(table))
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield path + key, value
 
 
 def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:

@@ -13,7 +13,7 @@ import typing
 from typing import Any
 
 from puffervec.train.config.flags import ALIASES, ENV_ALIASES, typed_sections
-from puffervec.train.config.sections import TrainConfig, describe
+from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig, describe
 
 COMMON = (
     "train.total_timesteps", "train.time_limit_s", "train.seed", "train.device", "vec.num_envs", "vec.num_workers",
@@ -39,13 +39,14 @@ def short_help(config: TrainConfig) -> str:
         choices = choices_of(typing.get_type_hints(type(instance))[name])
         named = f" ({', '.join(choices)})" if len(choices) > 1 and not all(choice in sentence for choice in choices) else ""
         lines += _entry(SHORT.get(flag, flag), f"{sentence}{named}.", getattr(instance, name))
-    lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [log] with the same keys as the long flags.")
+    lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys.")
     lines += _entry("--resume RUN|latest", "Go on from the newest checkpoint of a run.")
     if config.python:
         lines += _entry("--env.NAME VALUE", "A keyword argument of what makes the env; any number of these.")
     else:
         names = ", ".join(field.name.replace("_", "-") for field in dataclasses.fields(config.env))
         lines += _entry("--env.NAME VALUE", f"A setting of the env: {names}.")
+    lines += _entry("--policies.NAME.KEY VALUE", "A setting of train or policy, for one of several policies alone.")
     return "\n".join([*lines, "", f"All settings, with what they do: puffer-train {config.target} --help-all"])
 
 
@@ -76,8 +77,8 @@ def full_help(config: TrainConfig) -> str:
     if config.python:
         out.append("\nenv: Keyword arguments of what makes the env.\n  --env.NAME VALUE")
         out.append("      A number, true, false or text; any number of these flags.")
-    for section in typed_sections(config):
-        instance = getattr(config, section)
+    parts = {section: getattr(config, section) for section in typed_sections(config)} | {"policies.NAME": RoleSection()}
+    for section, instance in parts.items():
         sentences = field_sentences(type(instance))
         summary = (type(instance).__doc__ or "").strip().splitlines()[0]
         out.append(f"\n{section}: {summary}")
@@ -88,6 +89,8 @@ def full_help(config: TrainConfig) -> str:
             out.append(f"  {flag}{short}")
             value = getattr(instance, field.name)
             out.append(f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace("  [", " ["))
+    out.append("  --policies.NAME.KEY VALUE")
+    out.append(f"      KEY as in policy and train, but for map, {', '.join(sorted(OF_THE_RUN))}.")
     return "\n".join(out)
 
 

@@ -34,7 +34,7 @@ ABOUT = """\
   puffer-train ENV --help                       the settings that people change most; --help-all: every one
   puffer-train VERB --help                      the flags of a verb
 
-  --config FILE.toml    tables [env] [vec] [train] [policy] [log] with the same keys as the flags
+  --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys as the flags
   --resume RUN|latest   go on from the newest checkpoint of a run folder
 """
 
@@ -53,7 +53,9 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         from puffervec.train.run.rundir import config_from_tables
 
         checkpoint = find_checkpoint(resume, _runs_folder(args), note)
-        named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm"))
+        named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm", "--policy.map"))
+        single = flags.take_policies(list(args)).values()
+        named += tuple(table.get(key) for table in single for key in ("kind", "algorithm"))
         config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], named)
         if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Several policies within a row group (`policy.map`), from the config to the exported file."""
+"""Several policies (`policy.map`, puffervec/train/policies/mapping.py), from the config to the exported file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer, load_policy
-from puffervec.train.config.sections import PolicySection
 from puffervec.train.config.target import env_spec
-from puffervec.train.policies.registry import places, policy_rows
+from puffervec.train.policies.mapping import places, policy_rows
+from puffervec.train.run.rundir import config_from_tables
 from puffervec.train.verbs.eval import EvalRequest, run_evaluation
 from puffervec.train.verbs.exporting import export_run
 from tests.train import envs
@@ -28,7 +29,8 @@ TWO = {"mode": 1, "num_agents": 2}
 
 
 def mapped(target: Any, entries: tuple[str, ...], **env: Any) -> dict[str, tuple[str, int, tuple[int, ...] | None]]:
-    rows = policy_rows(env_spec(TrainConfig.of(target, env=env)), PolicySection(map=entries))
+    config = TrainConfig.of(target, env=env, policy={"map": entries})
+    rows = policy_rows(env_spec(config), config)
     return {name: (own.group.name, own.group.agents, own.agents) for name, own in rows.items()}
 
 
@@ -42,6 +44,64 @@ def test_a_map_gives_each_policy_its_agents() -> None:
     assert places((0, 2), 3, 6).tolist() == [0, 2, 3, 5]
 
 
+def sides(agent: int | str) -> str:
+    return "a" if agent in ("third", "first", 3) else "b"
+
+
+def numbers(agent: int) -> int:
+    return agent
+
+
+def test_a_function_gives_each_agent_its_policy(small: Small) -> None:
+    own = (f"{__name__}:sides",)
+    assert mapped(envs.Leavers, own) == {"a": ("agents", 2, (0, 2)), "b": ("agents", 1, (1,))}
+    found = mapped("tag_grid", own, num_taggers=4)
+    assert found == {"b": ("agents", 4, (0, 1, 2, 4)), "a": ("agents", 1, (3,))}
+    with Trainer(small("tag_grid", env={"num_taggers": 3}), policy_map=sides) as trainer:
+        assert trainer.config.policy.map == ("b=0,1,2", "a=3") and list(trainer.policies) == ["b", "a"]
+        trainer.train()
+        folder = trainer.folder
+    assert list(load_policy(folder).policies) == ["b", "a"], "nothing needs the function any more"
+    with pytest.raises(ConfigError, match="policy map is 'os:getcwd': code that would be imported"):
+        config_from_tables({"target": "tag_grid", "policy": {"map": ["os:getcwd"]}})
+
+
+def test_each_policy_learns_with_its_own_settings(small: Small) -> None:
+    own = {"taggers": {"lr": 0.5, "hidden": [4], "entropy_coef": 0.3, "gamma": 0.5}, "runner": {"memory": "lstm", "lr": 0.25}}
+    config = small("tag_grid", env={"num_taggers": 3}, policy={"map": CHASE}, policies=own, train={"scale_rewards": True})
+    with Trainer(config) as trainer:
+        updaters = trainer.learner.updaters
+        assert [updaters[name].section.entropy_coef for name in own] == [0.3, config.train.entropy_coef]
+        assert [updater.memory for updater in updaters.values()] == [False, True]
+        assert [scale.gamma for scale in trainer.collector.return_scales.values()] == [0.5, config.train.gamma]
+        metrics = trainer.train()
+        assert metrics["charts/learning_rate/taggers"] == 2 * metrics["charts/learning_rate/runner"] > 0
+        assert [updater.optimizer.parts[0].lr for updater in updaters.values()] == [0.5, 0.25], "before the step size fell"
+        folder = trainer.folder
+    sizes = [sum(p.numel() for p in policy.parameters()) for policy in load_policy(folder).policies.values()]
+    assert sizes[0] < sizes[1]
+
+
+def test_a_policy_that_is_not_to_be_trained_stays_as_it_is(small: Small) -> None:
+    config = small("tag_grid", policy={"map": CHASE, "normalize": True}, policies={"runner": {"to_train": False}})
+    with Trainer(config) as trainer:
+        before = {name: tensor.clone() for name, tensor in trainer.saver.state()["runner"].items()}
+        metrics = trainer.train()
+        assert "losses/taggers/policy" in metrics and not any("runner" in key for key in metrics)
+        after = trainer.saver.state()
+        assert all(torch.equal(before[name], tensor) for name, tensor in after["runner"].items())
+        assert not any(key.startswith("runner") for key in after["optimizer"])
+        assert metrics["step"] % 10 == 0 and list(trainer.slots) == ["taggers", "runner"], "steps of ten taggers"
+        path = trainer.save()
+    with Trainer(config.merged({"policies": {"runner": {"to_train": True}}}), checkpoint=path) as trainer:
+        trainer.collect()
+        assert "losses/runner/policy" in trainer.update(), "it may begin to learn when the run goes on"
+    with pytest.raises(ConfigError, match="none of the policies taggers, runner is to be trained"):
+        Trainer(config.merged({"policies": {"taggers": {"to_train": False}}}))
+    with pytest.raises(ConfigError, match="policies.runners: this run has no policy of that name: did you mean runner"):
+        Trainer(config.merged({"policies": {"runners": {"lr": 1.0}}}))
+
+
 @pytest.mark.parametrize(
     ("target", "env", "entries", "words"),
     [
@@ -51,6 +111,8 @@ def test_a_map_gives_each_policy_its_agents() -> None:
         ("tag_grid", {}, ("tagger",), "policy.map has 'tagger': give NAME=AGENT,AGENT"),
         ("tag_grid", {}, ("a=tagger", "a=runner"), "has 'a=runner': .*each name once"),
         ("probe", TWO, ("a=scouts,towers",), "'a' is to act for scouts and towers, whose rows differ"),
+        ("tag_grid", {}, ("tests.train.test_mapping:nobody",), "test_mapping' has no 'nobody'"),
+        ("tag_grid", {}, ("tests.train.test_mapping:numbers",), "the function returned 0 for agent 0: return the name of"),
         ("tag_grid", {}, ("optimizer=agents",), "'optimizer' has a name that its weights cannot be saved under"),
     ],
 )
