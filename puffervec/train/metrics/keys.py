@@ -6,7 +6,7 @@ To add one: a line here, the number where it is known (`Reporting.report`, or th
 table in docs/run-folder.md, which a test compares with this one. The dashboard and plots take it from there.
 
 The numbers that an env records are `env/<name>`; those of an algorithm `losses/<name>`, with several policies
-`losses/<policy>/<name>`. Imports nothing heavy.
+`losses/<policy>/<name>`; rates that differ between policies have `/<policy>` behind their key. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -79,8 +79,12 @@ ENV_STEPS_PER_S = _key(
     averaged=True,
 )
 SECONDS_LEFT = _key("charts/seconds_left", "s", "time until the budget is used up, at the speed of the last half minute")
-LEARNING_RATE = _key("charts/learning_rate", "step size", "step size of the next update")
-ENTROPY_COEF = _key("charts/entropy_coef", "weight", "weight of the entropy bonus in the next update")
+LEARNING_RATE = _key(
+    "charts/learning_rate",
+    "step size",
+    "step size of the next update; a line per policy where they differ: `charts/learning_rate/POLICY`",
+)
+ENTROPY_COEF = _key("charts/entropy_coef", "weight", "weight of the entropy bonus in the next update, likewise")
 OVERLAP = _key(
     "charts/overlap",
     "ratio",
@@ -117,5 +121,8 @@ GPU_SHARE = _key(
 
 
 def base(key: str) -> str:
-    """Return losses/<name> for losses/<policy>/<name>, and other keys as they are."""
-    return LOSSES + key.rpartition("/")[2] if key.startswith(LOSSES) else key
+    """Return losses/<name> for losses/<policy>/<name>, <key> for <key>/<policy>, and other keys as they are."""
+    if key.startswith(LOSSES):
+        return LOSSES + key.rpartition("/")[2]
+    head = key.rpartition("/")[0]
+    return head if head in METRICS else key

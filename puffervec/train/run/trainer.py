@@ -248,7 +248,8 @@ class Trainer:
 
     def _rates(self) -> dict[str, float]:
         """The metrics of step size and entropy: by policy where they differ."""
-        rates, found = self.learner.rates(self.counters.agent_steps, self._used()), {}
+        rates = self.learner.rates(self.counters.agent_steps, self._used())
+        found: dict[str, float] = {}
         for index, key in enumerate((keys.LEARNING_RATE, keys.ENTROPY_COEF)):
             values = {f"{key}/{name}": pair[index] for name, pair in rates.items()}
             found |= values if len(set(values.values())) > 1 else {key: next(iter(values.values()))}
