@@ -71,10 +71,10 @@ static void keep_observations(const pv_block* block, uint32_t env) {
     }
 }
 
-int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint8_t* scratch) {
+int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint32_t first, uint32_t count, uint8_t* scratch) {
     uint8_t *over = scratch, *kept = scratch + block->env_count, *end = kept;
     memset(over, 0, block->env_count);
-    for (uint32_t env = 0; env < block->env_count; env++) {
+    for (uint32_t env = first; env < first + count; env++) {
         if (!any_done(block, env)) continue;
         keep_observations(block, env);
         if (!is_over(block, env)) continue;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* [cffi] */
-#define PV_ABI 4            // bumped when env.h changes incompatibly
+#define PV_ABI 5            // bumped when env.h changes incompatibly
 #define PV_MAX_GROUPS 4     // row groups of one env type
 #define PV_MAX_FIELDS 24    // observation or state fields of one group
 #define PV_MAX_NDIM 3       // axes of one field

@@ -32,7 +32,7 @@
 #define STEP_S 0.02
 #define MOST_X 2.4                                         // m; beyond it the episode ends
 #define MOST_THETA (12 * 2 * 3.14159265358979323846 / 360) // rad, 12 degrees; likewise
-#define MOST_X_DOT 100.0    // m/s, of a saved cart that stands: it stays within twice MOST_X for a step
+#define MOST_X_DOT 100.0    // m/s, of a cart that is loaded or set and stands: it stays within twice MOST_X for a step
 #define MOST_THETA_DOT 10.0 // rad/s, likewise; play does not reach half of it
 #define MOST_LEFT 1e3       // of any number of a saved cart that is over: it may have left with any speed
 #define START 0.05                                         // every state variable starts in [-START, START)
@@ -104,17 +104,18 @@ static int cartpole_describe(const pv_context* context, pv_spec* spec, char* tex
     // The same four numbers are the observation (float32) and the readable state (float64). An episode ends at half the bounds.
     const struct {
         const char *name, *unit;
-        float bound;
-    } variables[4] = {{"x", "m", (float)(2 * MOST_X)},
-                      {"x_dot", "m/s", INFINITY},
-                      {"theta", "rad", (float)(2 * MOST_THETA)},
-                      {"theta_dot", "rad/s", INFINITY}};
+        float bound;       // of the observation, as Gymnasium has it
+        float state_bound;
+    } variables[4] = {{"x", "m", (float)(2 * MOST_X), (float)(2 * MOST_X)},
+                      {"x_dot", "m/s", INFINITY, (float)MOST_X_DOT},
+                      {"theta", "rad", (float)(2 * MOST_THETA), (float)(2 * MOST_THETA)},
+                      {"theta_dot", "rad/s", INFINITY, (float)MOST_THETA_DOT}};
     for (int i = 0; i < 4; i++) {
-        float bound = variables[i].bound;
+        float bound = variables[i].bound, state_bound = variables[i].state_bound;
         pv_add_field(group->fields, &group->field_count, &group->observation_bytes, variables[i].name, variables[i].unit,
                      PV_F32, 0, 0, -bound, bound, 1.0f);
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, variables[i].name, variables[i].unit, PV_F64,
-                     0, 0, -bound, bound, 1.0f);
+                     0, 0, -state_bound, state_bound, 1.0f);
     }
     pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "steps", "", PV_I32, 0, 0, 0.0f,
                  (float)config->max_episode_steps, 1.0f);
@@ -291,7 +292,7 @@ static int cartpole_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- 6. save, load, peek ----------------------------------------------------------------------------------------------------
+// ---- 6. save, load, peek, poke ----------------------------------------------------------------------------------------------
 
 // The flat form of one env.
 typedef struct cartpole_saved {
@@ -345,6 +346,32 @@ static int cartpole_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
+static int cartpole_poke(pv_block* block, uint32_t env, const uint8_t* in) {
+    cartpole_state state = state_of(block);
+    const pv_rows* rows = &block->rows[0];
+    double values[4];
+    int32_t steps;
+    memcpy(values, in, sizeof values);
+    memcpy(&steps, in + sizeof values, sizeof steps);
+    const int fell = fabs(values[0]) > MOST_X || fabs(values[2]) > MOST_THETA;
+    const int late = !fell && steps >= config_of(block->context)->max_episode_steps;
+    if (state.over[env] && !fell && !late) { // its next episode
+        state.episode[env]++;
+        state.task[env] = block->tasks[env];
+    }
+    state.x[env] = values[0];
+    state.x_dot[env] = values[1];
+    state.theta[env] = values[2];
+    state.theta_dot[env] = values[3];
+    state.steps[env] = steps;
+    state.over[env] = fell || late;
+    write_observation(block, &state, env);
+    rows->rewards[env] = 0.0f;
+    rows->terminals[env] = (uint8_t)fell;
+    rows->truncations[env] = (uint8_t)late;
+    return PV_OK;
+}
+
 const pv_env_type pv_cartpole_type = {
     .abi = PV_ABI,
     .struct_bytes = sizeof(pv_env_type),
@@ -360,5 +387,6 @@ const pv_env_type pv_cartpole_type = {
     .save = cartpole_save,
     .load = cartpole_load,
     .peek = cartpole_peek,
+    .poke = cartpole_poke,
     .close = cartpole_close,
 };

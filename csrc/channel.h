@@ -48,6 +48,7 @@
 #define PV_PEEK 5   // readable state of env `first` into the transfer region
 #define PV_CLOSE 6
 #define PV_CALL 7   // what the learner asks of Python envs; question and answer stand in the worker's mailbox
+#define PV_POKE 8   // the readable state of env `first` out of the transfer region
 // Status:
 #define PV_DONE 16
 #define PV_FAILED 17 // see the error slot

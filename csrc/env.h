@@ -8,7 +8,7 @@
 //   describe(context) -> spec        init(block)   once
 //                                    reset(block, mask, seeds)   when the learner asks
 //                                    step(block)   every turn: reads action rows, writes all other rows in place
-//                                    save / load / peek (block, env)   while no turn is pending
+//                                    save / load / peek / poke (block, env)   while no turn is pending
 //                                    close(block)  once
 //
 // Rules for every function: state holds indices, never pointers into itself, so that it can be saved and moved. step allocates
@@ -78,9 +78,9 @@ typedef struct pv_spec {
     char record_names[PV_RECORD_VALUES][PV_NAME_BYTES];
     uint32_t counter_count;
     char counter_names[PV_COUNTERS][PV_NAME_BYTES];
-    uint32_t state_count;         // readable state, for peek
+    uint32_t state_count;         // readable state, for peek and poke
     uint32_t state_bytes;         // bytes of one peek
-    pv_field state_fields[PV_MAX_FIELDS];
+    pv_field state_fields[PV_MAX_FIELDS]; // peek writes numbers within their bounds, poke gets no others
     uint32_t save_bytes;          // bytes of one saved env (its rows are saved beside it by the worker)
     uint32_t records_per_turn;    // most episode records that one env can leave in one turn
     uint64_t task_count;          // tasks are 0 to task_count - 1, as scenes or start layouts; 0 is taken for 1
@@ -186,6 +186,12 @@ typedef struct pv_env_type {
     int (*save)(pv_block* block, uint32_t env, uint8_t* out);
     int (*load)(pv_block* block, uint32_t env, const uint8_t* in);
     int (*peek)(pv_block* block, uint32_t env, uint8_t* out);
+    // The inverse of peek: puts the env into the state `in` and writes its rows: observations, masks and action masks of that
+    // state, reward 0. Flags are set where the state is the last one of an episode, as after the step that ends it, so that what
+    // peek returns can always be set; an env whose episode had ended goes on with its next one where the state does not end it.
+    // Numbers are within the bounds of their fields: the worker has looked. A state that the env cannot be in is refused with
+    // pv_block_error before anything is changed. NULL: the state cannot be set.
+    int (*poke)(pv_block* block, uint32_t env, const uint8_t* in);
     void (*close)(pv_block* block);
     int (*call)(pv_block* block); // NULL: the type answers no calls from the learner (Python envs do)
 } pv_env_type;
@@ -197,6 +203,9 @@ const void* pv_params_find(const pv_params* params, const char* name, uint32_t d
 // Sets the error text and env of a block (printf format) and returns PV_ERROR_ENV, so that `return pv_block_error(...)` reads well.
 int pv_block_error(pv_block* block, uint32_t env, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
+// Returns PV_OK if each number of a state, as peek writes it, is within the bounds of its field. Else sets the error as
+// pv_block_error does, with the name, the number and the bounds. NaN is in no bounds.
+int pv_state_check(pv_block* block, uint32_t env, const uint8_t* state);
 // Writes a message (printf format) of at most PV_ERROR_TEXT bytes and returns `code`.
 int pv_describe_error(char* text, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
 // Adds a field of `ndim` axes at the current end of the row (`*row_bytes`, aligned to the dtype) and returns its byte offset.

@@ -50,7 +50,7 @@ static const pv_config_field config_fields[] = {
 enum { FAULT_NONE, FAULT_SEGV, FAULT_ABORT, FAULT_EXIT, FAULT_KILL, FAULT_HANG, FAULT_SPIN, FAULT_NAN, FAULT_OOB, FAULT_OOM,
        FAULT_ERROR, FAULT_SLOW, FAULT_COUNT };
 // Values of fault_step beside those of the clock.
-enum { IN_RESET = -1, IN_SAVE = -2, IN_LOAD = -3, IN_PEEK = -4, IN_CLOSE = -5, IN_INIT = -6 };
+enum { IN_RESET = -1, IN_SAVE = -2, IN_LOAD = -3, IN_PEEK = -4, IN_CLOSE = -5, IN_INIT = -6, IN_POKE = -7 };
 
 // ---- 2. state: flat, no pointers, so that save and load are copies --------------------------------------------------------------
 
@@ -137,9 +137,13 @@ static int probe_describe(const pv_context* context, pv_spec* spec, char* text) 
     }
     strcpy(spec->record_names[spec->record_count++], "truncated");
     strcpy(spec->counter_names[spec->counter_count++], "steps");
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "seed", "", PV_U64, 0, 0, 0.0f, 1e9f, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "seed", "", PV_U64, 0, 0, 0.0f, 0x1p64f, 1.0f);
     pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "episode", "", PV_U64, 0, 0, 0.0f, 1e9f, 1.0f);
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "step", "", PV_U32, 0, 0, 0.0f, 1e9f, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "step", "", PV_U32, 0, 0, 0.0f,
+                 (float)config->episode_length, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "clock", "", PV_U32, 0, 0, 0.0f, 1e9f, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "last_action", "", PV_I32, agents_of(config), 0,
+                 0.0f, 7.0f, 1.0f);
     spec->save_bytes = (uint32_t)env_bytes(config);
     spec->records_per_turn = 1;
     spec->task_count = PV_ANY_TASK; // a probe shows its task; an env with scenes or layouts says how many it has
@@ -184,6 +188,21 @@ typedef struct row_flags {
     float reward;
     uint8_t terminal, truncation, mask;
 } row_flags;
+
+static int ends(const probe_config* config, const probe_env* state) { return state->step >= (uint32_t)config->episode_length; }
+
+// True if it is a truncation that ends this episode.
+static int truncates(const probe_config* config, const probe_env* state) {
+    return config->end_kind == 1 || (config->end_kind == 2 && state->episode % 2 == 1);
+}
+
+// What an agent's row says of the state, without a reward. An agent that left at step `agent` has no rows after that step.
+static row_flags flags_of(const probe_config* config, const probe_env* state, uint32_t agent) {
+    const int may_leave = config->leave && agent > 0 && agent < (uint32_t)config->num_agents;
+    if (may_leave && state->step > agent) return (row_flags){0.0f, 0, 0, 0};
+    const int leaves = may_leave && state->step == agent, over = ends(config, state), truncated = truncates(config, state);
+    return (row_flags){0.0f, (uint8_t)(leaves || (over && !truncated)), (uint8_t)(over && truncated && !leaves), 1};
+}
 
 static void write_row(pv_block* block, uint32_t env, uint32_t agent, const probe_env* state, row_flags flags) {
     const probe_config* config = config_of(block->context);
@@ -332,25 +351,17 @@ static void step_env(pv_block* block, uint32_t env) {
         return;
     }
     state->step++;
-    int ends = state->step >= (uint32_t)config->episode_length;
-    int truncated = ends && (config->end_kind == 1 || (config->end_kind == 2 && state->episode % 2 == 1));
+    state->over = (uint32_t)ends(config, state);
     for (uint32_t agent = 0; agent < agents; agent++) {
-        // An agent that left at step `agent` has no rows after that step.
-        int leaves = config->leave && agent > 0 && state->step == agent && agent < (uint32_t)config->num_agents;
-        int gone = config->leave && agent > 0 && state->step > agent && agent < (uint32_t)config->num_agents;
-        row_flags flags = {0.0f, 0, 0, 0};
-        if (!gone) {
+        row_flags flags = flags_of(config, state, agent);
+        if (flags.mask) {
             state->last_action[agent] = action_of(block, env, agent);
             flags.reward = (float)state->step + 0.25f * (float)agent + (float)state->last_action[agent] / 16.0f;
-            flags.terminal = (uint8_t)(leaves || (ends && !truncated));
-            flags.truncation = (uint8_t)(truncated && !leaves);
-            flags.mask = 1;
             state->episode_return += flags.reward;
         }
         write_row(block, env, agent, state, flags);
     }
-    state->over = (uint32_t)ends;
-    if (ends) leave_record(block, env, state, truncated);
+    if (state->over) leave_record(block, env, state, truncates(config, state));
 }
 
 static int probe_step(pv_block* block) {
@@ -363,7 +374,7 @@ static int probe_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- 7. save, load, peek ------------------------------------------------------------------------------------------------------------
+// ---- 7. save, load, peek, poke ------------------------------------------------------------------------------------------------------
 
 static int probe_save(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, env_at(block, env), env_bytes(config_of(block->context)));
@@ -397,7 +408,30 @@ static int probe_peek(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, &state->seed, 8);
     memcpy(out + 8, &state->episode, 8);
     memcpy(out + 16, &state->step, 4);
+    memcpy(out + 20, &state->clock, 4);
+    memcpy(out + 24, state->last_action, agents_of(config_of(block->context)) * sizeof(int32_t));
     return fault_if_due(block, env, IN_PEEK);
+}
+
+// The worker has compared all numbers with the bounds of their fields; there is no state within them that this env cannot be in.
+static int probe_poke(pv_block* block, uint32_t env, const uint8_t* in) {
+    const probe_config* config = config_of(block->context);
+    const uint32_t agents = agents_of(config);
+    probe_env* state = env_at(block, env);
+    memcpy(&state->seed, in, 8);
+    memcpy(&state->episode, in + 8, 8);
+    memcpy(&state->step, in + 16, 4);
+    memcpy(&state->clock, in + 20, 4);
+    memcpy(state->last_action, in + 24, agents * sizeof(int32_t));
+    const uint32_t was_over = state->over;
+    state->over = (uint32_t)ends(config, state);
+    if (was_over && !state->over) { // what the state does not hold begins anew with the next episode
+        state->task = block->tasks[env];
+        state->episode_return = 0.0f;
+    }
+    clear_observations(block, env);
+    for (uint32_t agent = 0; agent < agents; agent++) write_row(block, env, agent, state, flags_of(config, state, agent));
+    return fault_if_due(block, env, IN_POKE);
 }
 
 // ---- 8. the table -------------------------------------------------------------------------------------------------------------------
@@ -417,5 +451,6 @@ const pv_env_type pv_probe_type = {
     .save = probe_save,
     .load = probe_load,
     .peek = probe_peek,
+    .poke = probe_poke,
     .close = probe_close,
 };

@@ -101,7 +101,7 @@ void pv_worker_close(pv_worker* worker) {
     worker->ready = 0;
 }
 
-// ---- saving and loading envs -------------------------------------------------------------------------------------------------
+// ---- states of envs ----------------------------------------------------------------------------------------------------------
 
 // Copies one env's rows of one array out of (or into) the slab.
 static uint8_t* move_rows(void* rows, uint64_t env, uint64_t bytes_per_env, uint8_t* buffer, int load) {
@@ -173,11 +173,28 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
     return PV_OK;
 }
 
+// True where the worker resets envs in the step that ends them, since their type does not.
+static int resets_in_step(const pv_worker* worker) {
+    return worker->slab->autoreset == PV_SAME_STEP && !(worker->type->flags & PV_OWN_AUTORESET);
+}
+
 static int peek_env(pv_worker* worker, uint32_t env) {
     pv_block* block = block_of(worker, env);
     if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
     pv_block_at(block, env - block->first_env);
     return worker->type->peek(block, env - block->first_env, pv_slab_transfer(worker->slab, worker->index));
+}
+
+static int poke_env(pv_worker* worker, uint32_t env) {
+    pv_block* block = block_of(worker, env);
+    if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+    uint32_t local = env - block->first_env;
+    const uint8_t* state = pv_slab_transfer(worker->slab, worker->index);
+    pv_block_at(block, local);
+    if (!worker->type->poke) return pv_block_error(block, local, "its state cannot be set: the env type has no poke");
+    int code = pv_state_check(block, local, state);
+    if (!code) code = worker->type->poke(block, local, state);
+    return !code && resets_in_step(worker) ? pv_autoreset_finished(worker->type, block, local, 1, worker->scratch) : code;
 }
 
 // ---- serving commands --------------------------------------------------------------------------------------------------------
@@ -204,10 +221,10 @@ static int reset_block(pv_worker* worker, pv_block* block, int masked, int seede
 }
 
 static int step_block(pv_worker* worker, pv_block* block) {
-    int ours = worker->slab->autoreset == PV_SAME_STEP && !(worker->type->flags & PV_OWN_AUTORESET);
+    const int ours = resets_in_step(worker);
     if (ours) pv_autoreset_begin(block);
     int code = worker->type->step(block);
-    return !code && ours ? pv_autoreset_finished(worker->type, block, worker->scratch) : code;
+    return !code && ours ? pv_autoreset_finished(worker->type, block, 0, block->env_count, worker->scratch) : code;
 }
 
 // ---- commands ----------------------------------------------------------------------------------------------------------------
@@ -226,6 +243,7 @@ static int run_command(pv_worker* worker, uint32_t half, const pv_line* command,
         case PV_SAVE: return move_envs(worker, command->first, command->count, 0);
         case PV_LOAD: return move_envs(worker, command->first, command->count, 1);
         case PV_PEEK: return peek_env(worker, command->first);
+        case PV_POKE: return poke_env(worker, command->first);
         case PV_CALL:
             if (!worker->type->call) return fail(worker, PV_ERROR_STATE, "this env type answers no calls");
             return worker->type->call(block);

@@ -8,7 +8,8 @@ A test module makes one class per env and settings, and gets all tests below:
         env = "my_env"
         settings = {"agents": 3}
 
-Set `random = False` where the env draws nothing, so that another seed shows the same bytes.
+Set `random = False` where the env draws nothing, so that another seed shows the same bytes; `settable = False` where its state
+cannot be set.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import puffervec
 from puffervec import envs
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
+from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import HELD, VectorEnv
 from tests.helpers import WRITTEN, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
 
@@ -35,6 +37,7 @@ class EnvContract:
     env: ClassVar[str]
     settings: ClassVar[dict[str, Any]] = {}
     random: ClassVar[bool] = True
+    settable: ClassVar[bool] = True
     num_envs: ClassVar[int] = 4
     steps: ClassVar[int] = 5_000
     """Env-steps of the longest test, over all envs."""
@@ -212,15 +215,123 @@ class EnvContract:
                 value = state[field.name]
                 assert (value.shape, value.dtype) == (field.shape, field.dtype)
                 assert np.isfinite(value).all()
+                assert (value >= field.low).all() and (value <= field.high).all()
             assert (vec.halves[0].block == before).all()
             assert vec.save() == saved
             vec.step(actions_of(vec, table, step, 0))
+
+    # ---- setting the state ---------------------------------------------------------------------------------
+
+    @pytest.fixture
+    def pair(self) -> Iterator[tuple[VectorEnv, VectorEnv]]:
+        if not self.settable:
+            pytest.skip("the type has no poke")
+        with self.make() as first, self.make() as second:
+            yield first, second
+
+    def test_a_state_that_was_read_can_be_set_and_changes_nothing(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+        """Nothing but the env's rewards, which are 0; also where its episode has ended."""
+        table, size = action_table(pair[0], 120, seed=12), pair[0].spec.save_bytes
+        seen_over = 0
+        for vec in pair:
+            vec.reset(seed=4)
+        for step in range(120):
+            env = step % self.num_envs
+            seen_over += int(envs_that_are_over(pair[0])[env])
+            state = pair[0].peek(env)
+            pair[0].poke(env, state)
+            assert_same_state(pair[0].peek(env), state)
+            assert not pair[1].spec.save_bytes or [s[-size:] for s in pair[0].save()] == [s[-size:] for s in pair[1].save()]
+            for group in pair[0].spec.groups:
+                mine = slice(env * group.agents, (env + 1) * group.agents)
+                assert not raw_rows(pair[0], 0, "rewards", group.name, mine).any()
+                pair[1].halves[0].groups[group.name].rewards[mine] = 0.0
+                assert_same_rows(pair, group.name, slice(None), f"step {step}")
+            for vec in pair:
+                vec.step(actions_of(vec, table, step, 0))
+        assert seen_over or self.env == "drive"  # whose env of many scenes ends seldom
+
+    def test_the_state_of_another_env_brings_its_trajectory(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+        """For as long as neither begins another episode: its start may hang on seed and episode number."""
+        table = action_table(pair[0], 120, seed=13)
+        for vec, seed in zip(pair, (4, 1_000_004), strict=True):
+            vec.set_tasks([0], 0)
+            vec.reset(seed=seed)
+        tied, seen = False, 0
+        for step in range(120):
+            if envs_that_are_over(pair[0])[0]:
+                tied = False
+            elif step % 3 == 0:
+                pair[1].poke(0, pair[0].peek(0))
+                tied = True
+            for vec in pair:
+                vec.step(actions_of(vec, table, step, 0))
+            for group in pair[0].spec.groups if tied else ():
+                assert_same_rows(pair, group.name, slice(0, group.agents), f"step {step}")
+            seen += tied
+        assert seen > 15
+
+    def test_a_finished_env_goes_on_from_a_state_that_ends_nothing(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+        """It would have begun anew at its next step."""
+        table = action_table(pair[0], 600, seed=14)
+        for vec in pair:
+            vec.reset(seed=5)
+        start = pair[1].peek(0)
+        step = 0
+        while not envs_that_are_over(pair[0])[0]:
+            pair[0].step(actions_of(pair[0], table, step, 0))
+            step += 1
+        pair[0].poke(0, start)
+        for at in range(2):
+            for group in pair[0].spec.groups:
+                assert_same_rows(pair, group.name, slice(0, group.agents), f"{at} steps after the start")
+            for vec in pair:
+                vec.step(actions_of(vec, table, 0, 0))
+
+    def test_a_last_state_ends_the_episode(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+        """In same-step mode the next one begins at once, and the observation of the state is the final one."""
+        vec, table = pair[0], action_table(pair[0], 600, seed=15)
+        vec.reset(seed=6)
+        with self.make(autoreset_mode="same_step") as other:
+            other.reset(seed=7)
+            step = 0
+            while not envs_that_are_over(vec)[0]:
+                vec.step(actions_of(vec, table, step, 0))
+                step += 1
+            last = vec.peek(0)
+            other.poke(0, last)
+            ended = 0
+            for group in vec.spec.groups:
+                mine = slice(0, group.agents)
+                rows, theirs = vec.halves[0].groups[group.name], other.halves[0].groups[group.name]
+                done = (rows.terminals | rows.truncations)[mine]
+                assert (theirs.terminals[mine] == rows.terminals[mine]).all()
+                assert (theirs.truncations[mine] == rows.truncations[mine]).all()
+                for shown, final in leaves(rows.observations, theirs.final_observations):
+                    assert (shown[mine][done] == final[mine][done]).all()
+                ended += int(done.sum())
+            assert ended
+            now = other.peek(0)
+            assert any((now[name] != value).any() for name, value in last.items())
+            other.step(actions_of(other, table, 0, 0))
+
+    def test_states_that_cannot_be_are_refused_and_change_nothing(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+        vec, table = pair[0], action_table(pair[0], 3)
+        vec.reset(seed=8)
+        vec.step(actions_of(vec, table, 0, 0))
+        before, rows = vec.save(), vec.halves[0].block.copy()
+        for bad, word in list(bad_states(vec)):
+            with pytest.raises(ConfigError, match="^poke: ") as caught:
+                vec.poke(1, bad)
+            assert word in str(caught.value)
+            assert vec.save() == before and (vec.halves[0].block == rows).all()
+        vec.step(actions_of(vec, table, 1, 0))
 
     # ---- whose memory --------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("buffers", [1, 2])
     def test_a_worker_writes_only_what_is_its_own(self, buffers: int) -> None:
-        """Every other byte of the slab is a guard: it must be the same after each step, peek and save of one worker."""
+        """Every other byte of the slab is a guard: it must be the same after each step, peek, poke and save of one worker."""
         with self.make(ManyInOne, num_workers=2, num_buffers=buffers) as vec:
             table = action_table(vec, 60, seed=8)
             worker = half = buffers - 1  # of one half's two workers the first; of two halves' workers the second
@@ -240,7 +351,9 @@ class EnvContract:
                 vec.turns.state[half] = HELD  # the other worker never runs
             allowed |= bytes_of_line(vec, lib.pv_command_line(vec.rows.slab, worker, half))
             before = slab.copy()
-            vec.peek(int(vec.halves[half].env_ids[0]))
+            state = vec.peek(int(vec.halves[half].env_ids[0]))
+            if self.settable:
+                vec.poke(int(vec.halves[half].env_ids[0]), state)
             vec.turns.command_one(worker, half, lib.PV_SAVE, int(vec.halves[half].env_ids[0]), 1)
             assert_only_allowed(slab, before, allowed)
 
@@ -260,6 +373,41 @@ def envs_that_are_over(vec: VectorEnv) -> np.ndarray:
     rows = vec.halves[0].groups.values()
     done = [(r.terminals | r.truncations | ~r.masks).reshape(vec.num_envs, -1) for r in rows]
     return np.concatenate(done, axis=1).all(axis=1)
+
+
+def assert_same_state(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
+    """Compare what `peek` returns, bit by bit."""
+    assert {name: value.tobytes() for name, value in one.items()} == {name: value.tobytes() for name, value in other.items()}
+
+
+def assert_same_rows(pair: tuple[VectorEnv, VectorEnv], group: str, part: slice, when: str) -> None:
+    """Compare a part of the rows of two vector envs, array by array, bit by bit."""
+    for array in WRITTEN:
+        if (group, array) in pair[0].halves[0].offsets:
+            a, b = (raw_rows(vec, 0, array, group, part) for vec in pair)
+            assert (a == b).all(), f"{group}.{array}, {when}"
+
+
+def leaves(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """Return pairs of arrays of two observations, which are arrays or dicts of arrays."""
+    return [(one[name], other[name]) for name in one] if isinstance(one, dict) else [(one, other)]
+
+
+def bad_states(vec: VectorEnv) -> Iterator[tuple[Any, str]]:
+    """Yield (what is no state of the env, what the error has to name)."""
+    good, fields = vec.peek(1), vec.spec.state_fields
+    yield [1], fields[0].name
+    yield {"no such name": 1}, fields[-1].name
+    for field in fields:
+        yield {field.name: np.zeros((*field.shape, 2), field.dtype)}, str(field.shape)
+        yield {field.name: np.full(field.shape, "text")}, str(field.dtype)
+        yield {field.name: [[1], [2, 3]]}, field.name
+        wrong: list[Any] = [np.nan] if field.dtype.kind == "f" else [0.5]
+        wrong += [value for value in (field.low - 1 - abs(field.low), 2 * field.high + 1) if abs(value) < 1e18]
+        for value in wrong:
+            changed = good[field.name].astype(np.asarray(value).dtype if field.dtype.kind != "f" else field.dtype)
+            changed.reshape(-1)[-1] = value
+            yield {field.name: changed}, field.name
 
 
 class RowRules:

@@ -340,7 +340,8 @@ def test_peek_reads_any_env_and_changes_nothing(backend: str, buffers: int, spli
         before = [half.block.copy() for half in vec.halves]
         for env in (3, 0, 2, 1, 3):
             state = vec.peek(env)
-            assert {name: int(value) for name, value in state.items()} == {"seed": 20 + env, "episode": 0, "step": 0}
+            shown = {name: value.tolist() for name, value in state.items()}
+            assert shown == {"seed": 20 + env, "episode": 0, "step": 0, "clock": 0, "last_action": [0, 0]}
             assert (state["seed"].dtype, state["step"].dtype) == (np.uint64, np.uint32)
         assert all((half.block == block).all() for half, block in zip(vec.halves, before, strict=True))
         vec.send([1] * vec.agents_per_batch)

@@ -413,7 +413,7 @@ static int tag_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- save, load, peek ------------------------------------------------------------------------------------------------------------
+// ---- save, load, peek, poke ------------------------------------------------------------------------------------------------------
 
 // The flat form of one env; positions follow.
 typedef struct tag_saved {
@@ -477,6 +477,29 @@ static int tag_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
+static int tag_poke(pv_block* block, uint32_t env, const uint8_t* in) {
+    const tag_config* config = config_of(block->context);
+    tag_state state = state_of(block);
+    const uint32_t agents = agents_of(config), taggers = agents - 1;
+    const uint64_t first = (uint64_t)env * agents, bytes = agents * sizeof(int32_t);
+    int32_t *x = state.x + first, *y = state.y + first;
+    memcpy(x, in, bytes);
+    memcpy(y, in + bytes, bytes);
+    memcpy(&state.time[env], in + 2 * bytes, sizeof(int32_t));
+    const int tagged = state.time[env] > 0 && is_tagged(x, y, taggers); // a start on one cell is no tag
+    const int late = !tagged && state.time[env] >= config->episode_length;
+    if (state.over[env] && !tagged && !late) { // its next episode
+        state.episode[env]++;
+        state.task[env] = block->tasks[env];
+        state.tagger_return[env] = state.runner_return[env] = 0.0f;
+    }
+    state.over[env] = tagged || late;
+    write_reset_rows(block, &state, env);
+    memset(block->rows[0].terminals + first, tagged, agents);
+    memset(block->rows[0].truncations + first, late, agents);
+    return PV_OK;
+}
+
 const pv_env_type pv_tag_grid_type = {
     .abi = PV_ABI,
     .struct_bytes = sizeof(pv_env_type),
@@ -492,5 +515,6 @@ const pv_env_type pv_tag_grid_type = {
     .save = tag_save,
     .load = tag_load,
     .peek = tag_peek,
+    .poke = tag_poke,
     .close = tag_close,
 };

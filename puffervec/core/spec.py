@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from puffervec._ffi import ffi, lib
+from puffervec.errors import ConfigError
 
 if TYPE_CHECKING:
     import gymnasium
@@ -212,6 +214,40 @@ def row_dtype(fields: tuple[Field, ...], itemsize: int) -> np.dtype[Any]:
             "itemsize": itemsize,
         }
     )
+
+
+def check_state(name: str, fields: Sequence[Field], state: Any) -> list[tuple[str, np.ndarray]]:
+    """Return (field name, array) of each entry of a state that an env is to be put into. name: of the env.
+
+    Raises:
+        ConfigError: no mapping, a name that is none, or an array of another shape, or of a dtype that its field cannot hold.
+    """
+    allowed = ", ".join(f"{field.name} {field.dtype}{list(field.shape) or ''}" for field in fields)
+    if not isinstance(state, Mapping):
+        raise ConfigError(f"poke: the state is {state!r}: give a mapping with values for some of {name}'s {allowed}")
+    known = {field.name: field for field in fields}
+    for key in state:
+        if key not in known:
+            raise ConfigError(f"poke: {name} has no state named {key!r}: it has {allowed}")
+    return [(key, _fitting(name, known[key], value)) for key, value in state.items()]
+
+
+def _fitting(name: str, field: Field, value: Any) -> np.ndarray:
+    """Return a value as an array of a field's dtype and shape, or raise ConfigError."""
+    wanted = f"give {field.dtype} of shape {field.shape}"
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise ConfigError(f"poke: {name}'s {field.name} is {value!r}, which is no array: {wanted}") from None
+    if given.dtype.kind not in ("biuf" if field.dtype.kind == "f" else "biu"):
+        raise ConfigError(f"poke: {name}'s {field.name} has dtype {given.dtype}: {wanted}")
+    if given.shape != field.shape:
+        raise ConfigError(f"poke: {name}'s {field.name} has shape {given.shape}: {wanted}")
+    with np.errstate(over="ignore"):
+        fitting = given.astype(field.dtype)
+    if field.dtype.kind != "f" and (fitting != given).any():
+        raise ConfigError(f"poke: {name}'s {field.name} is {value!r}, which {field.dtype} cannot hold: {wanted}")
+    return fitting
 
 
 def _bound(value: float, dtype: np.dtype[Any]) -> Any:

@@ -11,7 +11,7 @@ from puffervec.native import EnvData, NativeEnv
 # Values of ProbeConfig.fault.
 FAULTS = ("none", "segv", "abort", "exit", "kill", "hang", "spin", "nan", "oob", "oom", "error", "slow")
 # Values of ProbeConfig.fault_step beside the number of steps since the reset.
-MOMENTS = {"reset": -1, "save": -2, "load": -3, "peek": -4, "close": -5, "init": -6}
+MOMENTS = {"reset": -1, "save": -2, "load": -3, "peek": -4, "close": -5, "init": -6, "poke": -7}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ _DOING = {
     lib.PV_SAVE: "save",
     lib.PV_LOAD: "load",
     lib.PV_PEEK: "peek",
+    lib.PV_POKE: "poke",
     lib.PV_CALL: "call",
     lib.PV_CLOSE: "close",
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from puffervec._ffi import lib
+from puffervec.core.spec import check_state
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vec import delivery
 from puffervec.vec.rows import Lane
@@ -148,14 +149,26 @@ class Control:
         turns.state = [HELD] * turns.num_buffers
 
     def peek(self, env: int) -> dict[str, np.ndarray]:
-        spec = self._rows.spec
-        if not spec.state_fields:
-            hint = "; use get_attr" if self._mail is not None else ""
-            raise ConfigError(f"peek: {self._rows.name} has no readable state{hint}")
-        worker, half = self._turns.lane_of(env, "peek")
+        *_, row = self._peek_row(env, "peek", "get_attr")
+        return {field.name: np.array(row[field.name]) for field in self._rows.spec.state_fields}
+
+    def poke(self, env: int, state: Mapping[str, Any]) -> None:
+        name = self._rows.name
+        worker, half, row = self._peek_row(env, "poke", "set_attr")
+        for field, value in check_state(name, self._rows.spec.state_fields, state):
+            row[field] = value
+        refusal = self._turns.ask_one(worker, half, lib.PV_POKE, env, 1)
+        if refusal is not None:
+            raise ConfigError(f"poke: env {env} of {name} is as it was, since {refusal}")
+
+    def _peek_row(self, env: int, verb: str, instead: str) -> tuple[int, int, np.ndarray]:
+        """Return an env's worker and half, and a view on its readable state in the worker's transfer region."""
+        if not self._rows.spec.state_fields:
+            hint = f"; use {instead}" if self._mail is not None else ""
+            raise ConfigError(f"{verb}: {self._rows.name} has no readable state{hint}")
+        worker, half = self._turns.lane_of(env, verb)
         self._turns.command_one(worker, half, lib.PV_PEEK, env, 1)
-        row = np.frombuffer(self._rows.transfer(worker), self._rows.state_dtype, 1)[0]
-        return {field.name: np.array(row[field.name]) for field in spec.state_fields}
+        return worker, half, np.frombuffer(self._rows.transfer(worker), self._rows.state_dtype, 1)[0]
 
     def save(self) -> list[bytes]:
         self._require_saveable("save")

@@ -163,10 +163,25 @@ class Turns:
 
     def command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
         """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
+        if self._failed_at(worker, half, semaphore, first, count):
+            self.raise_failure(half)
+
+    def ask_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> str | None:
+        """Do as `command_one`, but return what the env says where it refuses and is as it was; None where it has obeyed."""
+        if not self._failed_at(worker, half, semaphore, first, count):
+            return None
+        slot = failures.error_slot(self.slab, worker)
+        if slot.code != lib.PV_ERROR_ENV:
+            self.raise_failure(half)
+        slot.code = 0
+        return str(ffi.string(slot.text).decode(errors="replace"))
+
+    def _failed_at(self, worker: int, half: int, semaphore: int, first: int, count: int) -> bool:
+        """Send a command to one worker, wait for it, and return whether it failed."""
         try:
             lib.pv_turn_send_one(self.slab, worker, half, semaphore, first, count, self.waiter)
             self.workers.sent_one(worker, half)
-            self.await_one(worker, half)
+            return bool(self.await_flags(worker, half) & lib.PV_TURN_FAILED)
         except BaseException:
             self.mark_interrupted()
             raise

@@ -350,6 +350,23 @@ class VectorEnv:
         """Return a copy of the readable state of one env, by field name. Its half must not be under way."""
         return self._control.peek(env)
 
+    def poke(self, env: int, state: Mapping[str, Any]) -> None:
+        """Put one env into a state, the inverse of `peek`. Its half must not be under way; the next step starts from there.
+
+        What `peek` returned can always be set. Seed, episode number, task and the return so far stay as they are, unless they
+        are part of the state. The env's rows, also arrays that `recv` returned as views, become those of the new state:
+        observations, masks and action masks; rewards 0; terminals or truncations True where the state is the last one of an
+        episode, so that the next step is a reset. An env whose episode had ended goes on with its next episode where the state
+        does not end it.
+
+        Args:
+            state: values by field name, of the shapes that `peek` returns; some of them leave the others as they are. Numbers
+                may be of any dtype that holds them.
+        Raises:
+            ConfigError: a name, shape, dtype or number that cannot be; or an env that cannot do this. The env is as it was.
+        """
+        self._control.poke(env, state)
+
     def save(self) -> list[bytes]:
         """Return the state of every env with its task and rows, as flat bytes, one piece each. No turn may be under way."""
         return self._control.save()

@@ -33,6 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class TestLantern(EnvContract):
     env = "lantern"
     settings = {"size": 5, "max_ticks": 9}
+    settable = False
 
     @pytest.mark.skip("an Ocean env cannot be saved; tests/c/test_ocean.py checks the refusal")
     def test_save_and_load_equal_never_saved(self) -> None:  # type: ignore[override]
