@@ -6,7 +6,8 @@
 Taggers and runners drive on a square; each step they change their acceleration and turn. The game, its parameter names, action
 order and observation are those of TagContinuous in WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep
 Multi-Agent RL on a GPU", 2021), as its NumPy code plays it: all state is float32, and the order of operations matters to the
-last bit. One thing is told apart that WarpDrive does not: the last runner's tag is a termination, the time limit a truncation.
+last bit. One thing is told apart that WarpDrive does not: who is tagged out terminates, and
+all do with the last runner; the time limit is a truncation.
 """
 
 from __future__ import annotations
@@ -115,32 +116,34 @@ class TagContinuous:
         zeros = {"speed": np.zeros(self.agents, F32), "acceleration": np.zeros(self.agents, F32)}
         return self.set_state({**self.start, **zeros, "still_in_the_game": np.ones(self.agents, np.int64), "time": 0}), {}
 
-    def step(self, actions: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
+    def step(
+        self, actions: Sequence[Any] | np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Move all agents at once, then look who is tagged.
 
         Args:
             actions: (N, 2) int: numbers of the changes of acceleration and of direction.
         Returns:
             observations: as `reset`; runners that are tagged in this step are still shown. rewards: (N,) float32.
-            terminated: no runner is left. truncated: the time is over. infos: "events" counts what happened.
+            terminated: (N,) bool, runners that leave; all where no runner is left. truncated: (N,) bool, the time is over.
+            infos: "masks", (N,) bool, who was in the game; "events" counts what happened.
         """
         actions = np.asarray(actions)
         self.time += 1
-        outside = self._move(self.accelerations[actions[:, 0]], self.turns[actions[:, 1]])
+        in_game = self.still_in_the_game == 1
+        outside = self._move(self.accelerations[actions[:, 0]], self.turns[actions[:, 1]]) & in_game
         observations = self._observations()  # before anybody is tagged
 
-        in_game = self.still_in_the_game == 1
-        rewards = np.zeros(self.agents)
-        rewards[in_game] += self.edge_hit_penalty * outside[in_game]
-        rewards[in_game] += self.step_rewards[in_game]
+        rewards = np.where(in_game, self.edge_hit_penalty * outside + self.step_rewards, 0.0)
         tags = self._tag(rewards)
         left = (self.still_in_the_game == 1) & (self.agent_types == 0)
         if self.time == self.episode_length:
             rewards[left] += self.end_of_game_reward
 
-        events = {"tags": tags, "walls": int((outside & in_game).sum())}
-        terminated, out_of_time = not left.any(), self.time >= self.episode_length
-        return observations, rewards.astype(F32), terminated, out_of_time and not terminated, {"events": events}
+        terminated = in_game & ((self.still_in_the_game == 0) | (not left.any()))
+        truncated = in_game & ~terminated & (self.time >= self.episode_length)
+        infos = {"masks": in_game, "events": {"tags": tags, "walls": int(outside.sum())}}
+        return observations, rewards.astype(F32), terminated, truncated, infos
 
     def _move(self, acceleration: np.ndarray, turn: np.ndarray) -> np.ndarray:
         """Change the state by (N,) accelerations and turns; return which agents ran against a wall, (N,) bool.

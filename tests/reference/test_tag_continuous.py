@@ -106,8 +106,10 @@ def test_tagged_runners_leave_after_being_shown() -> None:
     observations, rewards, terminated, truncated, infos = one.step([FASTER, NOTHING, NOTHING, NOTHING, NOTHING])
     assert rewards.tolist() == [-10, -10, 0, 4, 4] and infos["events"]["tags"] == 2  # runner 0 has moved to tagger 4
     assert observations[2, 24:28].tolist() == [1, 1, 1, 1] and observations[0].any()
-    assert one.still_in_the_game.tolist() == [0, 0, 1, 1, 1] and not (terminated or truncated)
-    observations, rewards, *_ = one.step([FASTER] * 5)
+    assert one.still_in_the_game.tolist() == [0, 0, 1, 1, 1] and not truncated.any()
+    assert terminated.tolist() == [True, True, False, False, False] and infos["masks"].all()
+    observations, rewards, terminated, _, infos = one.step([FASTER] * 5)
+    assert infos["masks"].tolist() == [False, False, True, True, True] and not terminated.any()
     assert observations[0, 20:].tolist() == [0, 0, 1, 1, 0, 1, 1, 1, 0] and not observations[0, :20].any()
     assert observations[2, 24:28].tolist() == [0, 0, 1, 1] and rewards[:2].tolist() == [0, 0]
     assert (one.x[0], one.speed[0], one.direction[0], one.acceleration[0]) == (2.5, 0, 0, 0)  # it stays where it was
@@ -121,21 +123,21 @@ def test_ties_go_to_the_lowest_tagger_and_one_may_tag_twice() -> None:
     )
     for _ in range(2):
         _, rewards, terminated, *_ = one.step([NOTHING] * 4)
-        assert (rewards.tolist(), terminated, one.still_in_the_game.tolist()) == ([-1, -1, 6, 0], False, [1, 1, 1, 1])
+        assert (rewards.tolist(), terminated.any(), one.still_in_the_game.tolist()) == ([-1, -1, 6, 0], False, [1, 1, 1, 1])
 
 
 @pytest.mark.parametrize(
-    ("exits", "runners", "rewards", "flags"),
+    ("exits", "runners", "rewards", "terminated"),
     [
-        (True, [2.0, 7.0], [-1.0, 5.0, 1.0], (False, True)),  # who is tagged in the last step gets no reward for its end
-        (False, [2.0, 7.0], [4.0, 5.0, 1.0], (False, True)),
-        (True, [2.0, 2.0], [-1.0, -1.0, 2.0], (True, False)),
+        (True, [2.0, 7.0], [-1.0, 5.0, 1.0], [True, False, False]),  # who is tagged in the last step gets nothing for its end
+        (False, [2.0, 7.0], [4.0, 5.0, 1.0], [False] * 3),
+        (True, [2.0, 2.0], [-1.0, -1.0, 2.0], [True] * 3),
     ],
 )
-def test_the_last_step(exits: bool, runners: list[float], rewards: list[float], flags: tuple[bool, bool]) -> None:
+def test_the_last_step(exits: bool, runners: list[float], rewards: list[float], terminated: list[bool]) -> None:
     last = {"episode_length": 1, "end_of_game_reward_for_runner": 5, "runner_exits_game_after_tagged": exits}
     result = game([*runners, 2.0], [2.0, 2.0, 2.5], **last).step([NOTHING] * 3)
-    assert (result[1].tolist(), result[2:4]) == (rewards, flags)
+    assert (result[1].tolist(), result[2].tolist(), (~result[3]).tolist()) == (rewards, terminated, terminated)
 
 
 def test_nobody_is_tagged_at_a_distance_of_zero() -> None:
