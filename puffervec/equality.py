@@ -337,8 +337,8 @@ class _Run:
         others = [other for i in dict.fromkeys(columns.name[wrong].tolist()) if (other := columns.names[i]) != name]
         when = f"step {self.step}" if self.step else "the reset"
         lines = [
-            f"{self.vec.env.name} differs from {type(self.references[env]).__name__} in {name} of agent {columns.agent[at]}: "
-            f"it has {shown[at]:.9g}, the reference {wanted[at]:.9g}, and {columns.allowed[at]:g} is the difference allowed",
+            f"{self.vec.env.name} has {shown[at]:.9g} in {name} of agent {columns.agent[at]}, "
+            f"{type(self.references[env]).__name__} has {wanted[at]:.9g} (allowed difference: {columns.allowed[at]:g})",
             f"in {when} of env {env}, seed {self.seed}, settings {dict(self.settings)}",
         ]
         if self.taken:

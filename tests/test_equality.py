@@ -69,7 +69,7 @@ def test_a_gymnasium_env_is_a_reference() -> None:
 
     seen = check_env_equal("cartpole", pole, steps=300, starts="env", tolerances={"state": 1e-12})
     assert seen.events["terminals"] > 5 and "state.theta" in seen.largest
-    with pytest.raises(EnvMismatchError, match="cartpole differs from Pole in observations.* of agent 0"):
+    with pytest.raises(EnvMismatchError, match="in observations.* of agent 0, Pole has"):
         check_env_equal("cartpole", pole(), tolerances={"observations": 1e-5})  # its starts are Gymnasium's
 
 
@@ -116,12 +116,12 @@ def no_number(result: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "field", "said"),
     [
-        (reward, "rewards", "in rewards of agent 1: it has -0.00999999978, the reference 0.49000001"),
-        (terminal, "terminals", "in terminals of agent 0: it has 0, the reference 1"),
-        (truncation, "truncations", "in truncations of agent 1: it has 0, the reference 1"),
-        (mask, "masks", "in masks of agent 2: it has 1, the reference 0"),
+        (reward, "rewards", "has -0.00999999978 in rewards of agent 1, Changed has 0.49000001 (allowed difference: 0)"),
+        (terminal, "terminals", "has 0 in terminals of agent 0, Changed has 1"),
+        (truncation, "truncations", "has 0 in truncations of agent 1, Changed has 1"),
+        (mask, "masks", "has 1 in masks of agent 2, Changed has 0"),
         (observation, "observations.y", "in observations.y of agent 2"),
-        (no_number, "observations.x", "the reference nan, and 0 is the difference allowed"),
+        (no_number, "observations.x", "Changed has nan (allowed difference: 0)"),
     ],
 )
 def test_a_difference_is_found_where_it_begins(change: Any, field: str, said: str) -> None:
@@ -153,7 +153,7 @@ def test_a_difference_of_the_state_that_no_row_shows() -> None:
         def state(self) -> Any:
             return {**super().state(), "time": np.array([self.time + (self.time > 2)])}
 
-    with pytest.raises(EnvMismatchError, match="in state.time of agent 0: it has 3, the reference 4") as caught:
+    with pytest.raises(EnvMismatchError, match="has 3 in state.time of agent 0, Ahead has 4") as caught:
         compare(Ahead)
     assert caught.value.step == 3
 

@@ -115,6 +115,14 @@ def test_the_game_by_hand() -> None:
                 break
 
 
+def test_the_game_in_python_is_the_same() -> None:
+    from coin_grid.reference import CoinGrid  # type: ignore[import-not-found]
+
+    settings = [{"size": 2, "episode_length": 5}, {"size": 5, "coin_reward": 0.3, "pit_penalty": 0.7}]
+    seen = puffervec.check_env_equal(PACKAGE, CoinGrid, settings=settings, seeds=(0, 2**40), steps=300)
+    assert min(seen.events.values()) > 20 and "state.coin" in seen.largest
+
+
 def test_unusable_settings_are_the_envs_own_words() -> None:
     with pytest.raises(ConfigError, match="size is 1: use 2 to 1000"):
         serial(PACKAGE, {"size": 1})
