@@ -5,7 +5,7 @@
 A reference is a gymnasium.Env, or anything with its `reset` and `step`. Where the C env has several agents, observations,
 rewards and actions of the reference have a leading axis for them; flags may have it. All else is optional:
 
-    state() -> dict               readable state by the names of `peek`: compared after each step
+    state() -> dict               readable state by the names of `peek`: compared after each step, and what teacher forcing sets
     set_state(state) -> rows      go on from such a state and return its observations; for `starts="env"`
     margins() -> dict or number   how near the last step was to going another way, by what would differ (see `epsilon`)
     infos["masks"]                (agents,) bool, which agents still act; without it all do
@@ -60,6 +60,7 @@ def check_env_equal(
     seeds: Sequence[int] = (0,),
     steps: int = 1000,
     actions: Callable[[Any, np.random.Generator], Any] | None = None,
+    teacher_forced: bool = False,
     starts: Literal["reference", "env"] = "reference",
     tolerances: Mapping[str, Tolerance] | None = None,
     epsilon: float = 1e-6,
@@ -77,6 +78,7 @@ def check_env_equal(
         steps: for each seed and settings, resets included.
         actions: called with the reference and a random generator before each step; returns an action for each agent. Without
             it actions are drawn uniformly.
+        teacher_forced: set the C env to the reference's state before each step (`poke`), so that differences do not add up.
         starts: "env" sets the reference to the C env's state after each reset, for envs that draw their starts.
         tolerances: by name, the largest difference that is allowed (0 without an entry), or (difference, period) for numbers
             that wrap around, such as angles.
@@ -92,10 +94,10 @@ def check_env_equal(
     for chosen in several:
         with _vector_env(env, chosen) as vec:
             references = _references(vec, reference, chosen)
-            _require_usable(vec, references[0], starts)
+            _require_usable(vec, references[0], teacher_forced, starts)
             references[0].reset(seed=int(seeds[0]))  # some have a state only now
             columns = _Columns(vec, references[0], tolerances or {})
-            run = _Run(vec, references, columns, report, chosen or {}, actions, starts == "env", epsilon)
+            run = _Run(vec, references, columns, report, chosen or {}, actions, teacher_forced, starts == "env", epsilon)
             for seed in seeds:
                 run.run(int(seed), steps)
     return report
@@ -121,7 +123,7 @@ def _references(vec: VectorEnv, reference: Any, settings: Mapping[str, Any] | No
     return [reference]
 
 
-def _require_usable(vec: VectorEnv, reference: Any, starts: str) -> None:
+def _require_usable(vec: VectorEnv, reference: Any, teacher_forced: bool, starts: str) -> None:
     if not isinstance(vec.env, NativeEnv) or vec.num_groups > 1 or vec.num_buffers > 1 or vec.autoreset_mode != "next_step":
         raise ConfigError(
             f"check_env_equal: {vec!r} cannot be compared: it takes C envs with one group of rows, num_buffers=1, and "
@@ -129,10 +131,9 @@ def _require_usable(vec: VectorEnv, reference: Any, starts: str) -> None:
         )
     if starts not in ("reference", "env"):
         raise ConfigError(f"check_env_equal: starts is {starts!r}: use 'reference' or 'env'")
-    if starts == "env" and not (vec.spec.state_fields and _method(reference, "set_state")):
-        raise ConfigError(
-            f"check_env_equal: starts='env' needs set_state() of the reference, and readable state of {vec.env.name}"
-        )
+    for needs, name, needed in (("teacher_forced", "state", teacher_forced), ("starts='env'", "set_state", starts == "env")):
+        if needed and not (vec.spec.state_fields and _method(reference, name)):
+            raise ConfigError(f"check_env_equal: {needs} needs {name}() of the reference, and readable state of {vec.env.name}")
 
 
 def _method(reference: Any, name: str) -> Callable[..., Any] | None:
@@ -243,6 +244,7 @@ class _Run:
     report: EnvEquality
     settings: Mapping[str, Any]
     actions: Callable[[Any, np.random.Generator], Any] | None
+    teacher_forced: bool
     starts_from_env: bool
     epsilon: float
 
@@ -257,6 +259,9 @@ class _Run:
             self._reset(env, {"seed": seed + env})
         for self.step in range(1, steps + 1):
             self.before = [self._state(env) or self._peek(env) for env in envs]
+            for env in envs:
+                if self.teacher_forced and not self.over[env]:
+                    self.vec.poke(env, self.before[env])
             self.taken = [self._draw(env, draws[env]) for env in envs]
             self.vec.step(np.concatenate(self.taken))
             for env in envs:

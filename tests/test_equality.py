@@ -73,6 +73,25 @@ def test_a_gymnasium_env_is_a_reference() -> None:
         check_env_equal("cartpole", pole(), tolerances={"observations": 1e-5})  # its starts are Gymnasium's
 
 
+def test_teacher_forcing_keeps_small_differences_small() -> None:
+    class Drifting(TagGrid):
+        """Moves the runner one cell too far every third step."""
+
+        def step(self, actions: Any) -> Any:
+            result = super().step(actions)
+            if self.time % 3 == 0 and not (result[2] or result[3]):
+                self.x[-1] = min(self.x[-1] + 1, self.grid_length)
+                result = (self._observations(), *result[1:])
+            return result
+
+    allowed: dict[str, Any] = {"tolerances": {"state.x": 1, "observations.x": 0.25}, "actions": lambda game, rng: [0, 0, 0]}
+    with pytest.raises(EnvMismatchError) as caught:
+        compare(Drifting, **allowed)
+    assert caught.value.step == 6
+    seen = compare(Drifting, teacher_forced=True, **allowed)
+    assert (seen.largest["state.x"], seen.largest["observations.x"]) == (1.0, 0.25)
+
+
 # ---- different ---------------------------------------------------------------------------------------------
 
 
@@ -235,7 +254,7 @@ def test_envs_that_parted_at_a_threshold_begin_anew() -> None:
         def margins(self) -> Any:
             return 0.0 if self.time == 4 else np.inf
 
-    seen = compare(Otherwise)
+    seen = compare(Otherwise, teacher_forced=True)
     assert seen.exempt > 3 and seen.steps > 30
 
 
@@ -292,6 +311,7 @@ def odd(**methods: Any) -> type[TagGrid]:
 @pytest.mark.parametrize(
     ("reference", "arguments", "said"),
     [
+        (Bare, {"teacher_forced": True}, "teacher_forced needs state\\(\\) of the reference"),
         (Bare, {"starts": "env"}, "starts='env' needs set_state\\(\\)"),
         (TagGrid, {"starts": "random"}, "starts is 'random': use 'reference' or 'env'"),
         (TagGrid, {"tolerances": {"reward": 1}}, "tolerances has 'reward': the names are masks, .*rewards, observations.x"),
