@@ -72,13 +72,23 @@ def no_tqdm_thread() -> None:
         tqdm.tqdm.monitor_interval = 0
 
 
+def _children() -> list[str]:
+    """Return what this process's children are and what each of their threads waits for in the kernel."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error, OSError):
+            waits = [path.read_text() for path in Path(f"/proc/{child.pid}/task").glob("*/wchan")]
+            found.append(f"{child.pid} {child.status()} {waits}: {' '.join(child.cmdline())[:80]}")
+    return found
+
+
 @pytest.fixture(autouse=True)
 def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that hangs. Waiting in C returns to Python after each slice, where this signal's handler runs."""
     limit_s = LONGEST_SLOW_TEST_S if request.node.get_closest_marker("slow") else LONGEST_TEST_S
 
     def give_up(number: int, frame: FrameType | None) -> None:
-        raise TestHangs(f"{request.node.nodeid} ran for more than {limit_s} s")
+        raise TestHangs(f"{request.node.nodeid} ran for more than {limit_s} s; its processes: {_children()}")
 
     before = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
