@@ -5,12 +5,11 @@
 python bench/bottlenecks.py                     drive's preset on a CPU
 python bench/bottlenecks.py --device cuda --env tag_grid
 
-synchronisation   CUDA: a wait for the device and a number read back at every turn; CPU: reading the number only
-copies            CUDA: the slab is not page-locked, so the same copies are pageable ones; CPU: one more copy of the rows
-                  (a stand-in)
-shared device     products of matrices on the policy's device at every turn, for about as long as the simulation of a half
-                  takes: stands in for a simulator that runs there
-stragglers        Python envs whose steps take log-normal times, against the same mean every time: all envs at once, two
+synchronisation   at every turn the host waits for the device and reads a number back (on a CPU it only reads the number)
+copies            the slab is not page-locked (on a CPU, the rows are copied once more instead)
+shared device     at every turn the policy's device multiplies matrices for about as long as simulating a half takes, in place
+                  of a simulator on that device
+stragglers        Python envs with log-normal step times, compared with constant ones of the same mean: all envs at once, two
                   halves, and first come, first served
 """
 
@@ -52,14 +51,14 @@ STRAGGLING_ENVS = 8  # One worker each, so that none waits for another's step.
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """Something that slows a run down. burden: carried at every turn; around: entered before the trainer is made."""
+    """A cause of slowness. burden: called at every turn; around: the context in which the trainer is made."""
 
     what: str
     burden: Burden | None = None
     around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
-# ---- what is switched on -----------------------------------------------------------------------------------
+# ---- the causes -----------------------------------------------------------------------------------
 
 
 def synchronise(trainer: Trainer) -> Callable[[], None]:
@@ -75,7 +74,7 @@ def synchronise(trainer: Trainer) -> Callable[[], None]:
 
 
 def copy_rows(trainer: Trainer) -> Callable[[], None]:
-    """At every turn: the half's rows once more."""
+    """At every turn: copy the half's rows once more."""
     vec = trainer.vec
 
     def burden() -> None:
@@ -86,7 +85,7 @@ def copy_rows(trainer: Trainer) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def pageable() -> Iterator[None]:
-    """Let the slab's halves be memory like any other for trainers that are made within."""
+    """Leave the slab's halves pageable for trainers that are made in the block."""
     pin = vars(device_turn)["pin"]
     setattr(device_turn, "pin", lambda block, owner: False)  # noqa: B010  (a name that it imports, not one of its own)
     try:
@@ -96,7 +95,7 @@ def pageable() -> Iterator[None]:
 
 
 def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
-    """At every turn: products of matrices for about `seconds` on the policy's device."""
+    """At every turn: multiply matrices for about `seconds` on the policy's device."""
     matrix = torch.eye(MATRIX, device=trainer.device)
     count = max(1, round(seconds / _product_s(matrix)))
 
@@ -109,7 +108,7 @@ def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
 
 
 def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
-    """Seconds of one product, one after another; on one thread of a CPU, as within a roll-out."""
+    """Return the seconds that one of many products takes; on one thread of a CPU, as in a roll-out."""
     with one_torch_thread():
         for warm in (True, False):
             begin, x = time.perf_counter(), matrix
@@ -134,7 +133,7 @@ def sample(config: TrainConfig, cause: Cause, seconds: float) -> dict[str, Any]:
 
 
 def put_on(vec: Any, burden: Callable[[], None]) -> None:
-    """Let every `send` of a vector env begin with a burden."""
+    """Call a burden before every `send` of a vector env."""
     send = vec.send
 
     def burdened(actions: Any) -> None:
@@ -145,7 +144,7 @@ def put_on(vec: Any, burden: Callable[[], None]) -> None:
 
 
 def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainConfig:
-    """Return a run whose envs take even or log-normal times, stepped one of three ways."""
+    """Return a run whose envs have constant or log-normal step times, stepped in one of three ways."""
     run = runs.Run("bench.uneven:uneven_env", {"env": {"even": even}})
     config = runs.config_of(run, device)
     return config.merged(
@@ -157,7 +156,7 @@ def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainCo
 
 
 def causes(device: torch.device, simulation_s: float) -> dict[str, Cause]:
-    """Return what is put on, by cause, as it is on this device."""
+    """Return what stands for each cause on this device, by its name."""
     cuda = device.type == "cuda"
     return {
         "synchronisation": Cause(

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What several cores of this machine can do together: independent loops at once, with no library between them.
+"""What several cores of this machine can do together: independent C loops at the same time, without a vector env.
 
 Two cores seldom do twice the work of one: they share caches, memory bandwidth and sometimes a physical core. So a vector env is
-compared with as many loops at once as it has workers, measured in the same run.
+compared with as many simultaneous loops as it has workers, measured in the same run.
 
     python -m bench.ceiling '{"name": "tag_grid", ...}' COPY TURNS     one such loop; started by c_loops
 """
@@ -28,14 +28,14 @@ READY, GO = "ready", "go"
 
 
 def wait_for_others() -> None:
-    """Say that this process is ready to be timed, and wait until all the others are. For processes of `at_once`."""
+    """Report that this process is ready to be timed, and wait until the others are ready too. For processes of `at_once`."""
     print(READY, flush=True)
     if sys.stdin.readline().strip() != GO:
         raise PuffervecError("the benchmark that started this process has ended")
 
 
 def at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Run commands that call `wait_for_others` and end with a line of JSON. Returns what each has printed, in their order.
+    """Run commands that call `wait_for_others` and print a line of JSON at the end. Returns that JSON of each, in order.
 
     Raises:
         PuffervecError: one of them failed; the others are ended.

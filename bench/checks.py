@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the checks of a release build cost: steps per second as shipped (A) and with all of them cut out (B), alternately.
+"""What the checks of a release build cost: steps per second as shipped (A) and with all checks removed (B), in turns.
 
     python bench/checks.py                       probe, tag_grid, drive and a Python env; the target is less than 2 %
     python bench/checks.py --envs drive --repeats 15
 
-Cut out are the checks of actions, the notes of turn, step and env at work that name a dead worker's env, the look at the
-floating-point mode, and the order of calls. Both variants are copies of the sources, built in a temporary folder with the same
-flags; the working tree is left alone.
+B checks neither actions nor the order of calls nor the floating-point mode, and does not note the turn, step and env at work
+(an error needs them to name the env of a dead worker). Both variants are copies of the sources, built in a temporary folder
+with the same flags.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENVS: dict[str, dict[str, Any]] = {
     "drive": {"env": "drive", "num_envs": 64},
     "CartPole-v1": {"env": "CartPole-v1", "num_envs": 64},
 }
-# (file, text, text without the check); each text stands there exactly once.
+# (file, text, text without the check); each text occurs exactly once.
 CUTS: tuple[tuple[str, str, str], ...] = (
     ("csrc/action.c", "            bad += index >= size;  ", "            bad += 0 * size;       "),
     ("csrc/action.c", "rows[i] = index < size ? (int32_t)index : 0;", "rows[i] = (int32_t)index;"),
@@ -68,12 +68,12 @@ def cut(folder: Path, cuts: Sequence[tuple[str, str, str]] = CUTS) -> None:
     """Take the checks out of the sources in `folder`.
 
     Raises:
-        ConfigError: a text is not there exactly once: the list above is out of date.
+        ConfigError: a text does not occur exactly once, so the list above is out of date.
     """
     for name, old, new in cuts:
         text = (folder / name).read_text()
         if text.count(old) != 1:
-            raise ConfigError(f"{name} has {text.count(old)} times {old.strip()!r}: bring CUTS in bench/checks.py up to date")
+            raise ConfigError(f"{name} has {old.strip()!r} {text.count(old)} times, not once: update CUTS in bench/checks.py")
         (folder / name).write_text(text.replace(old, new))
 
 
@@ -114,14 +114,14 @@ def measure(env: str, num_envs: int, seconds: float) -> float:
         turns, begin = 0, time.perf_counter() + 0.3
         while time.perf_counter() < begin:
             vec.step(actions)
-        while (now := time.perf_counter()) < begin + seconds:
+        while (now := time.perf_counter()) < begin + seconds or not turns:  # at least one, whatever else runs
             vec.step(actions)
             turns += 1
         return turns * num_envs / (now - begin)
 
 
 def sample(folder: Path, settings: Mapping[str, Any], seconds: float) -> float:
-    """Return what `measure` finds in a fresh interpreter that imports the build in `folder`."""
+    """Return the result of `measure` in a fresh interpreter that imports the build in `folder`."""
     words = [
         sys.executable,
         str(folder / "bench" / "checks.py"),

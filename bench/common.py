@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What all benchmarks share: facts about the machine, interleaved repeats with median and spread, tables, JSON files.
 
-A figure is a list of samples, one per repeat; a repeat is a fresh start of everything that is measured, and the
-variants take turns within each repeat, so that a slow minute of the machine hits all of them alike.
+A figure has one sample per repeat. A repeat starts everything that is measured afresh; the variants take turns within it, so
+a slow minute of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def figure(samples: Iterable[float]) -> Figure:
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
-    """Return the figure of over[i] / under[i]: samples of one repeat are compared with each other, so that drift cancels."""
+    """Return the figure of over[i] / under[i]. Dividing samples of the same repeat cancels drift."""
     return figure(a / b for a, b in zip(over, under, strict=True))
 
 
@@ -88,8 +88,8 @@ def interleave(
 
     Args:
         note: called with a line of progress before each run.
-        attempts: a run during which others took more than FOREIGN_LIMIT of the machine is made again, this many times
-            in all; the least disturbed one is kept.
+        attempts: how often a sample is taken at most while others use more than FOREIGN_LIMIT of the machine; the least
+            disturbed sample is kept.
     """
     results: dict[str, list[Any]] = {name: [] for name in variants}
     worst = 0.0
@@ -127,7 +127,7 @@ def _read(path: str) -> str:
 
 
 def cpu_model() -> str:
-    """Return the name of the CPU as the system tells it."""
+    """Return the CPU's name from the system."""
     for pattern in (r"^model name\s*:\s*(.+)$", r"^Hardware\s*:\s*(.+)$"):
         found = re.search(pattern, _read("/proc/cpuinfo"), re.MULTILINE)
         if found:
@@ -144,14 +144,14 @@ def _git(*arguments: str) -> str:
 
 
 def commit() -> str:
-    """Return the short commit of the source tree, with "+" if code was changed since; "" outside git."""
+    """Return the short commit of the source tree, with "+" after it if code has changed since; "" outside git."""
     name = _git("rev-parse", "--short=12", "HEAD")
     changed = name and _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs", ":!*.md")
     return name + "+" if changed else name
 
 
 def build_flags() -> list[str]:
-    """Return the compiler flags that csrc/build_ffi.py takes in this environment ([] where it cannot be read)."""
+    """Return the compiler flags of csrc/build_ffi.py in this environment ([] if the file is missing)."""
     spec = importlib.util.spec_from_file_location("puffervec_build_ffi", ROOT / "csrc" / "build_ffi.py")
     if spec is None or spec.loader is None:
         return []
@@ -196,7 +196,7 @@ def machine() -> dict[str, Any]:
 
 
 def machine_line(facts: Mapping[str, Any]) -> str:
-    """Return the facts that stand under every table, in one line."""
+    """Return the line of facts below every table."""
     flags = (
         " ".join(flag for flag in facts["build_flags"] if flag.startswith(("-O", "-march", "-ffp", "-fsanitize")))
         or "unknown flags"
@@ -211,7 +211,7 @@ def machine_line(facts: Mapping[str, Any]) -> str:
 
 
 def command_line() -> str:
-    """Return the command that is running, to be typed again from the project's folder; see `without_path`."""
+    """Return the running command as one would type it in the project's folder; see `without_path`."""
     script = Path(sys.argv[0])
     try:
         shown = str(script.resolve().relative_to(ROOT))
@@ -221,7 +221,7 @@ def command_line() -> str:
 
 
 def without_path(argument: str) -> str:
-    """Return a word of a command as results show it: a path outside of the project is FOLDER or FILE, one inside is relative.
+    """Return a word of a command for results: paths outside the project become FOLDER or FILE, those inside become relative.
 
     >>> without_path("--real=/home/me/x.json"), without_path("tag_grid,drive")
     ('--real=FILE', 'tag_grid,drive')
@@ -269,9 +269,9 @@ def report(name: str, facts: Mapping[str, Any], settings: Mapping[str, Any], res
 
 def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None:
     """Add the flags that all benchmarks have."""
-    flags.add_argument("--seconds", type=float, default=seconds, help="length of a sample, about (default: %(default)s)")
+    flags.add_argument("--seconds", type=float, default=seconds, help="approximate length of a sample (default: %(default)s)")
     flags.add_argument("--repeats", type=int, default=5, help="samples; each is a fresh start (default: %(default)s)")
-    flags.add_argument("--attempts", type=int, default=1, help="times that a sample is taken while other processes disturb it")
+    flags.add_argument("--attempts", type=int, default=1, help="most times a sample is taken while other processes disturb it")
     flags.add_argument("--json", type=Path, help=f"where the results go (default: bench/results/<CPU>/<day>-{name}.json)")
 
 
@@ -317,7 +317,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
-    """Print a table with its notes below. Wide enough to be read where there is no terminal."""
+    """Print a table and its notes; without a terminal at a fixed, large width."""
     from rich.console import Console
     from rich.table import Table
 
@@ -333,7 +333,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 class Progress:
-    """One line on stderr that says what runs now; silent where stderr is no terminal."""
+    """A line on stderr that says what runs now; silent if stderr is not a terminal."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()

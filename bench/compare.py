@@ -7,9 +7,9 @@
     python bench/compare.py --revisions HEAD~1 WORK --metric results.rows.2.iteration_us.median -- \\
         python bench/sps.py --envs tag_grid --modes multiprocess --repeats 1 --json {json}
 
-A revision is unpacked (git archive) and built in a temporary folder; WORK is the working tree as it stands. {json} in a
-command becomes a file of each run. The ratio B/A of a pair cancels slow minutes of the machine; a change is called one
-only if the median ratio differs from 1 by more than twice the spread of the ratios.
+A revision is unpacked (git archive) and built in a temporary folder; WORK is the working tree with its changes. {json} in a
+command becomes the name of a file, another one for each run. The ratio B/A of a pair cancels slow minutes of the machine. A
+difference counts as a change only if the median ratio is further from 1 than twice the spread of the ratios.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def pick(document: Any, path: str) -> float:
     """Return the number at a dotted path in a JSON document; list entries go by index.
 
     Raises:
-        ConfigError: nothing is there, or no number.
+        ConfigError: the path leads nowhere, or to something other than a number.
     """
     found = document
     for part in path.split("."):
@@ -84,7 +84,7 @@ def pick(document: Any, path: str) -> float:
             inside = (
                 list(found) if isinstance(found, dict) else f"{len(found)} entries" if isinstance(found, list) else repr(found)
             )
-            raise ConfigError(f"--metric {path}: no {part!r} there; found {inside}") from None
+            raise ConfigError(f"--metric {path}: there is no {part!r}; found {inside}") from None
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         raise ConfigError(f"--metric {path} is {found!r}: give the path of a number")
     return float(found)
@@ -94,7 +94,7 @@ def run_once(command: Sequence[str], folder: Path, metric: str | None) -> float:
     """Run a command in a folder and return its metric, or its wall time in seconds.
 
     Raises:
-        ConfigError: it failed; the message ends with what it said.
+        ConfigError: it failed; the message ends with its output.
     """
     with tempfile.TemporaryDirectory(prefix="puffervec-compare-") as place:
         output = Path(place) / "out.json"
@@ -114,10 +114,10 @@ def run_once(command: Sequence[str], folder: Path, metric: str | None) -> float:
 
 
 def unpack(revision: str, folder: Path, repository: Path) -> None:
-    """Put a git revision into a folder and build its C core there. The repository itself is left alone.
+    """Unpack a git revision into a folder and build its C core there.
 
     Raises:
-        ConfigError: no such revision, or it does not build.
+        ConfigError: there is no such revision, or it does not build.
     """
     folder.mkdir(parents=True)
     archive = subprocess.run(["git", "-C", str(repository), "archive", "--format=tar", revision], capture_output=True)

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `torch.compile` does for an update on a CPU: forward, loss and backward of one microbatch, as it is and compiled.
+"""What `torch.compile` gains in an update on a CPU: forward, loss and backward of one microbatch, eager and compiled.
 
     python bench/compile.py
 
-"As it is" has the loss in C wherever the trainer has it, at any number of rows; the column "loss" says what ran. Compiled, the
-loss is torch's, fused with the network. One thread, as in a thread of the trainer's pool. Figures are CPU time, so that other
-processes matter less; a sample is the median over many microbatches, and compiled and not take turns with each of them. What
-compiling takes is measured once per case, from the first call on, with an empty cache, helper processes included. "Pays after"
-is the time that updates must take, as they are, until what is saved is as much as compiling took.
+The eager variant uses the loss in C wherever the trainer does, at any number of rows; the column "loss" says which one ran. The
+compiled variant uses torch's loss, fused with the network. Both run on one thread, as in the trainer's pool. Figures are CPU
+time, which other processes disturb less. A sample is the median over many microbatches, on which the two variants take turns.
+The cost of compiling is measured once per case, with an empty cache, helper processes included. "Pays after" is the eager
+update time after which compiling has saved as much as it cost.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ COLUMNS = (
     "samples",
     "parameters",
     "loss",
-    "as it is, ms",
+    "eager, ms",
     "compiled, ms",
     "ratio",
     "compiling, s",
     "pays after, s",
 )
 CPU = torch.device("cpu")
-FUSED = f"{_Loss.__name__}Backward"  # What torch calls the gradient of the loss in C.
+FUSED = f"{_Loss.__name__}Backward"  # torch's name of the gradient of the loss in C.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +80,8 @@ CASES = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. loss: what computes it where nothing is compiled, C or torch; ratio: compiled / as it is, of the
-    same repeat; pays_after_s: None where it never does."""
+    """One line of the table. loss: what computes it in the eager variant, C or torch; ratio: compiled / eager, of the same
+    repeat; pays_after_s: None if it never pays."""
 
     case: Case
     parameters: int
@@ -94,9 +94,9 @@ class Result:
 
 
 def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
-    """Return what makes the gradients of a microbatch of random rows with a given loss, and the number of parameters."""
+    """Return a function that computes the gradients of a microbatch of random rows, and the number of parameters."""
     tables = {} if case.hidden is None else {"policy": {"hidden": case.hidden}}
-    scenes = {"scenes": "generated"} if case.env == "drive" else {}  # of rows like the preset's, and sooner made
+    scenes = {"scenes": "generated"} if case.env == "drive" else {}  # rows like the preset's, and quicker to make
     config = TrainConfig.of(case.env, env=scenes, **tables)
     group = target.env_spec(config).groups[0]
     torch.manual_seed(1)
@@ -118,7 +118,7 @@ def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
 
 
 def loss_of(gradients: Callable[[Loss], object]) -> str:
-    """Return what computes the loss of a microbatch where nothing is compiled: C or torch."""
+    """Return what computes the loss in the eager variant: C or torch."""
     found = []
 
     def loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -131,7 +131,7 @@ def loss_of(gradients: Callable[[Loss], object]) -> str:
 
 
 def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """Return the median CPU milliseconds of each work, called in turn for about `seconds` by the clock, at least 3 times."""
+    """Call each function in turn, for about `seconds` and at least 3 times. Returns their median CPU milliseconds."""
     times: list[list[float]] = [[] for _ in works]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[-1]) < 3:
@@ -143,7 +143,7 @@ def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[fl
 
 
 def cpu_s() -> float:
-    """Return the CPU seconds of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and of its finished children."""
     return sum(os.times()[:4])
 
 

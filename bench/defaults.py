@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which settings suit an env about which nothing is known? Small envs of different kinds, trained with several candidates.
+"""Which settings suit an unknown env? Small envs of different kinds, trained with several candidates.
 
     PYTHONPATH=FOLDER python bench/defaults.py          FOLDER has box2d, pygame and examples/out_of_tree (pip install --target)
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
 
-Each candidate is laid over puffervec/train/config/target.py's GENERIC. A score is the mean return of 50 episodes with the
-likeliest actions after the task's budget of agent-steps, and counts as (score - random) / (good - random), cut to 0..1:
-`random` is what random actions get, `good` about what is known to be reachable. Every sample is a fresh process with a seed of
-its own, in which envs, policy and update share one thread. An env that is not installed is left out, with a note.
+Each candidate overrides settings of GENERIC in puffervec/train/config/target.py. A score is the mean return of 50 episodes with
+the likeliest actions after the task's budget of agent-steps. It counts as (score - random) / (good - random), clipped to 0..1,
+where `random` is the return of random actions and `good` a return that is known to be reachable. Every sample is a fresh
+process with its own seed, in which envs, policy and update share one thread. Envs that are not installed are left out, with a
+note.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ TASKS = {
     "spot": Task("tests.learn.envs:Spot", 30_000, 2, 8),
 }
 
-BEFORE: Tables = {  # what C envs got before there was one preset
+BEFORE: Tables = {  # what C envs were given before there was one preset
     "vec": {"num_envs": 16},
     "train": {
         "horizon": 64, "update_epochs": 2, "gamma": 0.98, "value_coef": 1.0, "entropy_coef": 0.01, "scale_rewards": False,
@@ -68,7 +69,7 @@ BEFORE: Tables = {  # what C envs got before there was one preset
 
 
 def wide(policy: Mapping[str, Any] | None = None, **train: Any) -> Tables:
-    """Return the settings of 64 envs x 32 steps, with these."""
+    """Return the settings of 64 envs x 32 steps with these changes."""
     return {"vec": {"num_envs": 64}, "train": {"horizon": 32, "lr": 2e-3, **train}, "policy": policy or {}}
 
 
@@ -96,7 +97,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
     from puffervec.train.metrics.keys import EPISODE_RETURN
     from puffervec.train.run import checkpoint as ckpt
 
-    torch.set_num_threads(1)  # Small networks: more threads make it slower, above all on a busy machine.
+    torch.set_num_threads(1)  # With small networks more threads are slower, above all on a busy machine.
     name, candidate, seed = job
     task, cpu = TASKS[name], torch.device("cpu")
     with tempfile.TemporaryDirectory(prefix="puffervec-defaults-") as folder:
@@ -165,11 +166,11 @@ def table(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def run(options: argparse.Namespace, note: Any) -> list[dict[str, Any]]:
-    """Return a sample per task, candidate and seed. Raises: ConfigError for names that are none."""
+    """Return a sample per task, candidate and seed. Raises: ConfigError for unknown names."""
     for given, known in ((options.tasks, TASKS), (options.candidates, CANDIDATES)):
         for name in given:
             if name not in known:
-                raise ConfigError(f"{name!r} is none of {', '.join(known)}")
+                raise ConfigError(f"{name!r} is unknown: use {', '.join(known)}")
     reasons = {name: missing(TASKS[name]) for name in options.tasks}
     options.left_out = {name: why for name, why in reasons.items() if why}
     seeds = range(1, options.seeds + 1)

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn for the ladder's rungs that only a GPU has, each switched on by itself; see
-puffervec/train/collect/device_turn.py for the trainer's own, which has all of them.
+"""A half's turn for those rungs of the ladder that only a GPU has. Each rung can be switched on alone; the trainer's own turn
+(puffervec/train/collect/device_turn.py) has all of them.
 
     slab --copies--> device: rows into the memory of the roll-out, policy, sample --copy--> slab
 
-Runs in the learner, made by bench/loops.py. On a CPU (tests) the same code runs as it stands, without what only CUDA can do.
+Runs in the learner, called by bench/loops.py. In tests the same code runs on a CPU, without what only CUDA can do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DRAWN = ("actions", "log_probs", "values")
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What of CUDA a turn uses beside a page-locked slab; see `loops.Ways`."""
+    """What a turn uses of CUDA, besides a page-locked slab; see `loops.Ways`."""
 
     one_copy: bool
     event: bool
@@ -72,12 +72,12 @@ class DeviceHalf:
         self._turns = 0
 
     def begin(self) -> None:
-        """Let the half's stream wait, on the device, for the update before; called before the first turn of a roll-out."""
+        """Make the half's stream wait, on the device, for the last update. Called before the first turn of a roll-out."""
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
 
     def turn(self, t: int) -> None:
-        """Act on the rows that were received and store all at step `t`; returns when the actions stand in the slab."""
+        """Act on the received rows and store everything at step `t`. Returns when the actions are in the slab."""
         with self._on_stream():
             self.step.fill_(t)
             if self.parts.one_copy:
@@ -92,14 +92,14 @@ class DeviceHalf:
             self._capture()
 
     def resend(self) -> None:
-        """Put the actions of step 0 into the slab: those that the roll-out before has drawn last."""
+        """Put the actions of step 0, which the previous roll-out drew last, into the slab."""
         with self._on_stream():
             self.actions.copy_(self.store["actions"][0, self.columns])
         self._hand_over()
 
     @torch.no_grad()
     def compute(self) -> None:
-        """What a graph can hold."""
+        """The part that a graph can hold."""
         given = {name: self.rows.obs[ROW] if name == "obs" else getattr(self.rows, name) for name in TAKEN}
         taken = {name: part.to(self.device, non_blocking=True) for name, part in given.items()}
         taken["obs"] = taken["obs"].to(self.store["obs"].dtype)
@@ -122,7 +122,7 @@ class DeviceHalf:
             torch.cuda.synchronize(self.device)
 
     def _capture(self) -> None:
-        """Record `compute`. Nothing runs meanwhile."""
+        """Record `compute` without running it."""
         torch.cuda.synchronize(self.device)
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)

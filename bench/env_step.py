@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The simulation limit: one thread that calls the C batch step in a tight loop (pv_bench_steps), no worker, no channel.
+"""The simulation limit: one thread calls the C batch step in a tight loop (pv_bench_steps), without workers or channel.
 
     python bench/env_step.py
 
-Agent-steps are transitions of agents that were there and not done; rows without an agent do not count. Drive runs on
-generated scenes and, where ../shared/data/scenes is, on real ones with all valid vehicles controlled.
+Agent-steps are transitions of agents that were present and not done. Drive runs on generated scenes and, if
+../shared/data/scenes exists, on real ones in which all valid vehicles are controlled.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Result:
 
 
 def _real_scene_cases(num_envs: int | None) -> list[Case]:
-    """Return the real scenes that are there, with all valid vehicles controlled.
+    """Return two cases per real scene that exists, with all valid vehicles controlled.
 
-    Once for good, which carries the target, and once with cars removed at their goals, where parked cars are done at
-    once and most rows idle.
+    In the first, which has a target, cars stay for the whole episode. In the second they are removed at their goals, so parked
+    cars are done at once and most rows idle.
     """
     found = []
     for part, (name, target) in REAL_SCENES.items():
@@ -76,7 +76,7 @@ def _real_scene_cases(num_envs: int | None) -> list[Case]:
 
 
 def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, Any] | None = None) -> list[Case]:
-    """Return the cases of these envs, extra ones of tag_grid and drive included unless env settings are given."""
+    """Return the cases of these envs, with the extra ones of tag_grid and drive unless env settings are given."""
     found = []
     for name in names:
         found.append(Case(preset(name, num_envs, **(kwargs or {}))))
@@ -121,7 +121,7 @@ def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> 
 
 
 def _shown(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return env settings with paths as seen from the project's folder."""
+    """Return env settings as text, without the folders of paths."""
     return {key: os.path.relpath(value, common.ROOT) if key == "scenes" else value for key, value in kwargs.items()}
 
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Eleven ways in which a vector env of three envs can fail, played through by several libraries; worker 1 fails.
+"""Eleven ways in which a vector env of three envs can fail, with several libraries. It is always worker 1 that fails.
 
-Each case runs in a process and session of its own, which is ended after LIMIT_S seconds with all that belongs to it:
+Each case runs in a process and session of its own, which is killed after LIMIT_S seconds with all its children:
 
     python -m bench.fault_table puffervec raise      # one case, as bench/faults.py starts it
 """
@@ -53,7 +53,7 @@ ROWS = {
 
 
 class Broken(gymnasium.Env[Any, Any]):
-    """Fails in its second step, or in its constructor, in the way it is told."""
+    """Fails in its second step or in its constructor, in the given way."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -92,7 +92,7 @@ def _makers(how: str) -> list[Callable[[], Any]]:
 
 @dataclass(frozen=True)
 class Subject:
-    """A vector env under test. pids: of its workers, asked when needed."""
+    """A vector env under test. pids: a function that returns those of its workers."""
 
     reset: Callable[[], Any]
     step: Callable[[], Any]
@@ -212,7 +212,7 @@ def _say(**facts: Any) -> None:
 
 
 def _attempt(what: str, work: Callable[[], Any]) -> tuple[Any, bool]:
-    """Do it and say what came of it. Returns (result, whether it raised)."""
+    """Call a function. Returns (result or exception, whether it raised)."""
     _say(begins=what)
     try:
         result = work()
@@ -271,17 +271,17 @@ def _play(library: str, row: str) -> None:
         _attempt("step after close", subject.step)
 
 
-# ---- what came of it ---------------------------------------------------------------------------------------
+# ---- outcomes ---------------------------------------------------------------------------------------
 
 
 @dataclass
 class Outcome:
-    """What a case came to.
+    """The outcome of a case.
 
     Attributes:
-        hung: what never came to an end ("step", "close", "exit", ...), "" if all did. raised: type and text of the exception
-        of a call. closed: how close() went, "" where it was not called. left: processes that outlived their learner. status:
-        exit status of the learner, None if it was ended. skipped: why the case could not be played.
+        hung: what did not end ("step", "close", "exit", ...), "" if all did. raised: type and text of a call's exception.
+        closed: how close() went, "" if it was not called. left: processes that outlived their learner. status: exit status of
+        the learner, None if it was killed. skipped: why the case could not run.
     """
 
     row: str
@@ -295,7 +295,7 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """The cell of the table."""
+        """Return the cell of the table."""
         if self.skipped:
             return "-"
         parts = []
@@ -330,7 +330,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """True if nothing hung or was left behind, and what failed was told by one exception."""
+        """Return whether nothing hung, nothing was left behind, and one exception told of the failure."""
         if self.skipped or self.hung or self.left or self.closed not in ("", "ok"):
             return False
         if self.row == "none":
@@ -390,7 +390,7 @@ def _judge(row: str, events: list[dict[str, Any]], status: int | None, left: int
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float, condition: Callable[[], bool]) -> bool:
-    """Poll until the process has ended or `condition()`; False after `seconds`."""
+    """Wait until the process has ended or `condition()` holds. Returns False after `seconds`."""
     give_up = time.monotonic() + seconds
     while process.poll() is None and not condition():
         if time.monotonic() > give_up:
@@ -400,7 +400,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float, condition: Callable[
 
 
 def play(library: str, row: str, interpreter: str = sys.executable) -> Outcome:
-    """Play one case in a session of its own and return what came of it."""
+    """Run one case in a session of its own and return its outcome."""
     with tempfile.TemporaryDirectory() as folder:
         said = Path(folder) / "said"
         with said.open("wb") as out, (Path(folder) / "messages").open("wb") as messages:
@@ -414,7 +414,7 @@ def play(library: str, row: str, interpreter: str = sys.executable) -> Outcome:
                     _wait(process, 2 * LIMIT_S, lambda: any("ready" in event for event in _events(said)))
                     time.sleep(0.2)
                     os.killpg(process.pid, signal.SIGINT) if row == "ctrl-c" else process.kill()
-                # The limit is for the failure; importing a library may take some seconds more.
+                # The limit is for the failure alone: importing a library may take some seconds more.
                 _wait(process, 2 * LIMIT_S, lambda: any("did" in event for event in _events(said)))
                 ended = _wait(process, LIMIT_S, lambda: False)
                 if ended:
@@ -434,7 +434,7 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def skipped(row: str, why: str) -> Outcome:
-    """Return the outcome of a case that cannot be played here."""
+    """Return the outcome of a case that cannot run here."""
     return Outcome(row, skipped=why)
 
 
@@ -444,7 +444,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    # Workers of the other libraries look for Broken by the module's name, which must not be __main__.
+    # Workers of other libraries import Broken by its module's name, which must not be __main__.
     from bench import fault_table
 
     fault_table._play(sys.argv[1], sys.argv[2])

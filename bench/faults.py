@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What happens when something dies: a table of eleven failures for this library and others, and how long ours takes.
+"""What happens when something dies: a table of eleven failures with this library and others, and how quickly ours reacts.
 
     python bench/faults.py table      # Markdown; libraries that are not installed are left out
-    python bench/faults.py workers    # a worker is killed: time until the learner has the exception
-    python bench/faults.py learner    # the learner is killed: time until none of its processes is left
-    python bench/faults.py close      # time of close(), also with a worker that hangs
+    python bench/faults.py workers    # kill a worker: time until the learner has the exception
+    python bench/faults.py learner    # kill the learner: time until all its processes are gone
+    python bench/faults.py close      # time of close(), also while a worker hangs
 
 Random moments come from --seed (default: PV_SEED, or 1).
 """
@@ -33,7 +33,7 @@ from bench import common, fault_table
 
 MOMENTS = ("idle", "in a step", "stepping")
 METHODS = ("spawn", "forkserver", "fork")
-START_S = 0.5  # a learner is killed within this time of its begin; starting takes about half of it
+START_S = 0.5  # a learner is killed within this time after its start; starting takes about half of it
 GIVE_UP_S = 20.0
 
 
@@ -41,7 +41,7 @@ GIVE_UP_S = 20.0
 
 
 def _missing(name: str, interpreters: dict[str, str]) -> str:
-    """Return why a library's column cannot be filled, "" if it can."""
+    """Return why a library cannot be tested, "" if it can."""
     needs = fault_table.LIBRARIES[name].needs
     if name in interpreters:
         done = subprocess.run([interpreters[name], "-c", f"import {needs}"], capture_output=True, text=True)
@@ -50,7 +50,7 @@ def _missing(name: str, interpreters: dict[str, str]) -> str:
 
 
 def table(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
-    """Play all rows for all libraries and return {library: {row: outcome}}."""
+    """Run all rows for all libraries and return {library: {row: outcome}}."""
     interpreters = {"pufferlib": options.pufferlib_python} if options.pufferlib_python else {}
     found: dict[str, Any] = {}
     for name in options.libraries.split(","):
@@ -89,7 +89,7 @@ def _probe(fault: str = "none", workers: int = 2, method: str = "forkserver", **
 
 
 def _kill_after(pid: int, seconds: float, killed: list[int]) -> threading.Thread:
-    """Kill a process from a thread after `seconds` and leave the time of it, ns, in `killed`."""
+    """Kill a process from a thread after `seconds` and append the time, in ns, to `killed`."""
 
     def kill() -> None:
         time.sleep(seconds)
@@ -133,7 +133,7 @@ def dead_worker_ms(moment: str, rng: random.Random) -> float:
 
 
 def workers(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
-    """Kill workers at all moments in turn and return the times by moment."""
+    """Kill a worker at each kind of moment in turn and return the times by moment."""
     rng = random.Random(options.seed)
     times: dict[str, list[float]] = {moment: [] for moment in MOMENTS}
     for index in range(options.kills):
@@ -157,7 +157,7 @@ def _summary(times_ms: Sequence[float]) -> dict[str, float]:
 
 
 def _learn(method: str, ready: int) -> None:
-    """What the learner that will be killed does: it makes vec envs, steps, closes, over and over."""
+    """Be the learner that will be killed: make a vec env, step and close it, over and over."""
     actions = np.zeros(2, np.int32)
     while True:
         with _probe(method=method) as vec:
@@ -168,7 +168,7 @@ def _learn(method: str, ready: int) -> None:
 
 
 def _fork_learner(method: str) -> tuple[int, int]:
-    """Fork a learner with a session of its own. Returns its pid and the end of a pipe that tells when it has stepped."""
+    """Fork a learner with a session of its own. Returns its pid and a pipe that it writes to once it has stepped."""
     read, write = os.pipe()
     pid = os.fork()
     if pid:
@@ -179,7 +179,7 @@ def _fork_learner(method: str) -> tuple[int, int]:
         os.close(read)
         os.setsid()
         silent = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silent, 2)  # an interpreter that is starting and loses its learner may complain
+        os.dup2(silent, 2)  # a starting interpreter may complain when it loses its learner
         _learn(method, write)
     finally:
         os._exit(1)
@@ -193,7 +193,7 @@ def _is_ready(pipe: int) -> bool:
 
 
 def dead_learner_ms(method: str, delay_s: float) -> tuple[float, bool]:
-    """Kill a learner `delay_s` after its begin. Returns ms until none of its processes is left, and whether it had started."""
+    """Kill a learner `delay_s` after its start. Returns the ms until all its processes are gone, and whether it had stepped."""
     pid, pipe = _fork_learner(method)
     time.sleep(delay_s)
     ready = _is_ready(pipe)
@@ -215,7 +215,7 @@ def _shmem_kib() -> int:
 
 
 def _new_names(before: set[str]) -> int:
-    """Return how many names there are in /dev/shm that were not before, and stay: others' files come and go there too."""
+    """Return the number of new names in /dev/shm that stay: those of other programs come and go."""
     names = set(os.listdir("/dev/shm")) - before
     time.sleep(1.0)
     return len(names & set(os.listdir("/dev/shm")))
@@ -226,7 +226,7 @@ def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[st
     rng = random.Random(options.seed)
     names, shmem_kib = set(os.listdir("/dev/shm")), _shmem_kib()
     times, started = [], 0
-    import puffervec.vec.backends  # noqa: F401  forked learners have it, so that they start at once
+    import puffervec.vec.backends  # noqa: F401  forked learners have it already and start at once
 
     for index in range(options.kills):
         note(f"kill {index + 1} of {options.kills}")
@@ -270,7 +270,7 @@ def normal_close_ms(kind: str, rng: random.Random) -> float:
 
 
 def hung_close_ms(kind: str, index: int) -> float:
-    """Return the ms of close() while an env hangs in its step: asleep, or spinning (C envs)."""
+    """Return the ms of close() while an env hangs in its step, asleep or (C envs) spinning."""
     from puffervec.errors import WorkerTimeout
 
     vec = _probe("spin" if index % 2 else "hang") if kind == "C" else _python("hang")
@@ -279,7 +279,7 @@ def hung_close_ms(kind: str, index: int) -> float:
     vec.step(actions)
     vec.send(actions)
     try:
-        vec.recv(timeout_s=0.1)  # so that it hangs by now
+        vec.recv(timeout_s=0.1)  # it hangs by now
     except WorkerTimeout:
         pass
     return _close_ms(vec)

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The figures of README and docs: measured by the commands in figures.toml, and put into the pages from their JSON.
+"""The figures of README and docs: measures them with the commands of figures.toml and writes them into the pages.
 
-    make figures                                   measure everything anew and rewrite the pages (hours, on a quiet machine)
-    make figures RUNS="latency sps-tag"            only these
-    python bench/figures.py --write                rewrite the pages from the JSON that is there
-    python bench/figures.py                        check the pages; tests/bench/test_figures.py does the same
+    make figures                                   measure everything again and rewrite the pages (hours, on a quiet machine)
+    make figures RUNS="latency sps-tag"            only these runs
+    python bench/figures.py --write                rewrite the pages from the existing JSON
+    python bench/figures.py                        check the pages, as tests/bench/test_figures.py does
 
-figures.toml has the runs, the figures (which value of which run's JSON, found by a JMESPath expression), and the quotes: lines
-of pages in which {name} stands for a figure. docs/figures.md lists all figures with spread, command and commit.
+figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), and the quotes: lines of
+pages in which {name} stands for a figure. docs/figures.md has all figures with spread, command and commit.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine. `make figures`
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A figure. value: JMESPath expression into the run's JSON; over: another, by which it is divided, sample by sample.
+    """A figure. value: JMESPath expression into the run's JSON; over: another one, by which it is divided sample by sample.
 
-    show: format of the number; see Number. samples: how many there must be, with the reason where these are fewer than five.
+    show: format of the number; see Number. samples: how many there must be; fewer than five need a reason.
     """
 
     name: str
@@ -90,10 +90,10 @@ class Number(float):
 
 
 class Figures:
-    """The table, and the JSON that is there."""
+    """The table and the existing JSON."""
 
     def __init__(self, table: Path = TABLE, root: Path = common.ROOT) -> None:
-        """Read the table. Raises: ConfigError for one that cannot be meant."""
+        """Read the table. Raises: ConfigError for a faulty one."""
         document = tomllib.loads(table.read_text())
         self.root, self.folder = root, root / "bench" / "results" / document["machine"]
         self.runs: dict[str, str] = document["runs"]
@@ -118,7 +118,7 @@ class Figures:
         return None if path is None else dict(json.loads(path.read_text()))
 
     def figure(self, entry: Entry) -> common.Figure:
-        """Return what was measured. Raises: ConfigError where it was not."""
+        """Return the measured figure. Raises: ConfigError if there is none."""
         found = self._samples(entry, entry.value)
         return common.ratio(found, self._samples(entry, entry.over)) if entry.over else common.figure(found)
 
@@ -140,7 +140,7 @@ class Figures:
         return float(document["machine"].get("foreign_load") or 0.0) > common.FOREIGN_LIMIT
 
     def text(self, name: str) -> str:
-        """Return a figure as pages show it. Raises: ConfigError for one that is not there."""
+        """Return a figure as pages show it. Raises: ConfigError for an unknown one."""
         if name not in self.entries:
             raise ConfigError(f"no figure is called {name!r}")
         entry = self.entries[name]
@@ -172,11 +172,11 @@ class Figures:
         return f"| {entry.what} | {self.text(entry.name)} | {spread} | {len(figure.samples)}{note} | {entry.run} |"
 
     def quoted(self, quote: Mapping[str, str]) -> str:
-        """Return a quote with its figures."""
+        """Return a quote's text with its figures."""
         return PLACE.sub(lambda found: self.text(found[1]), quote["text"].strip("\n"))
 
     def write(self) -> list[str]:
-        """Put the figures into the pages. Returns the pages that changed."""
+        """Write the figures into the pages. Returns the pages that changed."""
         changed = []
         for name in dict.fromkeys([PAGE, *(quote["page"] for quote in self.quotes)]):
             path = self.root / name
@@ -191,14 +191,14 @@ class Figures:
         return changed
 
     def _put(self, page: str, quote: Mapping[str, str]) -> str:
-        words = PLACE.split(quote["text"].strip("\n"))[::2]  # what stands between the figures
+        words = PLACE.split(quote["text"].strip("\n"))[::2]  # the text between the figures
         pattern = re.compile("[^|]{1,30}?".join(re.escape(word) for word in words))
         if len(pattern.findall(page)) != 1:
-            raise ConfigError(f"{quote['page']}: {quote['text'].strip()!r} should stand there once, with figures for the names")
+            raise ConfigError(f"{quote['page']}: {quote['text'].strip()!r} should occur there once, with figures for the names")
         return pattern.sub(lambda _: self.quoted(quote), page)
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the pages and the results behind them, a line each."""
+        """Return what is wrong with the pages and their results, one line per fault."""
         found = []
         for run in dict.fromkeys(entry.run for entry in self.entries.values()):
             commit = ((self.document(run) or {}).get("machine") or {}).get("commit", "")
@@ -221,16 +221,16 @@ class Figures:
     # ---- measuring -----------------------------------------------------------------------------------------
 
     def measure(self, names: Sequence[str], values: Mapping[str, str]) -> None:
-        """Run the commands of these runs, and put each result in the place of the one before.
+        """Run the commands of these runs; each result replaces the one before.
 
-        Args: values: what stands for {real} and {pufferlib} in the commands.
-        Raises: ConfigError for a run that is not there or fails, and a working tree with changes.
+        Args: values: of {real} and {pufferlib} in the commands.
+        Raises: ConfigError for an unknown run, a run that fails, and a working tree with changes.
         """
         for name in names:
             if name not in self.runs:
                 raise ConfigError(f"no run is called {name!r}: use {', '.join(self.runs)}")
         if common.commit().endswith("+"):
-            raise ConfigError("the working tree has changes: commit them first, so that the results say what was measured")
+            raise ConfigError("the working tree has changes: commit them first, since results name the measured commit")
         for name in names:
             old = self.path(name)
             new = self.folder / f"{datetime.now(UTC):%Y-%m-%d}-{name}.json"
@@ -245,10 +245,10 @@ class Figures:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 1 where pages are wrong, 2 for bad input."""
+    """Run the command and return its exit status: 0, 1 if pages are wrong, 2 for bad input."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--run", nargs="*", metavar="RUN", help="measure these runs, or all, and rewrite the pages")
-    flags.add_argument("--write", action="store_true", help="rewrite the pages from the results that are there")
+    flags.add_argument("--write", action="store_true", help="rewrite the pages from the existing results")
     flags.add_argument("--real", default="../shared/data/scenes", help="folder of real scenes (default: %(default)s)")
     flags.add_argument("--pufferlib-python", default=os.environ.get("PUFFERLIB_PYTHON", "python3"), help="see bench/README.md")
     options = flags.parse_args(arguments)

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-MARK = "PUFFERVEC_BENCHMARK"  # set while a benchmark runs, to its process id
-SHORTEST_S = 0.1  # the kernel counts CPU time in ticks of 10 ms: a shorter time is too coarse to divide by
+MARK = "PUFFERVEC_BENCHMARK"  # holds a running benchmark's process id
+SHORTEST_S = 0.1  # the kernel counts CPU time in ticks of 10 ms, too coarse for shorter times
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """CPU seconds of a foreign process: its own, and of the children that it has waited for."""
+    """CPU seconds of a foreign process: its own, and those of children that it has waited for."""
 
     own_s: float
     children_s: float
@@ -32,7 +32,7 @@ class Seen:
 def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
     """Call `run` and return its result and the share of the machine that others took meanwhile, 0 to 1.
 
-    Time that a hypervisor gave to other machines counts as theirs.
+    Time that a hypervisor gave to other machines counts as foreign.
     """
     before, stolen, begin = foreign_processes(), _stolen_s(), time.monotonic()
     os.environ[MARK] = str(os.getpid())
@@ -46,9 +46,9 @@ def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
 
 
 def taken_s(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> float:
-    """Return the CPU seconds that foreign processes used between two looks, those included that ended meanwhile.
+    """Return the CPU seconds that foreign processes used between two looks, including processes that ended meanwhile.
 
-    A process that ends hands the time of its whole life to its parent, so what it had used before is taken off again.
+    A process that ends passes its whole CPU time to its parent; what it had used before the first look is subtracted.
     """
     gone = sum(seen.own_s + seen.children_s for name, seen in before.items() if name not in after)
     own = children = 0.0
@@ -60,17 +60,17 @@ def taken_s(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> float:
 
 
 def foreign_processes() -> dict[str, Seen]:
-    """Return what each foreign process has used so far, by "pid:time of its start".
+    """Return what each foreign process has used so far, by "pid:start time".
 
     Source of the columns: proc_pid_stat(5).
     """
     tick = os.sysconf("SC_CLK_TCK")
     found: dict[int, tuple[str, int, Seen]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        words = _read(folder / "stat").rpartition(")")[2].split()  # the name before it may hold blanks
+        words = _read(folder / "stat").rpartition(")")[2].split()  # the name before it may contain blanks
         if len(words) > 19:
             own, children = (sum(map(int, words[i : i + 2])) / tick for i in (11, 13))
-            pid = int(folder.name)  # init waits for orphans of ours, too
+            pid = int(folder.name)  # init waits for our orphans too
             found[pid] = (f"{pid}:{words[19]}", int(words[1]), Seen(own, children if pid != 1 else 0.0))
     ours = _ours({pid: parent for pid, (_, parent, _) in found.items()})
     return {name: seen for pid, (name, _, seen) in found.items() if pid not in ours}

@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector step costs the learner's process: its own roll-out loop with an env that does nothing and a trivial policy.
+"""What a vector step costs the learner's process: the trainer's roll-out loop with an env that does nothing and a trivial
+policy.
 
-    python bench/host.py                      the loop of a CPU, and that of a GPU as it stands on a CPU
-    python bench/host.py --device cuda        that of a GPU: one graph per half
+    python bench/host.py                      the loop for a CPU, and the loop for a GPU run on a CPU
+    python bench/host.py --device cuda        the loop for a GPU: one graph per half
 
-A vector step is one half: receive its rows, act, send. On CUDA `host` leaves out the wait for the actions, during which the
-learner has nothing to do; on a CPU nothing is waited for, and the loop of a GPU runs each operation that a graph would hold.
+A vector step is one half: receive its rows, act, send. On CUDA `host` excludes the wait for the actions, during which the
+learner is idle. On a CPU there is no such wait, and the loop for a GPU runs each operation that a graph would hold.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Trivial(nn.Module):
         self.logits = nn.Parameter(torch.zeros(choices))
 
     def initial_state(self, rows: int) -> tuple[Tensor, ...]:
-        """It remembers nothing."""
+        """Return no state: it remembers nothing."""
         return ()
 
     def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
@@ -60,7 +61,7 @@ class Trivial(nn.Module):
 
 @dataclass(frozen=True)
 class Cost:
-    """Microseconds per vector step of one loop. host: all but the wait for the device; target: what it should stay below."""
+    """Microseconds per vector step of one loop. host: all but the wait for the device; target: the upper limit of host."""
 
     loop: str
     host: Figure

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the channel costs: round trips (send + recv from Python) with an env that does nothing, waking after a pause,
-idle workers.
+"""What the channel costs: round trips (send + recv from Python) with an env that does nothing, the first step after a pause,
+and idle workers.
 
     python bench/latency.py
 
-The env is `probe` with one agent per worker, so nearly all of the time is the library's. Targets are those of two cores
-without a GPU.
+The env is `probe` with one agent per worker, so nearly all of the time is the library's. The targets are for two cores without
+a GPU.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from puffervec.vec.backends import Multiprocessing
 from puffervec.vec.vector_env import VectorEnv
 
 TRIPS_PER_SECOND = 50_000  # for planning
-SETTLE_S = 0.25  # a worker climbs its wait ladder within this time
+SETTLE_S = 0.25  # within this time a worker reaches the last rung of its wait ladder
 KWARGS = {"episode_length": 100}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One line of the table. target: what it should stay below, in `unit`; None where there is no target."""
+    """One line of the table. target: upper limit in `unit`, or None."""
 
     name: str
     unit: str
@@ -98,8 +98,8 @@ def after_pause(workers: int, pause_s: float, pauses: int) -> float:
 def cpu_time_ns(pid: int) -> int:
     """Return the CPU time of a process so far, all threads together.
 
-    Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat: ns on the CPU); where that is not
-    compiled in, psutil, which counts in ticks of 10 ms.
+    Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat: ns on the CPU). Kernels without it: psutil,
+    which counts in ticks of 10 ms.
     """
     try:
         return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
@@ -126,7 +126,7 @@ def idle_share(workers: int, seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to measure. seconds: of round trips per sample; pauses of pause_s seconds per sample; idle_s: of idling."""
+    """What a sample takes: `seconds` of round trips, `pauses` pauses of `pause_s` seconds, `idle_s` seconds of idling."""
 
     seconds: float
     repeats: int

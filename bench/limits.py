@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""More workers than cores: one, two, four and eight workers on one core, and two, four and eight on all, without a policy.
+"""More workers than cores: one, two, four and eight workers on one core, and two, four and eight on two, without a policy.
 
     python bench/limits.py                        drive and tag_grid
     python bench/limits.py --envs drive --repeats 9
 
-What counts is the share of the speed of two workers on the same cores: at least 85 % with four on one core (as under
-`taskset -c 0`) and with eight on two. The samples of one repeat are compared with each other. The last figure is the CPU share
-of the busiest worker while nothing is asked of it.
+Each speed is compared with that of two workers on the same cores, within one repeat. The target is at least 85 % with four
+workers on one core (as under `taskset -c 0`) and with eight on two. The last column is the CPU share of the busiest worker
+while idle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENVS = {"drive": 8, "tag_grid": 4096}  # and how many of them
 
 @dataclass(frozen=True)
 class Crowd:
-    """So many workers on so many cores."""
+    """A number of workers on a number of cores."""
 
     env: str
     cores: int
@@ -48,7 +48,7 @@ class Crowd:
 
     @property
     def target(self) -> float | None:
-        """What the share of the reference's speed should be at least; None: shown for comparison."""
+        """The least share of the reference's speed that meets the target; None: shown for comparison only."""
         return TARGET if self.workers > max(REFERENCE, self.cores) else None
 
 
@@ -62,7 +62,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. share: of the speed of two workers on the same cores. met: share and idle are."""
+    """One line of the table. share: of the speed of two workers on the same cores. met: share and idle meet their targets."""
 
     env: str
     cores: int
@@ -76,7 +76,7 @@ class Row:
 
 @contextlib.contextmanager
 def on_cores(count: int) -> Iterator[None]:
-    """Keep this process, and what it starts, on its first `count` cores, as taskset would."""
+    """Pin this process and its children to its first `count` cores, as taskset would."""
     before = affinity()
     os.sched_setaffinity(0, set(before[:count]))
     try:
@@ -99,7 +99,7 @@ def rows_per_s(vec: VectorEnv, batches: Sequence[Any], seconds: float) -> float:
 def idle_percent(vec: Any, seconds: float) -> float:
     """Return the CPU share of the busiest worker while nothing is sent."""
     pids = [process.pid for process in vec.processes]
-    time.sleep(SETTLE_S)  # a worker climbs its wait ladder within this time
+    time.sleep(SETTLE_S)  # within this time a worker reaches the last rung of its wait ladder
     before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
     time.sleep(seconds)
     after, end = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A PPO loop for measuring: written as tutorials do, and then with one thing changed at a time until it works as the trainer.
+"""A PPO loop for measurements: first as in tutorials, then changed one step at a time until it works like the trainer.
 
-All rungs of the ladder train the same policy in the same envs with the same settings; only the way of working differs. Runs in
-the learner, called by bench/train.py; envs with one group of flat observations and discrete actions.
+All rungs of this ladder train the same policy in the same envs with the same settings. Envs have one group of flat observations
+and discrete actions. Runs in the learner, called by bench/train.py.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from puffervec.train.run.setup import make_vec
 
 @dataclasses.dataclass(frozen=True)
 class Ways:
-    """How a loop works; all False is the naive one.
+    """How a loop works; with all False it is the naive one.
 
-    storage: rows are written into memory that was taken once, else each step makes fresh tensors, stacked at the end. quiet: no
-    `.item()` in steps and minibatches. own_distributions: inverse CDF and log-probabilities from logits, else `Categorical`.
-    c_advantage: in C, else step by step in torch. valid_only: rows without an agent are left out of minibatches, else masked.
-    fused: Adam as one kernel. bf16: hidden layers, where the CPU or GPU has it. pool: a CPU's threads each work on pieces of
-    rows, else torch splits every kernel. two_buffers: one half simulates while the policy works on the other.
+    storage: rows go into preallocated memory; else each step makes new tensors, which are stacked at the end. quiet: no
+    `.item()` in steps and minibatches. own_distributions: inverse CDF and log-probabilities from logits; else `Categorical`.
+    c_advantage: in C; else step by step in torch. valid_only: minibatches leave out rows without an agent; else they are
+    masked. fused: Adam as one kernel. bf16: in hidden layers, if the CPU or GPU has it. pool: threads of a CPU each work on
+    pieces of the rows; else torch splits every kernel. two_buffers: one half simulates while the policy works on the other.
 
-    Only CUDA has these, and each needs those above it: pinned: the slab is page-locked, actions are copied into it.
-    one_copy: a half's bytes cross at once, else array by array. event: each half has a stream and an event that is polled, else
-    the device is waited for. graph: a half's turn is one CUDA graph.
+    The rest is for CUDA, and each needs those before it. pinned: the slab is page-locked, and actions are copied into it.
+    one_copy: a half's bytes cross at once; else array by array. event: each half has a stream and an event that is polled; else
+    the host waits for the device. graph: a half's turn is one CUDA graph.
     """
 
     storage: bool = False
@@ -64,15 +64,15 @@ class Ways:
 
 
 LABELS = {
-    "storage": "memory taken once, no fresh tensors",
+    "storage": "preallocated memory, no new tensors",
     "quiet": "no .item() in steps and minibatches",
     "own_distributions": "inverse CDF instead of Categorical",
     "c_advantage": "advantages in C",
-    "valid_only": "only rows with an agent are learned from",
+    "valid_only": "learning from rows with an agent only",
     "fused": "fused Adam",
     "bf16": "bf16 in hidden layers",
-    "pool": "threads on pieces of rows, not inside of kernels",
-    "two_buffers": "two buffers: simulation and policy at once",
+    "pool": "threads on pieces of rows, not inside kernels",
+    "two_buffers": "two buffers: simulation beside the policy",
 }
 CUDA_LABELS = {
     "pinned": "the slab is page-locked",
@@ -85,14 +85,14 @@ NAIVE = "naive"
 
 
 def labels(device: str) -> dict[str, str]:
-    """Return the label of each change, by its name in Ways, in their order. device: cpu or cuda."""
+    """Return the label of each change by its name in Ways, in order. device: cpu or cuda."""
     if device != "cuda":
         return LABELS
     return {name: ON_CUDA.get(name, label) for name, label in LABELS.items() if name != "pool"} | CUDA_LABELS
 
 
 def ladder(device: torch.device) -> dict[str, Ways]:
-    """Return the rungs by label: the naive loop, then each with one change more than the one before."""
+    """Return the rungs by label: the naive loop, then each with one more change than the rung before."""
     ways, rungs = Ways(), {NAIVE: Ways()}
     for name, label in labels(device.type).items():
         ways = dataclasses.replace(ways, **{name: True})
@@ -101,7 +101,7 @@ def ladder(device: torch.device) -> dict[str, Ways]:
 
 
 def left_out(device: str) -> list[str]:
-    """Return the labels of rungs that this device has not."""
+    """Return the labels of the rungs that this device lacks."""
     return [LABELS["pool"]] if device.startswith("cuda") else list(CUDA_LABELS.values())
 
 
@@ -109,7 +109,7 @@ class Loop:
     """Workers, a policy and an optimizer; `run` measures."""
 
     def __init__(self, config: TrainConfig, ways: Ways) -> None:
-        """Start the workers. Raises: ConfigError for envs that the loop does not serve."""
+        """Start the workers. Raises: ConfigError for envs that the loop does not support."""
         self.ways, self.section = ways, config.train
         self.device = choose_device(config.train.device)
         config = config.merged({"vec": {"num_buffers": 2 if ways.two_buffers else 1}})
@@ -125,7 +125,7 @@ class Loop:
         torch.manual_seed(config.train.seed)
         self.policy = build_policy(group, config.policy).to(self.device)
         self.parameters = list(self.policy.parameters())
-        # foreach=False: the loop over parameters that Adam was for long; torch would choose a faster one on CUDA by itself.
+        # foreach=False: a loop over parameters, as Adam was for long; on CUDA torch would choose a faster way by itself.
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.train.lr, fused=ways.fused, foreach=False)
         self.generator = torch.Generator(self.device).manual_seed(config.train.seed)
         self.rows, self.minibatches = self.vec.num_agents, config.check_batch(self.vec.num_agents)
@@ -196,7 +196,7 @@ class Loop:
         return slice(half * self.count, (half + 1) * self.count)
 
     def _receive(self, t: int) -> dict[str, Tensor]:
-        """Take a half's rows and act on them."""
+        """Take a half's rows into the storage and act on them."""
         obs, rewards, terminals, truncations, _, _, masks = self.vec.recv()
         if self.turns:
             self.turns[self.vec.half].turn(t)
@@ -237,7 +237,7 @@ class Loop:
         return torch.stack(drawn, -1).int(), torch.stack(log_probs, -1).sum(-1), value
 
     def _send(self, actions: Tensor) -> None:
-        if self.turns:  # They stand in the slab already.
+        if self.turns:  # They are in the slab already.
             self.vec.send(None)
             return
         given = actions.cpu().numpy()
@@ -246,7 +246,7 @@ class Loop:
     # ---- the update ----------------------------------------------------------------------------------------
 
     def update(self) -> int:
-        """Improve the policy; return the valid transitions of the roll-out."""
+        """Improve the policy. Returns the number of valid transitions in the roll-out."""
         whole = self.store or {name: torch.stack([row[name] for row in self.steps]) for name in (*ARRAYS, *DRAWN)}
         flags = [whole[name].to(torch.uint8) for name in ARRAYS[2:]]
         found, discount = (

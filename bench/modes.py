@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The ways of stepping a workload that are compared, and the timed loop. Runs in the learner; each measurement starts anew.
+"""The compared ways of stepping a workload, and the timed loop. Runs in the learner; each measurement starts new workers.
 
 An iteration is one step of every env: one turn (`recv`, policy, `send`) with one buffer, two turns with two.
 """
@@ -19,12 +19,12 @@ from bench.workloads import Workload
 from puffervec.cores import usable_cores
 from puffervec.vec.vector_env import VectorEnv
 
-SHORTEST_ITERATION_S = 10e-6  # what an iteration costs at least, for planning
+SHORTEST_ITERATION_S = 10e-6  # lower bound of an iteration, for planning
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Who steps the envs. workers: None for serial. cores: how many of the usable cores its workers can keep busy at once."""
+    """Who steps the envs. workers: None for serial. cores: usable cores that its workers can keep busy at the same time."""
 
     name: str
     backend: str
@@ -37,21 +37,21 @@ class Mode:
         return min(self.workers or 1, usable_cores())
 
     def fits(self, num_envs: int) -> bool:
-        """Whether every worker gets an env of each half that it serves."""
+        """Return whether every worker gets an env of each half that it serves."""
         on_a_half = (self.workers or 1) // (2 if self.num_buffers == 2 and self.split == "workers" else 1)
         return num_envs % self.num_buffers == 0 and on_a_half <= num_envs // self.num_buffers
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments of `puffervec.make`."""
+        """Return the arguments of `puffervec.make`."""
         workers: dict[str, Any] = {} if self.workers is None else {"num_workers": self.workers}
         return {**workers, "num_buffers": self.num_buffers, "split": self.split}
 
 
 def modes(workers: Sequence[int]) -> list[Mode]:
-    """Return all modes for these numbers of workers that step one half at the same time.
+    """Return all modes for these numbers of workers per half.
 
-    Two buffers split by workers take twice as many processes: one set per half.
+    Two buffers that are split by workers need twice as many processes: one set per half.
     """
     found = [Mode("serial", "serial")]
     for count in workers:
@@ -65,9 +65,7 @@ def modes(workers: Sequence[int]) -> list[Mode]:
 
 
 def baseline(mode: Mode, among: Sequence[Mode]) -> Mode | None:
-    """Return the single-buffer mode that a double-buffered one is compared with: as many workers on one half. None
-    for others.
-    """
+    """Return the single-buffer mode with as many workers per half, for comparison; None for a single-buffer mode."""
     if mode.num_buffers == 1 or mode.workers is None:
         return None
     count = mode.workers // 2 if mode.split == "workers" else mode.workers
@@ -84,9 +82,7 @@ class PolicyChoice:
     threads: int = 1
 
     def build(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> Policy:
-        """Return the policy for a vector env. A wait is proportional to rows: without a second buffer it takes twice
-        as long.
-        """
+        """Return the policy for a vector env. A wait is proportional to rows, so it takes twice as long with one buffer."""
         if self.kind == "torch":
             return Torch(vec, self.device, self.threads)
         replay = Replay(vec, drawn)
@@ -102,7 +98,7 @@ class Sample:
 
 
 def turn(vec: VectorEnv, policy: Policy, turns: int) -> float:
-    """Take `turns` turns and return the seconds they took. Rows are under way before and after."""
+    """Take `turns` turns and return the seconds they took. A `recv` is due before and after."""
     recv, send = vec.recv, vec.send
     begin = perf_counter()
     for _ in range(turns):
@@ -112,7 +108,7 @@ def turn(vec: VectorEnv, policy: Policy, turns: int) -> float:
 
 
 def plan(seconds: float, limit_s: float, policy: PolicyChoice) -> int:
-    """Return how many iterations to time so that a sample takes about `seconds`.
+    """Return the number of iterations that take about `seconds`.
 
     limit_s: seconds of one iteration of the C loop.
     """
@@ -136,8 +132,7 @@ def measure(
 def measure_half(workload: Workload, drawn: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int) -> float:
     """Return the seconds in which `workers` workers simulate one half: the slowest worker's own time, mean over turns.
 
-    The envs are those of one half, no policy runs, and the time stamps are the workers' own, so neither waking nor the
-    learner counts.
+    Only the envs of one half run, without a policy. The time stamps are the workers' own, so waking them does not count.
     """
     half = workload.halved()
     with half.make("multiprocessing", num_workers=min(workers, half.num_envs)) as vec:

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same envs through Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL, Tianshou and puffervec, side by side.
+"""The same envs in the vector envs of Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL, Tianshou and puffervec.
 
     python bench/peers.py                                     all workloads
     python bench/peers.py --workloads cartpole,cartpole_c
     python bench/peers.py --pufferlib-python ~/puffer/bin/python
-    python bench/peers.py --quick                             does everything run? The figures mean nothing.
+    python bench/peers.py --quick                             checks that everything runs; its figures mean nothing
 
-Every sample is a fresh process that makes the vector env, warms up, takes turns without a policy and counts env-steps. All use
-next-step autoreset, where the row after a done row is only a reset; as not every library has it (SB3 resets within the step),
-such rows are not counted for anybody, but the time of resetting is. Libraries run with their default settings.
+Every sample is a fresh process that makes the vector env, warms up, steps without a policy and counts env-steps. With next-step
+autoreset the row after a done row is only a reset. Not every library has it (SB3 resets within the step), so such rows count
+nowhere, but the time of resetting does everywhere. Libraries run with their default settings.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ QUICK = {"seconds": 0.05, "warmup": 0.02, "repeats": 1}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of a table; its figures are None where it was skipped.
+    """A line of a table; its figures are None if it was skipped.
 
     Attributes:
-        bound: a plain loop, which is no peer. pufferlib: ran in PufferLib's interpreter.
+        bound: a plain loop, for comparison. pufferlib: ran in PufferLib's interpreter.
         best_peer: ratio to the fastest peer. of_loop: ratio to one plain loop in the same interpreter.
         skipped: why there are no figures.
     """
@@ -79,7 +79,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A promise and what came of it. ratio: over / under, repeat by repeat."""
+    """A target and what was measured. ratio: over / under, repeat by repeat."""
 
     text: str
     over: str
@@ -100,15 +100,15 @@ class Sampler:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._folder = tempfile.TemporaryDirectory()  # some libraries leave files where they run
+        self._folder = tempfile.TemporaryDirectory()  # some libraries leave files in the current folder
         self.skipped: dict[str, str] = {}  # by label
 
     def close(self) -> None:
-        """Remove what the libraries left."""
+        """Remove the files that libraries left."""
         self._folder.cleanup()
 
     def take(self, variant: Variant) -> dict[str, Any] | None:
-        """Return what sample.py found, or None where the library cannot run, now or earlier.
+        """Return the result of sample.py, or None if the library cannot run, now or in an earlier sample.
 
         Raises:
             ConfigError: puffervec itself failed.
@@ -156,7 +156,7 @@ def _lines(file: TextIO) -> list[str]:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End what a sample has left running. It has a session of its own, so nobody else is hit."""
+    """Kill what a sample has left running; it has a session of its own."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -185,7 +185,7 @@ def run(scenario: Scenario, options: argparse.Namespace, note: Callable[[str], N
 
 
 def _ratio(over: Row, under: Row | None) -> Figure | None:
-    """Return the ratio of two rows' speeds, repeat by repeat; None where one of them has none."""
+    """Return the ratio of two rows' speeds, repeat by repeat; None if one of them has no figures."""
     if under is None or over.env_steps_per_s is None or under.env_steps_per_s is None:
         return None
     return common.ratio(over.env_steps_per_s.samples, under.env_steps_per_s.samples)
@@ -208,7 +208,7 @@ def _row(scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] 
     )
 
 
-# ---- what comes of it --------------------------------------------------------------------------------------
+# ---- verdicts --------------------------------------------------------------------------------------
 
 
 def best(rows: Sequence[Row]) -> Row | None:
@@ -219,7 +219,7 @@ def best(rows: Sequence[Row]) -> Row | None:
 def losses(rows: Sequence[Row]) -> list[str]:
     """Return a line for each peer that is faster than the fastest puffervec variant of its kind in a scenario.
 
-    The env itself costs something else in another interpreter: a peer that ran there is compared by its share of a plain loop.
+    The env's own cost differs between interpreters, so a peer from PufferLib's is compared by its share of a plain loop there.
     """
     lines = []
     for peer in rows:
@@ -239,7 +239,7 @@ def losses(rows: Sequence[Row]) -> list[str]:
 
 
 def targets(rows: Sequence[Row]) -> list[Target]:
-    """Return the promises that these rows can answer, with what came of them."""
+    """Return the targets that these rows can decide, with their results."""
     found = []
     light = {row.label: row for row in rows if row.scenario == "cartpole x64"}
     one, cores = scenarios.workers_label(1), usable_cores()
@@ -293,7 +293,7 @@ def _times(figure: Figure | None) -> str:
 
 
 def show_verdict(rows: Sequence[Row]) -> None:
-    """Print where puffervec loses, and the targets."""
+    """Print where puffervec is slower, and the targets."""
     print("\n".join(losses(rows)) or "puffervec is slower than no peer of the same kind")
     for target in targets(rows):
         word = "met" if target.met else "MISSED"
@@ -317,7 +317,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def choose(options: argparse.Namespace) -> list[Scenario]:
-    """Return the scenarios that were asked for. Raises ConfigError for an unusable flag, or where nothing is left."""
+    """Return the chosen scenarios. Raises: ConfigError for a bad flag, and if no scenario is left."""
     if options.pufferlib_python and shutil.which(options.pufferlib_python) is None:
         raise ConfigError(f"--pufferlib-python is {options.pufferlib_python!r}: no such program")
     among, words = scenarios.scenarios(usable_cores()), options.workloads.split(",")

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training the same tasks with puffervec, with Stable-Baselines3 and with a one-file PPO: steps/s, and the score at the end.
+"""The same tasks trained by puffervec, Stable-Baselines3 and a one-file PPO: steps/s, and the score at the end.
 
     python bench/peers_train.py                                    CartPole-v1 and Pendulum-v1, 200,000 steps each
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
-All get the same budget of steps, twice. "same": with the same number of envs, roll-outs, passes, minibatches and step size,
-those of puffervec on 16 envs. "own": each with settings that suit it, those that its users publish.
-Every sample is a fresh process, each repeat another seed; the time counts from before the envs are made until the policy is
-trained, imports left out. Scores are mean returns over the same 50 episodes with the likeliest actions. Below the table stands,
-per task, settings and peer, what holds of "at least 3 times the steps/s" and "a score at least as good", and what is missed.
+All get the same budget of steps, with two kinds of settings. "same": the number of envs, roll-outs, passes, minibatches and
+step size of puffervec on 16 envs. "own": settings that suit each trainer, as published by its users. Every sample is a fresh
+process, and each repeat has another seed. The time runs from before the envs are made until the policy is trained, without
+imports. Scores are mean returns over the same 50 episodes with the likeliest actions. Lines below the table say, per task,
+settings and peer, whether "at least 3 times the steps/s" and "a score at least as good" are met.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Act = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What came of a training. act: chooses actions from observations. how: threads and vector env that it ran with."""
+    """A finished training. act: chooses actions from observations. how: its threads and vector env."""
 
     act: Act
     how: str
@@ -51,11 +51,11 @@ EVALUATION_SEED = 1000
 SAMPLE_LIMIT_S = 1800.0
 OURS, PLAIN, SB3 = "puffervec", "one-file PPO", "Stable-Baselines3"
 SAME, OWN = "same", "own"
-# What Pendulum needs of everybody: its rewards of the next moments are what counts.
+# Pendulum needs this of every trainer: the rewards of the next moments matter most.
 TASKS: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0}}
-# Settings that suit each, where they differ. Ours: CartPole: more envs per call of the policy, and fewer, longer steps of the
-# optimizer; Pendulum: whole episodes, all of which begin at once, and a longer view than its users give SB3 (with 0.95 in place
-# of 0.9 SB3 scores 163 too).
+# Settings that suit each trainer, where they differ. Ours for CartPole: more envs per call of the policy, and fewer, larger
+# steps of the optimizer. Ours for Pendulum: whole episodes that all begin together, and a higher discount than SB3's users
+# choose (with 0.95 in place of 0.9, SB3 scores 163 too).
 OWN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     OURS: {
         "CartPole-v1": {"num_envs": 64, "horizon": 32, "minibatches": 4, "lr": 2e-3},
@@ -90,14 +90,14 @@ def train_plain(settings: Settings) -> Trained:
 
     from bench import plain_ppo
 
-    torch.set_num_threads(1)  # the networks are small: more threads make it slower
+    torch.set_num_threads(1)  # more threads are slower with small networks
     return Trained(plain_ppo.train(settings).greedy, "1 thread, SyncVectorEnv")
 
 
 def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Trained:
-    """Train with Stable-Baselines3's PPO, on its default vector env. Raises: ConfigError where it is not installed.
+    """Train with Stable-Baselines3's PPO on its default vector env. Raises: ConfigError if it is not installed.
 
-    Args: more: settings that it alone has.
+    Args: more: settings of its own.
     """
     try:
         from stable_baselines3 import PPO
@@ -165,7 +165,7 @@ def train(trainer: str, kind: str, settings: Settings) -> Trained:
 
 
 def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
-    """Return the mean return of the first episodes of `episodes` envs, the same ones for everybody."""
+    """Return the mean return of the first episode of `episodes` envs, with the same seeds for every trainer."""
     import gymnasium
 
     envs = gymnasium.make_vec(env_id, episodes, vectorization_mode="sync")
@@ -185,7 +185,7 @@ def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
 
 def measure(trainer: str, kind: str, settings: Settings) -> dict[str, Any]:
     """Train and score in this process."""
-    import gymnasium  # noqa: F401  (what all need is imported before the clock starts)
+    import gymnasium  # noqa: F401  (imported before the clock starts)
     import torch  # noqa: F401
 
     if trainer == SB3:
@@ -206,7 +206,7 @@ class Sampler:
         self.job, self.seed = (trainer, kind, env_id, steps), 0
 
     def __call__(self) -> dict[str, Any]:
-        """Raises: ConfigError where the trainer fails."""
+        """Raises: ConfigError if the trainer fails."""
         self.seed += 1
         done = subprocess.run(
             [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps([*self.job, self.seed])],
@@ -242,9 +242,9 @@ def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, Any
 
 
 def verdicts(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what holds and what is missed against each peer, in speed and in score. table: of one task and kind of settings.
+    """Return the verdict against each peer, in speed and in score. table: of one task and kind of settings.
 
-    A score is at least as good where our median is no lower than the peer's.
+    Our score is at least as good if our median is no lower than the peer's.
     """
     mine = next(row for row in table if row["trainer"] == OURS)
     return [

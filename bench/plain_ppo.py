@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """PPO over Gymnasium's vector env in plain torch, as one-file implementations do it. A peer of bench/peers_train.py.
 
-Everything happens in the learner's process: the envs step one after another, each step makes tensors from arrays and reads
-actions back, minibatches are gathered by shuffled indices, Adam takes its default path.
+Everything runs in the learner's process: the envs step one after another, each step makes tensors from arrays and reads actions
+back, minibatches are gathered by shuffled indices, and Adam runs with its defaults.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.distributions import Categorical, Distribution, Independent, Normal
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What the peers have in common. steps: budget, of all envs together; minibatches: per pass."""
+    """Settings that the peers share. steps: budget of all envs together; minibatches: per pass."""
 
     env_id: str
     steps: int
@@ -78,7 +78,7 @@ def _network(features: int, outputs: int, width: int, last_gain: float) -> nn.Se
 
 
 def make_envs(settings: Settings) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector env: rewards are scaled in continuous tasks, as is usual there."""
+    """Return the vector env. In continuous tasks rewards are scaled, as is usual."""
     same_step = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
     envs: Any = gymnasium.make_vec(settings.env_id, settings.num_envs, vectorization_mode="sync", vector_kwargs=same_step)
     if isinstance(envs.single_action_space, gymnasium.spaces.Box):
@@ -113,7 +113,7 @@ def collect(envs: Any, agent: Agent, obs: Tensor, settings: Settings) -> tuple[d
         row = {"obs": obs, "actions": actions, "log_probs": distribution.log_prob(actions), "values": agent.value(obs)}
         shown, rewards, terminations, truncations, infos = envs.step(actions.numpy())
         cut = truncations & ~terminations
-        if cut.any():  # the time was up, the task was not over: what would have followed counts too
+        if cut.any():  # a time limit is no end of the task: add the value of what would have followed
             last = torch.as_tensor(np.stack(infos["final_obs"][cut]), dtype=torch.float32)
             rewards = np.array(rewards)
             rewards[cut] += settings.gamma * agent.value(last).numpy()

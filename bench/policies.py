@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands between `recv` and `send`: nothing, a wait that stands in for a GPU, or a small torch policy.
+"""What runs between `recv` and `send`: nothing, a wait in place of a GPU, or a small torch policy.
 
 A policy is called with the half's index and its rows and returns the half's actions. Runs in the learner.
 """
@@ -42,22 +42,21 @@ class Replay:
 
 
 def precise_sleeps() -> None:
-    """Ask the kernel to wake this thread on time: by default it may let sleepers oversleep by 50 us to save power."""
+    """Ask the kernel to wake this thread on time; by default it may be 50 us late to save power."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
 
 class Wait:
-    """Stands in for a GPU: takes a given time and no CPU, then hands out prepared actions.
+    """Takes the place of a GPU: waits a given time without using the CPU, then hands out prepared actions.
 
-    The thread sleeps (clock_nanosleep, no spinning). A sleeper wakes some 20 us late, so it goes to bed that much
-    earlier: the lead follows the lateness step by step, and half of the waits end before the wanted moment and half
-    after it. `mean_s` is what the waits really took.
+    The thread sleeps (clock_nanosleep, no spinning). It would wake some 20 us late, so it asks to be woken earlier by a lead
+    that is adjusted after each wait: half of the waits end too early and half too late. `mean_s` is what they really took.
     """
 
     def __init__(self, actions: Policy, seconds: float) -> None:
-        """Take `seconds` per call. Raises ConfigError for a negative or not finite time."""
+        """Args: seconds: per call. Raises: ConfigError for a time that is negative, too long or not finite."""
         if not 0 <= seconds < 60:
             raise ConfigError(f"a policy of {seconds} s: give a time from 0 to 60 s")
         precise_sleeps()
@@ -81,20 +80,20 @@ class Wait:
         return chosen
 
     def forget(self) -> None:
-        """Start `mean_s` anew, after a warm-up; what was learnt about sleeping stays."""
+        """Reset `mean_s` after a warm-up; the lead is kept."""
         self._count = self._waited_ns = 0
 
     @property
     def mean_s(self) -> float:
-        """Mean time of the calls since the start or `forget`, in seconds."""
+        """Mean seconds per call since the start or the last `forget`."""
         return self._waited_ns * 1e-9 / max(1, self._count)
 
 
 class Torch:
-    """A small MLP with one hidden layer of 64 that takes the most likely action, on a torch device. The weights are random."""
+    """An MLP with one hidden layer of 64 and random weights that takes the likeliest action, on a torch device."""
 
     def __init__(self, vec: VectorEnv, device: str, threads: int = 1) -> None:
-        """Raises ConfigError where rows are no single flat array, or the device is not there."""
+        """Raises: ConfigError if rows are not one flat array, or the device does not exist."""
         import torch
 
         group = vec.spec.groups[0]
@@ -125,9 +124,7 @@ class Torch:
 
 
 def time_policy(vec: VectorEnv, make: Callable[[VectorEnv], Policy], calls: int = 30) -> float:
-    """Return the median seconds of one call of a policy on a half of `vec`, whose rows are under way; nothing else
-    runs meanwhile.
-    """
+    """Return the median seconds of one call of a policy on a half of `vec`, whose `recv` is due; nothing else runs."""
     policy = make(vec)
     rows = vec.recv()
     times = []

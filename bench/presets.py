@@ -4,9 +4,8 @@
 
     python bench/train.py --parts presets --seconds 5
 
-Whole trainings of the presets that differ in these settings only, end to end: what `auto` should choose, and what it does.
-Updates run on all cores in each; "1 thread" and "all threads" are those that run the policy in roll-outs, while workers
-simulate. Runs in the learner.
+Trains the presets end to end with these settings changed, to compare what `auto` chooses with the best choice. Updates always
+run on all cores; "1 thread" and "all threads" are for the policy in roll-outs, while workers simulate. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ AUTO = "auto: what a run chooses"
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """vec: laid over the preset's table; one_thread: roll-outs run the policy on one thread, else on all cores."""
+    """vec: overrides the preset's table; one_thread: roll-outs run the policy on one thread, else on all cores."""
 
     vec: Mapping[str, Any]
     one_thread: bool
 
 
 def settings() -> dict[str, Setting]:
-    """Return all combinations by label, the preset as it is first."""
+    """Return all combinations by label, beginning with the unchanged preset."""
     ways: dict[str, dict[str, Any]] = {
         "in-process, 1 buffer": {"backend": "serial", "num_buffers": 1},
         "threads, 1 buffer": {"backend": "threading", "num_buffers": 1},
@@ -79,7 +78,7 @@ def rows(samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, A
         {
             "label": label,
             "facts": taken[0]["facts"],
-            "runs": sorted({one["facts"]["description"] for one in taken}),  # auto may choose another one each time
+            "runs": sorted({one["facts"]["description"] for one in taken}),  # auto may choose differently each time
             "agent_steps_per_s": common.figure(rates[label]),
             "over_auto": common.ratio(rates[label], rates[AUTO]),
         }

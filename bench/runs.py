@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs of the trainer that benchmarks time: presets with changes, what a figure depends on, rates from a run's log.
+"""Training runs for benchmarks: presets with changes, the facts behind a figure, rates from a run's log.
 
-Runs in the learner, for bench/train.py with its parts and bench/bottlenecks.py. A run is a fresh start of workers and policy;
-its first fifth is left out.
+Used by bench/train.py with its parts and by bench/bottlenecks.py, in the learner. Each run starts workers and policy afresh;
+its first fifth is not measured.
 """
 
 from __future__ import annotations
@@ -57,36 +57,36 @@ class Run:
 
 RUNS = {
     "drive": Run("drive", {}, "env/score"),
-    # Half a million parameters, and each sample learned from once.
+    # Half a million parameters; each sample is learned from once.
     "drive-500k": Run("drive", {"policy": {"hidden": (576, 464)}, "train": {"update_epochs": 1}}, "env/score"),
-    "tag_grid": Run("tag_grid", {}),  # Agents of both sides learn, so neither side's return says how well they play.
+    "tag_grid": Run("tag_grid", {}),  # Both sides learn, so neither side's return says how well they play.
 }
 
 
 def config_of(run: Run, device: str, limit_s: float = 0.0, seed: int = 1) -> TrainConfig:
-    """Return the config of a run that is silent, and ends by itself after `limit_s` only."""
+    """Return the config of a silent run whose only limit is `limit_s` seconds."""
     quiet = {"dashboard": "off", "checkpoint_interval_s": 1e9}
     limits = {"time_limit_s": limit_s, "total_timesteps": ENDLESS, "device": device, "seed": seed}
     return TrainConfig.of(run.target, **run.tables).merged({"train": limits, "log": quiet})
 
 
 def floats_of(spec: EnvSpec) -> int:
-    """Return the numbers in one observation, of all groups of rows together."""
+    """Return how many numbers an observation has, summed over groups of rows."""
     return sum(math.prod(field.shape) for group in spec.groups for field in group.fields)
 
 
 def fact_cells(facts: Mapping[str, Any]) -> list[str]:
-    """Return what every line of a table names: the cells below FACT_COLUMNS."""
+    """Return the cells of a table below FACT_COLUMNS."""
     return [common.number(facts[key]) for key in FACTS]
 
 
 def settled(config: TrainConfig) -> TrainConfig:
-    """Return the config with what is auto in it measured once, so that samples of one comparison do not choose each anew."""
+    """Return the config with its `auto` settings chosen once, so all samples of a comparison use the same ones."""
     return startup.choose(config, target.env_spec(config), choose_device(config.train.device), make_vec).config
 
 
 def facts_of(trainer: Trainer) -> dict[str, Any]:
-    """Return what an end-to-end figure depends on, besides the machine."""
+    """Return the facts that an end-to-end figure depends on, besides the machine."""
     spec, config = trainer.vec.spec, trainer.config
     return {
         "observation_floats": floats_of(spec),
@@ -102,7 +102,7 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
 
 
 class Watch(Dashboard):
-    """Stops a run once `enough(metrics)`; goes where a dashboard goes."""
+    """Stops a run once `enough(metrics)` is true. Takes the place of a dashboard."""
 
     def __init__(self, enough: Callable[[Mapping[str, float]], bool]) -> None:
         self.enough = enough
@@ -133,8 +133,8 @@ def trained(config: TrainConfig, seconds: float, prepare: Callable[[Trainer], No
 
 
 def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the lines of a log say: agent-steps/s, env-steps/s, shares of time, seconds of one step of all envs in a
-    roll-out and of the policy on one half. lines: two or more."""
+    """Return rates from two or more lines of a log: agent-steps/s, env-steps/s, shares of time, seconds of one step of all envs
+    in a roll-out and of the policy on one half."""
     first = max(0, min(len(lines) - 2, int(WARM_SHARE * len(lines))))
     begin, kept = lines[first], lines[first + 1 :]
     spans = [line[ELAPSED_S] - before[ELAPSED_S] for before, line in zip(lines[first:], kept, strict=False)]
@@ -152,7 +152,7 @@ def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dic
 
 
 def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
-    """Return the seconds in which all cores simulate one half, by the workers' own time stamps, with nothing else running."""
+    """Return the seconds in which all cores simulate one half, by the workers' time stamps, with nothing else running."""
     workload = Workload(config.target, config.target, config.tables()["env"], config.vec.num_envs)
     with workload.make("serial") as vec:
         drawn = draw_actions(vec.spec, workload.num_envs)
@@ -163,7 +163,7 @@ def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Write a PNG with one panel below the other. Raises: MissingExtraError without matplotlib."""
+    """Write a PNG of panels, one below the other. Raises: MissingExtraError without matplotlib."""
     with extras.required("a picture"):
         import matplotlib
     matplotlib.use("Agg")
@@ -181,7 +181,7 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
 
 def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str) -> None:
-    """Write the picture of a benchmark: to --png, else beside its JSON. Without matplotlib a line says so, unless asked for.
+    """Write the picture of a benchmark to --png, else next to its JSON. Without --png and matplotlib it only prints a line.
 
     Raises: MissingExtraError: --png without matplotlib.
     """
@@ -195,7 +195,7 @@ def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str)
 
 
 def bars(axis: Axes, labels: Sequence[str], figures: Sequence[common.Figure], title: str, unit: str = "agent-steps/s") -> None:
-    """Draw a bar per label with its number behind it; whiskers go from the least to the most of the samples."""
+    """Draw a bar per label, with its number; whiskers span all samples."""
     middle = [figure.median for figure in figures]
     spans = [[figure.median - min(figure.samples) for figure in figures], [max(f.samples) - f.median for f in figures]]
     places = range(len(labels))

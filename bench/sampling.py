@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drawing actions on a CPU: ours, noise and log-probabilities included, against making a `Categorical` and sampling from it.
+"""Drawing actions on a CPU: our sampler, including noise and log-probabilities, against `Categorical`.
 
-    python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, what a roll-out of drive has
+    python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, as in a roll-out of drive
     python bench/sampling.py --actions 91 --rows 10000
 
-One thread, as in a thread of the trainer's pool. Figures are CPU time; a sample is the median over many calls, and both take
-turns with each call. "Categorical" is `Categorical(logits=...)` and `sample()`, without the log-probabilities that ours returns
-too.
+Both run on one thread, as in the trainer's pool, and alternate call by call. Figures are CPU time; a sample is the median over
+many calls. "Categorical" is `Categorical(logits=...)` and `sample()`, without the log-probabilities that ours returns as well.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
 
-WANTED, FROM_ACTIONS = 3.0, 20  # So many times as fast is wanted from so many choices on.
+WANTED, FROM_ACTIONS = 3.0, 20  # The wanted speed-up, and the least number of choices that it applies to.
 COLUMNS = ("choices", "rows", "Categorical, us", "ours, us", "x as fast", "wanted")
 CPU = torch.device("cpu")
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. gain: Categorical's time / ours, of the same repeat; met: None where nothing is wanted."""
+    """One line of the table. gain: Categorical's time / ours, of the same repeat; met: None without a target."""
 
     actions: int
     rows: int
@@ -48,7 +47,7 @@ class Result:
 
 
 def works(actions: int, rows: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return the draw of `Categorical` and ours, from the same logits (rows, actions)."""
+    """Return two functions that draw from the same logits (rows, actions): `Categorical`'s and ours."""
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(rows, actions, generator=generator)
     spec = ActionSpec(kind="discrete", sizes=(actions,), low=(), high=())
@@ -95,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _numbers(flag: str, text: str) -> list[int]:
-    """Return the numbers of a comma-separated flag. Raises: ConfigError for what is none of at least 1."""
+    """Return the numbers of a comma-separated flag. Raises: ConfigError for anything but whole numbers of at least 1."""
     words = text.split(",")
     if not all(word.isdecimal() and int(word) > 0 for word in words):
         raise ConfigError(f"{flag} is {text!r}: give whole numbers of at least 1, separated by commas")

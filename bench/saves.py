@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Kills of trainers that save all the time: how many run folders cannot be loaded afterwards. It must be none.
+"""Kills trainers that save all the time, and counts the run folders that cannot be loaded afterwards. There must be none.
 
     python bench/saves.py
 
-Most kills hit small trainers that are forked from a process with torch in memory: each goes on from the newest checkpoint,
-learns a little and saves over and over until SIGKILL meets it at a random moment. A few hit whole `puffer-train` commands,
-start-up included. After each kill the newest checkpoint must verify, its tensors must load, and it must be the last one whose
-save had returned or the one after it.
+Most of these trainers are small and forked from a process that has torch in memory: each resumes from the newest checkpoint,
+learns a little and saves over and over until SIGKILL at a random moment. A few are whole `puffer-train` commands, start-up
+included. After each kill the newest checkpoint must verify and its tensors must load. It must be the last one whose save
+returned, or the one after.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 
-KEEPS = (1, 3)  # Checkpoints kept, in turns.
+KEEPS = (1, 3)  # Numbers of checkpoints to keep, in turns.
 LONGEST_S = 0.15  # A forked trainer is killed within this time after its first save, about twenty saves later.
 COMMAND = (
     "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.precision fp32 --train.threads 1"
@@ -42,7 +42,7 @@ COMMAND = (
 
 @dataclass
 class Count:
-    """What was found after kills. unloadable, lost: messages; both must stay empty."""
+    """Counts and failures after kills. unloadable, lost: messages; both must stay empty."""
 
     kills: int = 0
     inside_a_save: int = 0  # Kills that left a half-written or half-removed folder behind.
@@ -56,7 +56,7 @@ class Count:
 
     @property
     def failures(self) -> int:
-        """Kills after which a run folder was not as it must be."""
+        """How many kills left a faulty run folder."""
         return len(self.unloadable or []) + len(self.lost or [])
 
 
@@ -64,7 +64,7 @@ class Count:
 
 
 def train_and_save(folder: Path, keep: int, saved: Connection) -> None:
-    """Train in `folder` and save after every update, telling the number of updates that are safe. Runs in a child."""
+    """Train in `folder` and save after every update; tell the number of saved updates. Runs in a child."""
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.run import checkpoint as ckpt
 
@@ -134,7 +134,7 @@ def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
 
 
 def kill_commands(folder: Path, kills: int, rng: random.Random, note: Callable[[str], None]) -> Count:
-    """Start `puffer-train` as people do, go on from what the kill before left, and kill it at any time, start-up included."""
+    """Start `puffer-train` as users do, resuming what the last kill left, and kill it at any time, start-up included."""
     count = Count()
     for index in range(kills):
         note(f"kill {index + 1}/{kills} of a whole command")
@@ -158,7 +158,7 @@ def kill_commands(folder: Path, kills: int, rng: random.Random, note: Callable[[
 
 
 def _run_for_a_while(process: subprocess.Popen[str], rng: random.Random) -> str:
-    """Wait for a random time, half of them counted from the first update, then kill; return what the process said."""
+    """Wait for a random time, in half of the cases counted from the first update; kill. Returns the process's output."""
     assert process.stdout is not None
     shown = ""
     if rng.random() < 0.5:
@@ -177,7 +177,7 @@ def _run_for_a_while(process: subprocess.Popen[str], rng: random.Random) -> str:
 
 
 def run(kills: int, commands: int, seed: int, note: Callable[[str], None]) -> dict[str, Count]:
-    """Kill forked trainers and whole commands; return what was found, by kind."""
+    """Kill forked trainers and whole commands. Returns the findings by kind."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

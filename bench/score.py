@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The score that a run has after given minutes, on scenes it was never trained on: a part of bench/train.py.
+"""The score of a run after given minutes, on scenes that it was not trained on: a part of bench/train.py.
 
     python bench/train.py --parts score                                    drive: held-out scenes after 5 and 30 minutes
     python bench/train.py --parts score --real ../shared/data/scenes       and on a folder of JSON scenes
     python bench/train.py --parts score --real DIR --scenes DIR            trained on that folder
 
-The clock starts before the trainer is made, so that starting workers and compiling scenes count; imports do not. At each of the
-times the policy is copied, within milliseconds, and evaluated when the training is over: training is not disturbed, and the
-clock need not stop. A copy is taken at the last update that ends before the time. The step size falls over all of --minutes, so
-a run of 5 minutes scores better at 5 minutes than one of 30 does. Runs in the learner.
+The clock starts before the trainer is made: starting workers and compiling scenes count, imports do not. At each time the
+policy is copied, which takes milliseconds, after the last update that ends before it. The copies are evaluated when the
+training is over. The step size falls over all of --minutes, so after 5 minutes a run of 5 minutes scores better than one of 30.
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import STEP
+from puffervec.train.policies.registry import PolicyRows, policy_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
-GENERATED = "generated"  # DEFAULT_COUNT scenes; "generated:N" begins with the same ones, which are enough to evaluate on.
+GENERATED = "generated"  # DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
 WANTED = {5.0: 0.70, 30.0: 0.90}  # Score on the held-out scenes, by minutes, trained on generated ones.
 SEED = 0  # Of evaluations.
 CURVE_POINTS = 300
@@ -48,7 +49,7 @@ COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A run at one of the times. minutes: asked for; seconds: since the clock started; score: in training, drawn actions."""
+    """A run at one of the times. minutes: the given time; seconds: on the clock; score: in training, with drawn actions."""
 
     minutes: float
     seconds: float
@@ -58,7 +59,7 @@ class Moment:
 
 
 class Watch(Dashboard):
-    """Copies the policies at the given times and stops the run at the last one; goes where a dashboard goes."""
+    """Copies the policies at the given times and stops the run at the last one. Takes the place of a dashboard."""
 
     def __init__(self, minutes: Sequence[float], metric: str, clock: Callable[[], float] = time.perf_counter) -> None:
         """Start the clock."""
@@ -70,7 +71,7 @@ class Watch(Dashboard):
         self.before_s: float | None = None  # When the update before this one ended.
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Look at the clock after an update; one more like it must still end in time."""
+        """After an update, copy the policies if another update would end too late."""
         assert self.trainer is not None
         seconds, score = self.clock() - self.begin, metrics.get(self.metric)
         update_s = 0.0 if self.before_s is None else seconds - self.before_s
@@ -95,22 +96,22 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
             facts = runs.facts_of(trainer)
             start_s = watch.clock() - watch.begin
             trainer.train()
-            device = trainer.device
+            device, rows = trainer.device, policy_rows(trainer.vec.spec, trainer.config.policy)
     sets = scene_sets(config, options.real)
     return {
         "facts": facts,
         "seed": seed,
         "trained_on": shown(config.env.scenes),
         "start_s": start_s,
-        "moments": [moment_row(moment, config, sets, device, options.episodes) for moment in watch.moments],
+        "moments": [moment_row(moment, config, sets, device, rows, options.episodes) for moment in watch.moments],
         "curve": watch.curve[:: max(1, math.ceil(len(watch.curve) / CURVE_POINTS))],
     }
 
 
 def times_of(options: argparse.Namespace) -> list[float]:
-    """Return the minutes at which the policy is looked at: those of --at, and the end.
+    """Return the minutes after which the policy is evaluated: those of --at, and the end.
 
-    Raises: ConfigError for what is no time or comes after the end.
+    Raises: ConfigError for bad times and for times after the end.
     """
     try:
         found = {float(text) for text in options.at.split(",")} if options.at else {m for m in WANTED if m <= options.minutes}
@@ -122,7 +123,7 @@ def times_of(options: argparse.Namespace) -> list[float]:
 
 
 def scene_sets(config: TrainConfig, real: str | None) -> dict[str, str]:
-    """Return what is evaluated on, by name: `scenes` of the env's config."""
+    """Return the sets of scenes to evaluate on, by name, as values of the env's setting `scenes`."""
     scenes = config.env.scenes
     count = scenes.partition(":")[2]
     first = GENERATED if is_generated(scenes) and int(count or DEFAULT_COUNT) > DEFAULT_COUNT else scenes
@@ -136,15 +137,22 @@ def is_generated(scenes: str) -> bool:
 
 
 def shown(scenes: str) -> str:
-    """Return `scenes` for tables and JSON, where no path may stand."""
+    """Return `scenes` for tables and JSON, without paths."""
     return scenes if is_generated(scenes) or scenes == "held-out" else "a folder of scenes"
 
 
-def moment_row(moment: Moment, config: TrainConfig, sets: Mapping[str, str], device: Any, episodes: int) -> dict[str, Any]:
+def moment_row(
+    moment: Moment,
+    config: TrainConfig,
+    sets: Mapping[str, str],
+    device: Any,
+    rows: Mapping[str, PolicyRows],
+    episodes: int,
+) -> dict[str, Any]:
     """Evaluate a moment: the likeliest actions, shaping rewards off. Rates come with 95 % intervals over scenes."""
     found = {}
     for name, scenes in sets.items():
-        actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED)
+        actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
         env = dataclasses.replace(config.env, scenes=scenes)
         result = drive.evaluate(actor, env, episodes=episodes, seed=SEED)
         found[name] = {"scenes": sum(scene.agents > 0 for scene in result.scenes), **result.report().to_json()["total"]}
@@ -159,7 +167,7 @@ def moment_row(moment: Moment, config: TrainConfig, sets: Mapping[str, str], dev
 
 
 def gaps(evaluations: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return by how much the score is higher on the training scenes than on each of the other sets."""
+    """Return how much higher the score is on the training scenes than on each of the other sets."""
     first = evaluations[TRAINED]["score"]
     return {name: first - found["score"] for name, found in evaluations.items() if name != TRAINED}
 
@@ -167,7 +175,7 @@ def gaps(evaluations: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
     """Return a sample per run and seed, and how much of the machine others took.
 
-    Raises: ConfigError for runs whose env has no evaluation of its own, and bad times.
+    Raises: ConfigError for runs whose env has no scenes, and for bad times.
     """
     names = [name for name in options.runs or ("drive",) if runs.RUNS[name].target == "drive"]
     if not names:
@@ -184,11 +192,11 @@ def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
     return results, worst
 
 
-# ---- what people see ---------------------------------------------------------------------------------------
+# ---- output ---------------------------------------------------------------------------------------
 
 
 def show_score(results: Mapping[str, Any]) -> None:
-    """Print a line per run, time and set of scenes; below what was wanted, and the gaps."""
+    """Print a line per run, time and set of scenes, then the targets and the gaps."""
     rows, notes = [], []
     for name, samples in results.items():
         for sample in samples:
@@ -217,7 +225,7 @@ def _rate(found: Mapping[str, Any], key: str) -> str:
 
 
 def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
-    """Return lines for a moment: was what is wanted at that time reached, and the gaps between sets of scenes."""
+    """Return lines for a moment: whether its target was met, and the gaps between sets of scenes."""
     at = f"{name}, seed {sample['seed']}, {moment['minutes']:g} min"
     found, wanted, lines = moment["evaluations"][HELD_OUT], WANTED.get(moment["minutes"]), []
     if wanted is not None and is_generated(sample["trained_on"]):
@@ -242,7 +250,7 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
     axis.plot(
         [p["minutes"] for p in curve], [p["score"] for p in curve], color="#999999", label="while training, drawn actions"
     )
-    spread = 0.006 * max(moment["minutes"] for moment in sample["moments"])  # Beside each other, so that none hides another.
+    spread = 0.006 * max(moment["minutes"] for moment in sample["moments"])  # Side by side: none hides another.
     for place, where in enumerate(sample["moments"][0]["evaluations"]):
         found = [moment["evaluations"][where] for moment in sample["moments"]]
         x = [moment["minutes"] + place * spread for moment in sample["moments"]]

@@ -3,15 +3,15 @@
 """Steps per second: serial, threading, multiprocess and double-buffered, side by side, with and without a policy.
 
     python bench/sps.py                                    probe, tag_grid and drive, no policy
-    python bench/sps.py --envs tag_grid --policy-ms auto   a policy as slow as the simulation, standing in for a GPU
+    python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation, in place of a policy on a GPU
     python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
     python bench/sps.py --envs tag_grid --trace t.json --png t.png
 
-Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run with the same
-actions. "of ceiling" is throughput / as many such loops at once, each on its share of the envs: what these cores can do
-together, which is seldom twice what one does alone. Overlap is the time of a double-buffered iteration / (2 x the longer
-of: all cores simulating one half, policy on one half); 1.0 is perfect. Gain is rows per second over multiprocess without
-double buffering, repeat by repeat.
+Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run with the same actions. "of
+ceiling" is throughput / that of one such loop per core at the same time, each on its share of the envs: two cores together
+seldom do twice the work of one. Overlap is the time of a double-buffered iteration / (2 x the longer of: all cores simulating
+one half, policy on one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering, repeat by
+repeat.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A workload with all that is known before the timed repeats.
+    """A workload with what is measured before the timed repeats.
 
     Attributes:
         limit_s: seconds of one iteration of the C loop. policies: "none" and perhaps another.
@@ -71,7 +71,7 @@ class Prepared:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of the table; the figures are None where they have no meaning."""
+    """One line of the table; figures are None where they do not apply."""
 
     env: str
     num_envs: int
@@ -93,7 +93,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The results of one workload. limit_s: the C loop beside them. foreign: highest share of the machine that others took."""
+    """The results of one workload. limit_s: of the C loop. foreign: highest share of the machine that others took."""
 
     prepared: Prepared
     rows: list[Row]
@@ -111,7 +111,7 @@ def _median(samples: Sequence[float]) -> float:
 def choose_policies(
     options: argparse.Namespace, workload: Workload, drawn: Mapping[str, np.ndarray], limit_s: float
 ) -> tuple[PolicyChoice, ...]:
-    """Return the policies to run: none, and the one that was asked for, with its time for one half."""
+    """Return the policies to run: none and the chosen one, with its time for one half."""
     found = [PolicyChoice()]
     if options.policy == "torch":
         choice = PolicyChoice("torch", device=options.device, threads=options.torch_threads)
@@ -205,7 +205,7 @@ def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[
 
 
 def limit_row(measured: Measured) -> dict[str, Any]:
-    """Return what is known of the C loop, for the JSON."""
+    """Return the facts about the C loop, for the JSON."""
     prepared, samples = measured.prepared, measured.limit_s.samples
     return {
         "env": prepared.workload.name,
@@ -252,14 +252,12 @@ def show(measured: Measured) -> None:
     ]
     if any(row.policy == "wait" for row in rows):
         half = next(policy.half_s for policy in prepared.policies if policy.kind == "wait")
-        notes.append(
-            f"policy wait: a sleep of {1e3 * half:.4g} ms per half that stands in for a GPU; with one buffer twice as long"
-        )
+        notes.append(f"policy wait: a sleep of {1e3 * half:.4g} ms per half in place of a GPU; with one buffer twice as long")
     common.print_table(f"{workload.name}: median ± half the distance of the quartiles", COLUMNS, cells, notes)
 
 
 def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trace.Timeline]:
-    """Record a stretch of single and of double buffering with a waiting policy."""
+    """Record some turns of single and of double buffering with a waiting policy."""
     workload, drawn = prepared.workload, prepared.drawn
     waits = [policy for policy in prepared.policies if policy.kind != "none"]
     if waits:
@@ -291,7 +289,7 @@ def write_traces(options: argparse.Namespace, prepared: Prepared, facts: Mapping
         workload = prepared.workload
         caption = (
             f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of {facts['cpu']}; measured with the "
-            "workers' time stamps\nA, B: halves of the envs; hatched: a wait that stands in for a GPU policy"
+            "workers' time stamps\nA, B: halves of the envs; hatched: a wait in place of a GPU policy"
         )
         trace.draw(timelines, options.png, caption)
         print(f"picture: {options.png}")
@@ -327,7 +325,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"workers on one half, as in 1,2,4 (default: the usable cores, {cores})",
     )
     add("--modes", help="comma-separated words; only modes whose name contains one of them are run")
-    add("--policy-ms", type=_policy_ms, help="also run with a wait of X ms per half that stands in for a GPU; auto: as long as "
+    add("--policy-ms", type=_policy_ms, help="also run with a wait of X ms per half in place of a GPU; auto: as long as "
         "all cores simulate one half")  # fmt: skip
     add("--policy", choices=("none", "torch"), default="none", help="also run with a small torch policy")
     add("--device", default="cpu", help="of the torch policy (default: %(default)s)")
@@ -343,7 +341,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def workloads(options: argparse.Namespace) -> list[Workload]:
-    """Return the workloads that were asked for and can run; says which cannot."""
+    """Return the chosen workloads that can run; print which cannot."""
     found = []
     for name in options.envs.split(","):
         kwargs = dict(options.env_kwargs)

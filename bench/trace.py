@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Timelines of workers, halves and policy: recorded from the time stamps in the status lines, written for Perfetto,
-drawn as a picture.
+"""Timelines of workers, halves and policy: recorded from the time stamps in the status lines, written for Perfetto or drawn as
+a picture.
 
-Workers stamp begin and end of every turn with the monotonic clock; the learner reads the same clock around recv, policy
-and send. So one axis holds for all processes, and nothing is drawn that was not measured.
+Workers stamp the begin and end of every turn with the monotonic clock, and the learner reads the same clock around recv, policy
+and send. So all processes share one axis.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Span:
 
 @dataclass
 class Timeline:
-    """What one way of stepping did. title: for the picture; buffers: 1 or 2; rows_per_turn: rows of a half."""
+    """The spans of one way of stepping. title: for the picture; buffers: 1 or 2; rows_per_turn: rows of a half."""
 
     title: str
     buffers: int
@@ -60,7 +60,7 @@ class Timeline:
 
 
 def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) -> Timeline:
-    """Take turns and return what was on when. The vector env's rows are under way before and after."""
+    """Take turns and return their spans. A `recv` is due before and after."""
     timeline = Timeline(title, vec.num_buffers, vec.num_workers, vec.agents_per_batch)
     members = [list(vec.rows.workers[half]) for half in range(vec.num_buffers)]
     clock = time.monotonic_ns
@@ -123,20 +123,20 @@ def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
 
 # ---- the picture -------------------------------------------------------------------------------------------
 
-_COLOURS = ("#2f6db5", "#e08a2b")  # halves A and B: blue and orange, apart in grey too
+_COLOURS = ("#2f6db5", "#e08a2b")  # halves A and B: blue and orange, distinct in grey too
 _ALL = "#5b8f5a"  # one buffer: all envs
 _LANE = "#f1f2f4"
 _INK = "#22262b"
 
 
 def _origin(timeline: Timeline) -> int:
-    """Where the picture begins: at a policy call on the first half, a third of the way through, when all has settled."""
+    """Return where the picture begins: at a policy call on the first half after a third of the time."""
     starts = [span.begin_ns for span in timeline.spans if span.track == "policy" and span.half == 0]
     return starts[len(starts) // 3]
 
 
 def _draw_bar(axes: Any, row: int, bar: tuple[float, float], look: tuple[str, str], hatched: bool, wide: bool) -> None:
-    """Draw one bar. bar: left and length in axis units; look: colour and text, which is written where the bar is wide."""
+    """Draw one bar. bar: left and length in axis units; look: colour, and text for a bar that is wide enough."""
     (left, length), (colour, text) = bar, look
     hatch = "////" if hatched else None
     axes.barh(row, length, left=left, height=0.72, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6, zorder=2)
@@ -169,8 +169,8 @@ def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
     """Draw one timeline above the other on the same time axis and write a PNG.
 
     Args:
-        timelines: the first is the slow one; the axis shows about three of its turns.
-        caption: below the picture, says how it was measured.
+        timelines: the slow one first; the axis shows about three of its turns.
+        caption: text below the picture: how it was measured.
     Raises:
         MissingExtraError: matplotlib is not installed.
     """

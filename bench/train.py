@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training end to end: agent-steps/s, where the time goes, what each way of working gains, and the score after given minutes.
+"""Training end to end: agent-steps/s, the split of time, the gain of each technique, and the score after given minutes.
 
     python bench/train.py                                speed of all presets, and the ladder from a naive loop for both envs
     python bench/train.py --parts score                  30 minutes of drive, its score on held-out scenes (bench/score.py)
@@ -9,8 +9,8 @@
     python bench/train.py --device cuda --png train.png
 
 Each line names what the figure depends on: floats per observation, the policy's parameters, and the replay ratio (samples
-learned from per sample simulated). A sample is a fresh start of workers and policy; its first fifth is left out. A
-picture lies beside the JSON.
+learned from per simulated sample). Each sample starts workers and policy afresh; its first fifth is not measured. A picture is
+written next to the JSON.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def ladder_sample(run: runs.Run, ways: loops.Ways | None, seconds: float, device
 
 
 def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return, by env, agent-steps/s of each rung and its ratios to the naive loop and to the rung before."""
+    """Return agent-steps/s of each rung by env, and its ratios to the naive loop and to the rung before."""
     results, worst = {}, 0.0
     rungs: dict[str, loops.Ways | None] = {**loops.ladder(choose_device(options.device)), TRAINER: None}
     for env in options.envs:
@@ -158,7 +158,7 @@ def show_ladder(results: Mapping[str, Any]) -> None:
         )
         common.print_table(
             f"{env}: from a naive loop to the trainer",
-            ("each with those above it", "agent-steps/s", "x before", "x naive", *runs.FACT_COLUMNS),
+            ("each with all those above", "agent-steps/s", "x before", "x naive", *runs.FACT_COLUMNS),
             cells,
             notes,
         )
@@ -199,7 +199,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
     scores = flags.add_argument_group("score")
     scores.add_argument("--minutes", type=float, default=30.0, help="length of the training (default: %(default)s)")
-    scores.add_argument("--at", help="minutes whose policies are evaluated, and always the last one's (default: 5,30)")
+    scores.add_argument("--at", help="minutes after which the policy is evaluated; the last one always is (default: 5,30)")
     scores.add_argument("--scenes", help="what to train on: generated, generated:N or a folder (default: the preset's)")
     scores.add_argument("--real", help="also evaluate on this folder of JSON scenes")
     scores.add_argument("--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)")
@@ -208,7 +208,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def result_name(options: argparse.Namespace) -> str:
-    """Return what the results are called, so that parts do not overwrite each other's."""
+    """Return the name of the results: different parts write different files."""
     scenes = "" if options.scenes is None or "score" not in options.parts else f"-{common.slug(score.shown(options.scenes))}"
     return f"train-{'-'.join(options.parts)}{scenes}"
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs whose steps take even or uneven times, for the stragglers of bench/bottlenecks.py. Runs in workers: imports no torch."""
+"""Envs with constant or random step times, for the stragglers of bench/bottlenecks.py. Runs in workers: imports no torch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import gymnasium
 
 from bench.rivals.envs import LogNormal
 
-SLOWER = 10.0  # Times the step times of bench/peers.py: 2 ms, so that what the trainer itself does counts little.
+SLOWER = 10.0  # Factor on the step times of bench/peers.py: with 2 ms the trainer's own work matters little.
 
 
 class Sleeper(LogNormal):
-    """Sleeps in its steps, as an env that waits for another machine: what waiting costs shows on any number of cores."""
+    """Sleeps in its steps, like an env that waits for another machine; so waiting costs the same on any number of cores."""
 
     def __init__(self, even: bool) -> None:
         """Args: even: every step takes the mean time."""

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is stepped: envs with fixed settings, fixed seeds and fixed actions, and the single-thread C loop that bounds them.
+"""Workloads: envs with fixed settings, seeds and actions, and the single-thread C loop that bounds their speed.
 
-Every way of stepping a workload starts from the same seed and takes the same actions in the same order, so all of them
-pass through the same states; only who steps, and when, differs.
+Every way of stepping a workload starts from the same seed and takes the same actions in the same order, so all of them pass
+through the same states.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.vec.vector_env import VectorEnv
 
 SEED = 1
-ACTION_BYTES = 1 << 20  # all action batches together: they should not push the envs out of the caches
+ACTION_BYTES = 1 << 20  # of all action batches: they should not evict the envs from the caches
 FEWEST_BATCHES, MOST_BATCHES = 5, 64
 
 
 @dataclass(frozen=True)
 class Workload:
-    """An env with everything that fixes its work.
+    """An env with all that determines its work.
 
     Attributes:
         name: in tables and files. env, kwargs: as for `puffervec.make`. num_envs: over all halves.
-        episode_turns: turns after which the mix of states repeats, roughly: the length of an episode with its reset.
+        episode_turns: the length of an episode with its reset, after which the mix of states roughly repeats.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Workload:
 
 
 # The defaults: a tiny env whose cost is the library's own, the discrete game of WarpDrive's throughput figures (five agents on
-# 101 x 101 cells), and driving in bundles of 256 rows, enough for one worker per core on each half.
+# 101 x 101 cells), and driving in bundles of 256 rows, of which each core gets a worker on each half.
 PRESETS = {
     "probe": Workload("probe", "probe", {"episode_length": 100}, num_envs=4096, episode_turns=101),
     "cartpole": Workload("cartpole", "cartpole", {}, num_envs=4096, episode_turns=60),
@@ -70,7 +70,7 @@ def preset(name: str, num_envs: int | None = None, **kwargs: Any) -> Workload:
     """Return the preset of that name, with another number of envs or other env settings.
 
     Raises:
-        ConfigError: no such preset.
+        ConfigError: there is no such preset.
     """
     if name not in PRESETS:
         raise ConfigError(f"no workload is called {name!r}: use {', '.join(PRESETS)}")
@@ -79,7 +79,7 @@ def preset(name: str, num_envs: int | None = None, **kwargs: Any) -> Workload:
 
 
 def missing(workload: Workload) -> str:
-    """Return why this workload cannot run here (its env is not built), or ""."""
+    """Return why this workload cannot run here, or ""."""
     try:
         registry.get(workload.env)
     except (ImportError, PuffervecError) as error:
@@ -135,7 +135,7 @@ def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[A
 
 @dataclass(frozen=True)
 class Shares:
-    """What one turn of all envs is worth. env_steps: transitions of envs; agent_steps: transitions of agents (valid rows)."""
+    """The steps in one turn of all envs. env_steps: transitions of envs; agent_steps: transitions of agents (valid rows)."""
 
     env_steps: float
     agent_steps: float
@@ -149,7 +149,7 @@ def _by_env(vec: VectorEnv, arrays: Any, envs: int) -> np.ndarray:
 def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> Shares:
     """Count the transitions of `turns` turns and return them per turn.
 
-    A row's transition into the next one is valid iff its mask is set and neither flag is; an env's iff one of its rows' is.
+    A row's transition into the next one is valid iff its mask is set and neither flag is; an env's iff that of any row is.
     """
     env_steps = agent_steps = 0
     with workload.make("serial") as vec:
@@ -189,7 +189,7 @@ def c_loop(
 
     Args: warm: called between the warm-up and the timed turns.
     Raises:
-        ConfigError: an env with several groups or with continuous actions, which the loop does not serve.
+        ConfigError: an env with several groups or with continuous actions, which the loop does not support.
     """
     with workload.make("serial") as vec, on_one_core():
         vec.recv()

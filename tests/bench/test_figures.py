@@ -101,7 +101,7 @@ def test_a_disturbed_figure_is_marked_wherever_it_is_quoted(tmp_path: Path) -> N
         ('run = "speed"', 'run = "spee"', "no run is called 'spee'"),
         ('name = "share"', 'name = "rate"', "same name"),
         ("{share} of a loop", "{shar} of a loop", "no figure is called 'shar'"),
-        ("| stepping |", "| stopping |", "should stand there once"),
+        ("| stepping |", "| stopping |", "should occur there once"),
     ],
 )
 def test_a_table_that_cannot_be_meant_is_one_error(tmp_path: Path, old: str, new: str, words: str) -> None:

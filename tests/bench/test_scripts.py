@@ -43,7 +43,7 @@ BAD = [
     ("compare", "", "give two commands"),
     ("compare", "--a false --b true", "status 1"),
     ("compare", "--revisions no-such-revision WORK -- true", "no-such-revision"),
-    ("defaults", "--tasks chess", "'chess' is none of CartPole-v1"),
+    ("defaults", "--tasks chess", "'chess' is unknown: use CartPole-v1"),
     ("peers", "--workloads chess", "no workload is called 'chess'"),
     ("peers", "--pufferlib-python /does/not/exist", "'/does/not/exist': no such program"),
     ("peers_train", "--tasks Pong", "--tasks has 'Pong': use some of CartPole-v1"),
