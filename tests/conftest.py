@@ -72,7 +72,7 @@ def no_tqdm_thread() -> None:
         tqdm.tqdm.monitor_interval = 0
 
 
-def _children() -> list[str]:
+def _waits() -> list[str]:
     """Return what this process's children are and what each of their threads waits for in the kernel."""
     found = []
     for child in psutil.Process().children(recursive=True):
@@ -88,7 +88,7 @@ def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
     limit_s = LONGEST_SLOW_TEST_S if request.node.get_closest_marker("slow") else LONGEST_TEST_S
 
     def give_up(number: int, frame: FrameType | None) -> None:
-        raise TestHangs(f"{request.node.nodeid} ran for more than {limit_s} s; its processes: {_children()}")
+        raise TestHangs(f"{request.node.nodeid} ran for more than {limit_s} s; its processes: {_waits()}")
 
     before = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
