@@ -8,17 +8,16 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import puffervec.envs
 from puffervec import extras
 from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor, Evaluation, Report
 from puffervec.host.folder import replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
-from puffervec.train.metrics.tables import note, print_report
+from puffervec.train.config.target import own_evaluation
+from puffervec.train.metrics.tables import print_report
+from puffervec.train.verbs.players import PlayerRequest, find_player, take_player
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
@@ -42,25 +41,18 @@ ABOUT = """\
 """
 EPISODES = 100  # of an env without an evaluation of its own
 DRAWN = "worst:10"
-_VALUES = ("episodes", "baseline", "png", "draw", "json", "csv", "seed", "device", "env", "policy")
+_VALUES = ("episodes", "png", "draw", "json", "csv")
 
 
 @dataclass(frozen=True)
-class EvalRequest:
+class EvalRequest(PlayerRequest):
     """What `puffer-train eval` was asked for."""
 
-    target: str
     episodes: int | None = None
-    baseline: str | None = None
     png: Path | None = None
     draw: str | None = None
     json: Path | None = None
     csv: Path | None = None
-    seed: int = 0
-    device: str = "cpu"
-    deterministic: bool = True
-    code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
-    env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
 
 
 def parse(args: list[str]) -> EvalRequest:
@@ -72,38 +64,19 @@ def parse(args: list[str]) -> EvalRequest:
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
     values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
-    env_flags = _take_env_flags(args)
-    flags.refuse_left([arg for arg in args if arg != "--sample"], "eval")
+    player = take_player(args)
+    flags.refuse_left(args, "eval")
     if values["draw"] is not None and values["png"] is None:
         raise ConfigError(f"--draw {values['draw']} needs --png FILE or --png FOLDER")
     return EvalRequest(
-        target=target,
+        target,
+        **player,
         episodes=flags.whole("--episodes", values["episodes"], 1),
-        baseline=values["baseline"],
         png=_path(values["png"]),
         draw=values["draw"],
         json=_path(values["json"]),
         csv=_path(values["csv"]),
-        seed=flags.whole("--seed", values["seed"], 0) or 0,
-        device=values["device"] or "cpu",
-        deterministic="--sample" not in args,
-        code=(values["env"], values["policy"]),
-        env_flags=tuple(env_flags),
     )
-
-
-def _take_env_flags(args: list[str]) -> list[str]:
-    """Remove `--env.NAME [VALUE]` and their short forms from args and return them."""
-    taken = []
-    at = 0
-    while at < len(args):
-        if not args[at].startswith("--env.") and args[at].partition("=")[0] not in flags.ENV_ALIASES:
-            at += 1
-            continue
-        has_value = "=" not in args[at] and at + 1 < len(args) and not args[at + 1].startswith("--")
-        taken += args[at : at + 1 + has_value]
-        del args[at : at + 1 + has_value]
-    return taken
 
 
 def _path(text: str | None) -> Path | None:
@@ -116,73 +89,21 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     Args: parts: False for the total alone.
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
-    from puffervec.train.act import evaluate as ev
-    from puffervec.train.device.device import choose_device
-    from puffervec.train.policies.mapping import policy_rows
-    from puffervec.train.run.find import read_newest
-    from puffervec.train.run.rundir import CHECKPOINTS
-
-    device = choose_device(request.device)
     _check_outputs(request)
-    actor: Actor
-    if _is_env(request.target):
-        if request.baseline is None:
-            raise ConfigError(f"eval {request.target} needs --baseline NAME; for a trained policy give its run folder")
-        config = adapted(TrainConfig.of(request.target), request)
-        if config.python:
-            env_spec(config)  # Refuses what cannot be made.
-    else:
-
-        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
-            return ev.load_policies(found, device, request.code, adapt=lambda config: adapted(config, request))
-
-        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
-        rows = policy_rows(env_spec(config), config)
-        actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
-        label = str(path.parent.parent if path.parent.name == CHECKPOINTS else path)
-    own = own_evaluation(config.target)
-    if request.baseline is not None:
-        actor, label = baseline(config.target, own, request.baseline, request.seed), request.baseline
-    report = _evaluated(config, own, actor, request)
+    player = find_player(request, lambda config: _check_draws(config, request))
+    config, own = player.config, own_evaluation(player.config.target)
+    report = _evaluated(config, own, player.actor, request)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
-    print_report(report, f"{config.target}: {label}{''.join(levels)}", parts)
-    _write(request, report, config, label)
+    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts)
+    _write(request, report, config, player.label)
     if request.png is not None:
-        _draw(request, own, report, config, actor)
+        _draw(request, own, report, config, player.actor)
 
 
-def _is_env(target: str) -> bool:
-    """True where a target of eval names an env: not `latest`, and no folder unless it is a C env's name."""
-    if target in puffervec.envs.names():
-        return True
-    if target == "latest" or Path(target).exists():
-        return False
-    try:
-        native_env(target)
-    except ConfigError:
-        return False
-    return True
-
-
-def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
-    """Return a run's config with the settings of an evaluation: the env's own ones, then those that the user has given.
-
-    Raises: ConfigError: an unknown setting, a wrong value, or pictures of an env that draws none.
-    """
-    own, config = own_evaluation(config.target), as_evaluated(config)
+def _check_draws(config: TrainConfig, request: EvalRequest) -> None:
+    own = own_evaluation(config.target)
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
-    return flags.apply_flags(config, request.env_flags)
-
-
-def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
-    """Return the baseline of that name. Raises: ConfigError: the env has none of that name."""
-    from puffervec.train.act.evaluate import RandomActor
-
-    known = {"random": RandomActor, **(own.baselines if own is not None else {})}
-    if name not in known:
-        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}")
-    return known[name](seed)
 
 
 def _evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:

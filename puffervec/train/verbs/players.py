@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Who acts, and in which env: what `eval` and `render` are asked alike. Checks what it can without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import puffervec.envs
+from puffervec.errors import ConfigError
+from puffervec.evaluation import Actor, Evaluation
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
+from puffervec.train.metrics.tables import note
+
+_VALUES = ("baseline", "device", "env", "policy")
+
+
+@dataclass(frozen=True)
+class PlayerRequest:
+    """Who is to act: a run's policies, or a baseline."""
+
+    target: str  # a run, a checkpoint, latest, or an env
+    baseline: str | None = None
+    seed: int = 0
+    device: str = "cpu"
+    deterministic: bool = True
+    code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
+    env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who acts. config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline."""
+
+    config: TrainConfig
+    actor: Actor
+    label: str
+
+
+def take_player(args: list[str]) -> dict[str, Any]:
+    """Remove the flags that say who acts from args; return the values of a PlayerRequest, all but the target.
+
+    Raises: ConfigError: a value that is missing or does not fit.
+    """
+    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
+    seed = flags.whole("--seed", flags.take_option(args, "--seed"), 0)
+    return {
+        "baseline": values["baseline"],
+        "seed": seed or 0,
+        "device": values["device"] or "cpu",
+        "deterministic": not flags.take_switch(args, "--sample"),
+        "code": (values["env"], values["policy"]),
+        "env_flags": _take_env_flags(args),
+    }
+
+
+def _take_env_flags(args: list[str]) -> tuple[str, ...]:
+    """Remove `--env.NAME [VALUE]` and their short forms from args and return them."""
+    taken = []
+    at = 0
+    while at < len(args):
+        if not args[at].startswith("--env.") and args[at].partition("=")[0] not in flags.ENV_ALIASES:
+            at += 1
+            continue
+        has_value = "=" not in args[at] and at + 1 < len(args) and not args[at + 1].startswith("--")
+        taken += args[at : at + 1 + has_value]
+        del args[at : at + 1 + has_value]
+    return tuple(taken)
+
+
+def find_player(request: PlayerRequest, check: Callable[[TrainConfig], None]) -> Player:
+    """Return who acts.
+
+    Args: check: raises ConfigError where a config does not suit, before anything is loaded.
+    Raises: ConfigError, CheckpointError, SceneError: bad input.
+    """
+    from puffervec.train.act import evaluate as ev
+    from puffervec.train.device.device import choose_device
+    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.run.find import read_newest
+    from puffervec.train.run.rundir import CHECKPOINTS
+
+    device = choose_device(request.device)
+
+    def adapted(config: TrainConfig) -> TrainConfig:
+        check(config)
+        return flags.apply_flags(as_evaluated(config), request.env_flags)
+
+    if is_env(request.target):
+        if request.baseline is None:
+            raise ConfigError(f"{request.target} needs --baseline NAME; for a trained policy give its run folder")
+        config = adapted(TrainConfig.of(request.target))
+        if config.python:
+            env_spec(config)  # Refuses what cannot be made.
+    else:
+
+        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+            return ev.load_policies(found, device, request.code, adapt=adapted)
+
+        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
+        if request.baseline is None:
+            rows = policy_rows(env_spec(config), config)
+            actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
+            return Player(config, actor, str(path.parent.parent if path.parent.name == CHECKPOINTS else path))
+    own = own_evaluation(config.target)
+    return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
+
+
+def is_env(target: str) -> bool:
+    """True where a target names an env: not `latest`, and no folder unless it is a C env's name."""
+    if target in puffervec.envs.names():
+        return True
+    if target == "latest" or Path(target).exists():
+        return False
+    try:
+        native_env(target)
+    except ConfigError:
+        return False
+    return True
+
+
+def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
+    """Return the baseline of that name. Raises: ConfigError: the env has none of that name."""
+    from puffervec.train.act.evaluate import RandomActor
+
+    known = {"random": RandomActor, **(own.baselines if own is not None else {})}
+    if name not in known:
+        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}")
+    return known[name](seed)
