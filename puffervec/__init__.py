@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from puffervec.core.infos import Infos
+    from puffervec.drawing import Drawing
     from puffervec.env_types import get_include
     from puffervec.equality import EnvEquality, check_env_equal
     from puffervec.errors import PuffervecError
@@ -41,6 +42,7 @@ _HOME = {
     "Multiprocessing": "puffervec.vec.backends",
     "NativeEnv": "puffervec.native",
     "EnvData": "puffervec.native",
+    "Drawing": "puffervec.drawing",
     "Evaluation": "puffervec.evaluation",
     "PuffervecError": "puffervec.errors",
     "PufferEnv": "puffervec.python.puffer_env",
@@ -54,8 +56,8 @@ _HOME = {
 }
 
 __all__ = [
-    "EnvData", "EnvEquality", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError", "Serial",
-    "Threading", "TorchView", "Training", "VectorEnv", "check_env_equal", "get_include", "make", "make_vec",
+    "Drawing", "EnvData", "EnvEquality", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError",
+    "Serial", "Threading", "TorchView", "Training", "VectorEnv", "check_env_equal", "get_include", "make", "make_vec",
 ]  # fmt: skip
 
 

@@ -19,6 +19,8 @@ TRAINER = ("torch", "rich", "tyro", "safetensors")
 EXTRA_OF = {
     **dict.fromkeys(TRAINER, "train"),
     "matplotlib": "plot",
+    "PIL": "video",
+    "imageio_ffmpeg": "video",
     "tensorboard": "tensorboard",
     "wandb": "wandb",
     "optuna": "sweep",

@@ -16,6 +16,7 @@ import numpy as np
 from puffervec import env_types
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
+from puffervec.drawing import Drawing, State
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Evaluation, Recorder
 from puffervec.training import Training
@@ -48,7 +49,10 @@ class NativeEnv:
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluation: returns the env's own Evaluation (puffervec/evaluation.py); called when one is asked for. None: the env is
             evaluated like any other.
-        recorder: makes a Recorder for a vector env of one env in this process; it draws what the env does. None: no pictures.
+        drawing: drawing(config, state) says how an episode that began with `state` is drawn (puffervec/drawing.py). None: no
+            films and no pictures.
+        recorder: makes a Recorder for a vector env of one env in this process, where its pictures for `render_mode="rgb_array"`
+            are not those of `drawing`.
         shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
             ("my_package._core") or the path of a shared library (puffervec/env_types.py). None: in the core.
         training: settings, metrics and search ranges that suit the env (puffervec/training.py).
@@ -61,6 +65,7 @@ class NativeEnv:
     config: type[Any]
     build: Callable[[Any], EnvData]
     evaluation: Callable[[], Evaluation] | None = None
+    drawing: Callable[[Any, State], Drawing] | None = None
     recorder: Callable[[Any], Recorder] | None = None
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
@@ -97,6 +102,22 @@ class NativeEnv:
         if not isinstance(found, Evaluation):
             raise ConfigError(f"{self.name}: its evaluation is {found!r}: `evaluation` must return a puffervec.Evaluation")
         return found
+
+    @property
+    def has_pictures(self) -> bool:
+        """True where `recorder_of` returns something."""
+        return self.drawing is not None or self.recorder is not None
+
+    def recorder_of(self, vec: Any) -> Recorder | None:
+        """Return what draws a vector env of this type, of one env in this process; None where it has no pictures.
+
+        Raises: MissingExtraError: no package to draw with.
+        """
+        if self.recorder is not None or self.drawing is None:
+            return None if self.recorder is None else self.recorder(vec)
+        from puffervec.render.frames import Frames
+
+        return Frames(vec)
 
     def configure(self, settings: Mapping[str, Any] | Any | None) -> Any:
         """Return a config from a mapping of settings, a config, or None for the defaults.

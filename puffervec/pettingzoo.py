@@ -87,13 +87,13 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             env, None, settings, backend="serial", num_envs=1, seed=None, strict=True, autoreset_mode="disabled"
         )
         name = self.vec.env.name
-        recorder = self.vec.env.recorder if isinstance(self.vec.env, NativeEnv) else None
-        modes = ["rgb_array"] if recorder is not None else []
+        native = self.vec.env if isinstance(self.vec.env, NativeEnv) else None
+        modes = ["rgb_array"] if native is not None and native.has_pictures else []
         if render_mode is not None and render_mode not in modes:
             raise ConfigError(f"render_mode is {render_mode!r}: {name} has {', '.join(modes) or 'none'}, or use None")
         self.metadata = {"name": f"puffervec/{name}", "render_modes": modes, "is_parallelizable": True}
         self.render_mode = render_mode
-        self._recorder = recorder(self.vec) if recorder is not None and render_mode is not None else None
+        self._recorder = native.recorder_of(self.vec) if native is not None and render_mode is not None else None
         self.vec.reset()  # only then do the rows tell the agents' types
         self._groups = _name_agents(self.vec)
         self._seeded = False
@@ -269,7 +269,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         For drive: the first scene of the env with the paths driven since the reset. All pictures have one size.
 
         Raises:
-            CallOrderError: before the first reset. MissingExtraError: matplotlib is not installed.
+            CallOrderError: before the first reset. ConfigError: the env's drawing failed.
         """
         return None if self._recorder is None else self._recorder.picture()
 
@@ -283,7 +283,7 @@ def parallel_env(name: str | NativeEnv, *, render_mode: str | None = None, **set
 
     Args:
         name: "tag_grid", "drive", another name from `puffervec.envs`, or a NativeEnv.
-        render_mode: None, or "rgb_array" for drive.
+        render_mode: None, or "rgb_array" where the env has pictures (drive, tag_grid, cartpole).
         settings: of the env, as in its config dataclass (checked there; unknown ones raise).
 
     Raises:

@@ -54,8 +54,16 @@ CASES = [
     Case(
         "tag continuous, partial, random starts",
         "tag_continuous",
-        {"num_taggers": 3, "num_runners": 9, "grid_length": 4.0, "episode_length": 40, "tagging_distance": 0.1,
-         "use_full_observation": False, "num_other_agents_observed": 5, "random_starts": True},
+        {
+            "num_taggers": 3,
+            "num_runners": 9,
+            "grid_length": 4.0,
+            "episode_length": 40,
+            "tagging_distance": 0.1,
+            "use_full_observation": False,
+            "num_other_agents_observed": 5,
+            "random_starts": True,
+        },
     ),
     Case("drive", "drive", DRIVE, needs=_without_drive),
 ]

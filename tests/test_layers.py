@@ -17,10 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = (
     ("puffervec.errors", "puffervec.cores", "puffervec._ffi"),
     (
-        "puffervec.extras", "puffervec.host", "puffervec.reference", "puffervec.evaluation", "puffervec.training",
+        "puffervec.extras",
+        "puffervec.host",
+        "puffervec.reference",
+        "puffervec.evaluation",
+        "puffervec.training",
         "puffervec.env_types",
     ),
-    ("puffervec.core",),
+    ("puffervec.core", "puffervec.drawing"),
+    ("puffervec.render",),
     ("puffervec.native",),
     ("puffervec.envs",),
     ("puffervec.python",),

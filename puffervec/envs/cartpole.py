@@ -4,9 +4,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from puffervec.drawing import BLUE, ORANGE, Box, Circle, Drawing, Line, Shape, State
 from puffervec.native import EnvData, NativeEnv
+
+MOST_X_M, MOST_ANGLE_RAD, POLE_M = 2.4, math.radians(12), 1.0  # As in csrc/cartpole.c.
 
 
 @dataclass(frozen=True)
@@ -19,4 +24,27 @@ class CartpoleConfig:
     """Reward 0 per step and -1 for the fall, instead of 1 per step."""
 
 
-ENV = NativeEnv(name="cartpole", config=CartpoleConfig, build=lambda config: EnvData())
+def drawing(config: CartpoleConfig, state: State) -> Drawing:
+    """A cart on its track, between the places where an episode ends."""
+    ends = [Line(((x, -0.12), (x, 0.12)), faded=True) for x in (-MOST_X_M, MOST_X_M)]
+    return Drawing(
+        view=(-2.8, -0.35, 2.8, 1.3),
+        shapes=shapes,
+        colours={"cart": BLUE, "pole": ORANGE},
+        still=[Line(((-2.8, 0.0), (2.8, 0.0))), *ends],
+        numbers=lambda state: {"poles up": float(abs(state["theta"]) <= MOST_ANGLE_RAD and abs(state["x"]) <= MOST_X_M)},
+        wholes={"poles up": 1.0},
+        fps=50,  # Its own: a step is 0.02 s.
+    )
+
+
+def shapes(state: State, before: State | None) -> Iterator[Shape]:
+    """The pole turns about the middle of the cart."""
+    x, angle = float(state["x"]), float(state["theta"])
+    yield Box(x, 0.0, 0.5, 0.24, role="cart", name="cart")
+    tip = x + POLE_M * math.sin(angle), POLE_M * math.cos(angle)
+    yield Line(((x, 0.0), tip), width=0.08, role="pole", name="pole")
+    yield Circle(x, 0.0, 0.05, name="axle")
+
+
+ENV = NativeEnv(name="cartpole", config=CartpoleConfig, build=lambda config: EnvData(), drawing=drawing)

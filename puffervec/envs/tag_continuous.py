@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from puffervec.envs.tag_drawing import drawing_of_plane
 from puffervec.errors import ConfigError
 from puffervec.native import EnvData, NativeEnv
 from puffervec.training import Training
@@ -218,5 +219,6 @@ ENV = NativeEnv(
     build=_build,
     agent_types=("runner", "tagger"),
     row_types=lambda config: start_of(config).types.tolist(),
+    drawing=lambda config, state: drawing_of_plane(config, start_of(config).types),
     training=TRAINING,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from puffervec.envs.tag_drawing import drawing_of_grid
 from puffervec.errors import ConfigError
 from puffervec.native import EnvData, NativeEnv
 from puffervec.training import Training
@@ -93,5 +94,6 @@ ENV = NativeEnv(
     build=_build,
     agent_types=("tagger", "runner"),
     row_types=lambda config: (0,) * config.num_taggers + (1,),
+    drawing=drawing_of_grid,
     training=TRAINING,
 )

@@ -7,7 +7,7 @@ An env with several agents appears as one env in which a single player moves all
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -15,6 +15,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+import puffervec.envs
 from puffervec.errors import ConfigError
 from puffervec.gym.rows import copied, row_of
 from puffervec.vec.backends import make
@@ -37,22 +38,29 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
     >>> env.close()
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012  # as Gymnasium declares it
 
     def __init__(self, env: str, render_mode: str | None = None, **settings: Any) -> None:
         """Open the env.
 
         Args:
-            env: name of a C env. render_mode: None. settings: of the env, as its config names them.
+            env: name of a C env. render_mode: "rgb_array" where the env has pictures, or None. settings: of the env, as its
+                config names them.
         Raises:
-            ConfigError: a setting that cannot be used, or an env whose agents are of several kinds.
+            ConfigError: a setting that cannot be used, or an env whose agents are of several kinds. MissingExtraError: no
+                package to draw with.
         """
-        if render_mode is not None:
-            raise ConfigError(f"render_mode is {render_mode!r}: {env!r} has nothing to show step by step, use None")
-        self.render_mode = None
+        native = puffervec.envs.get(env)
+        if render_mode is not None and (render_mode != "rgb_array" or not native.has_pictures):
+            modes = "'rgb_array' or None" if native.has_pictures else "None"
+            raise ConfigError(f"render_mode is {render_mode!r}: {env!r} takes {modes}")
+        if not native.has_pictures:
+            self.metadata = {"render_modes": []}
+        self.render_mode = render_mode
         self._core = make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled")
         if len(self._core.spec.groups) > 1:
             raise ConfigError(f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use puffervec.pettingzoo")
+        self._recorder = None if render_mode is None else native.recorder_of(self._core)
         self._agents = self._core.spec.agents
         self._ended = False
         single = self._core.single_action_space
@@ -79,6 +87,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         observations, _ = self._core.reset(seed, options=options)
         self._core.set_tasks([0], -1)  # a task is for one episode only
         self._return, self._length = 0.0, 0
+        if self._recorder is not None:
+            self._recorder.begin()
         rows = next(iter(self._core.halves[0].groups.values()))
         return self._observation(observations), self._info(rows.rewards, rows.terminals, rows.truncations, rows.masks)
 
@@ -105,6 +115,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         self, live: NDArray[np.bool_], observations: Any, rewards: Any, terminals: Any, truncations: Any
     ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         rows = next(iter(self._core.halves[0].groups.values()))
+        if self._recorder is not None:
+            self._recorder.add()
         reward = float(rewards[live & rows.masks].mean()) if (live & rows.masks).any() else 0.0
         over = not (rows.masks & ~(terminals | truncations)).any()
         truncated = over and bool((truncations & rows.masks).any())
@@ -127,8 +139,12 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
             "mask": masks.copy(),
         }
 
-    def render(self) -> None:
-        """Return None: there is nothing to show step by step."""
+    def render(self) -> NDArray[np.uint8] | None:
+        """Return what there is to see now as (H, W, 3) uint8, always of the same size; None with render_mode=None.
+
+        Raises: CallOrderError: before the first reset. ConfigError: the env's drawing failed.
+        """
+        return None if self._recorder is None else self._recorder.picture()
 
     def close(self) -> None:
         self._core.close()

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from coin_grid.drawing import drawing
 from puffervec import EnvData, Evaluation, NativeEnv, Training
 
 
@@ -31,19 +31,12 @@ def evaluation() -> Evaluation:
     return EVALUATION
 
 
-def recorder(vec: Any) -> Any:
-    """Pictures for `render_mode="rgb_array"`."""
-    from coin_grid.drawing import Frames
-
-    return Frames(vec)
-
-
 ENV = NativeEnv(
     name="coin_grid",
     config=CoinGridConfig,
     build=lambda config: EnvData(),
     evaluation=evaluation,
-    recorder=recorder,
+    drawing=drawing,
     training=Training(
         preset={"vec": {"num_envs": 256}, "train": {"horizon": 32, "update_epochs": 4, "lr": 3e-3, "gamma": 0.95}},
         metric="env/coins",

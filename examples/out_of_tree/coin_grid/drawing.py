@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of coin_grid: frames for `render_mode="rgb_array"`, and the last moments of an episode for `eval --png`."""
+"""How coin_grid is drawn, for `puffer-train render` and `render_mode="rgb_array"`; and pictures for `eval --png`."""
 
 from __future__ import annotations
 
@@ -8,45 +8,35 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 import puffervec
-from puffervec.errors import CallOrderError
+from puffervec.drawing import BLUE, INK, PINK, YELLOW, Box, Circle, Drawing, Event, Shape, State
 from puffervec.evaluation import Actor
 
-CELL = 16  # pixels
-COLOURS = {"pit": (40, 40, 40), "coin": (230, 180, 0), "agent": (0, 90, 180)}  # the agent last: it is seen on all else
+COLOURS = {"agent": BLUE, "coin": YELLOW, "pit": INK, "taken": PINK}
 
 
-def picture(state: dict[str, np.ndarray], size: int) -> np.ndarray:
-    """Return (H, W, 3) uint8: a grid with its agent, coin and pit. state: as `vec.peek` returns it."""
-    cells = np.full((size, size, 3), 245, np.uint8)
-    for name, colour in COLOURS.items():
-        x, y = state[name]
-        cells[y, x] = colour
-    return np.kron(cells, np.ones((CELL, CELL, 1), np.uint8))
+def drawing(config: Any, state: State) -> Drawing:
+    """A grid in which one cell is one unit. In the game y points down, in drawings up."""
+    size = config.size
 
+    def at(cell: Any) -> tuple[float, float]:
+        return float(cell[0]), size - 1.0 - float(cell[1])
 
-class Frames:
-    """Draws one env while it runs; see puffervec.evaluation.Recorder."""
+    def shapes(state: State, before: State | None) -> Iterator[Shape]:
+        yield Box(*at(state["pit"]), 0.9, 0.9, role="pit")
+        yield Circle(*at(state["coin"]), 0.25, role="coin")
+        yield Circle(*at(state["agent"]), 0.35, role="agent", name="agent", trail=12)
+        if before is not None and (state["agent"] == before["coin"]).all():
+            yield Event(*at(before["coin"]), role="taken")
 
-    def __init__(self, vec: Any) -> None:
-        """Draw what a vector env of one env does."""
-        self._vec, self._state = vec, None
-
-    def begin(self) -> None:
-        """Look at the first state."""
-        self.add()
-
-    def add(self) -> None:
-        """Look at the newest state."""
-        self._state = self._vec.peek(0)
-
-    def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8. Raises: CallOrderError: before the first reset."""
-        if self._state is None:
-            raise CallOrderError("render: call reset first")
-        return picture(self._state, self._vec.config.size)
+    middle = (size - 1) / 2
+    return Drawing(
+        view=(-0.5, -0.5, size - 0.5, size - 0.5),
+        shapes=shapes,
+        colours=COLOURS,
+        still=[Box(middle, middle, size, size, filled=False)],
+        fps=8,
+    )
 
 
 def draw(actor: Actor, config: Any, names: Sequence[str], *, seed: int) -> Iterator[tuple[str, bytes]]:
@@ -57,8 +47,11 @@ def draw(actor: Actor, config: Any, names: Sequence[str], *, seed: int) -> Itera
         with puffervec.make("coin_grid", env_kwargs=config, backend="serial", seed=seed) as vec:
             observations, _ = vec.reset(seed)
             actor.reset(vec)
+            frames = vec.env.recorder_of(vec)
+            frames.begin()
             for _ in range(64):
                 observations = vec.step(actor.act(observations, vec))[0]
+                frames.add()
             file = io.BytesIO()
-            imsave(file, picture(vec.peek(0), config.size), format="png")
+            imsave(file, frames.picture(), format="png")
         yield name, file.getvalue()

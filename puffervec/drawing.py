@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How an env says what it looks like: shapes in world units, step by step, made from its readable state. Imports no NumPy.
+
+    def drawing(config, state):  # at the start of each episode; state: as `vec.peek` returns it
+        return Drawing(view=(0, 0, config.size, config.size), colours={"agent": "#0072B2"}, shapes=shapes)
+
+    def shapes(state, before):  # after the reset and after each step; before: the state one step earlier, None at the start
+        yield Circle(*state["agent"], radius=0.4, role="agent", name="agent", trail=20)
+
+    ENV = NativeEnv(..., drawing=drawing)
+
+`puffer-train render` makes films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/). The y axis
+points up. What comes later is drawn over what came before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from puffervec.errors import ConfigError
+
+State = Mapping[str, Any]
+# Colours that keep apart for the colour-blind (Okabe and Ito 2008).
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+INK = "#2B2E33"  # Of roles without a colour.
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What all shapes have.
+
+    Attributes:
+        role: what it stands for; it has that role's colour.
+        name: the same in every step for one and the same thing.
+        trail: steps for which the way of a named circle or box stays to be seen.
+        filled: False for its outline.
+        faded: True for a thing that is out of the game: it is drawn pale.
+    """
+
+    role: str = field(default="", kw_only=True)
+    name: str = field(default="", kw_only=True)
+    trail: int = field(default=0, kw_only=True)
+    filled: bool = field(default=True, kw_only=True)
+    faded: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Circle(Shape):
+    """A circle around (x, y)."""
+
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class Box(Shape):
+    """A rectangle around (x, y), turned counter-clockwise by angle_rad."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    angle_rad: float = 0.0
+
+
+@dataclass(frozen=True)
+class Line(Shape):
+    """A line through points (x, y). width: in world units; 0: a thin line."""
+
+    points: Sequence[tuple[float, float]]
+    width: float = 0.0
+
+
+@dataclass(frozen=True)
+class Text(Shape):
+    """Words, with their middle at (x, y)."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Event(Shape):
+    """Something happened in this step at (x, y): a cross, which stays until the episode ends. Its role says what it was."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How one episode of an env is drawn.
+
+    Attributes:
+        view: what a picture shows of the world: (left, bottom, right, top).
+        shapes: shapes(state, before) -> what there is to see after a step, from back to front.
+        colours: "#rrggbb" by role; they and their roles are the legend.
+        still: what never moves, behind all other shapes.
+        numbers: numbers(state) -> numbers to follow, by name: what is left, who leads. None: there are none.
+        wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these as shares.
+        fps: steps per second of a film.
+    """
+
+    view: tuple[float, float, float, float]
+    shapes: Callable[[State, State | None], Iterable[Shape]]
+    colours: Mapping[str, str] = field(default_factory=dict)
+    still: Sequence[Shape] = ()
+    numbers: Callable[[State], Mapping[str, float]] | None = None
+    wholes: Mapping[str, float] = field(default_factory=dict)
+    fps: float = 15.0
+
+    def __post_init__(self) -> None:
+        """Raises: ConfigError: a view without an area, or a colour in another notation."""
+        left, bottom, right, top = self.view
+        if not (all(map(math.isfinite, self.view)) and left < right and bottom < top):
+            raise ConfigError(f"view is {self.view}: give (left, bottom, right, top) with left < right and bottom < top")
+        for role, colour in self.colours.items():
+            if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+                raise ConfigError(f"the colour of {role!r} is {colour!r}: use #rrggbb")
+        if not 0 < self.fps <= 120:
+            raise ConfigError(f"fps is {self.fps}: use more than 0 and at most 120")

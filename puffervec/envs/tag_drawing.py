@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How the games of Tag are drawn: taggers, runners, the ways that they came, and tags."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from puffervec.drawing import BLUE, INK, ORANGE, Box, Circle, Drawing, Event, Line, Shape, State
+
+COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
+LEFT = "runners left"
+TRAIL = 20  # steps
+LEAST_RADIUS = 1 / 80  # Of the width of the field: in a large one agents are drawn larger than they are.
+MOST_CELLS_DRAWN = 25  # Across.
+
+
+def drawing_of_grid(config: Any, state: State) -> Drawing:
+    """tag_grid: agents on cells. Those on one cell stand around its middle."""
+    length = config.grid_length
+    inner = [cell - 0.5 for cell in range(1, length + 1)] if length < MOST_CELLS_DRAWN else []
+    lines = [Line(((at, -0.5), (at, length + 0.5)), faded=True) for at in inner]
+    lines += [Line(((-0.5, at), (length + 0.5, at)), faded=True) for at in inner]
+    radius = max(0.4, LEAST_RADIUS * length)
+
+    def shapes(state: State, before: State | None) -> Iterator[Shape]:
+        caught = _tagged(state)
+        *taggers, runner = _spread(list(zip(state["x"].tolist(), state["y"].tolist(), strict=True)), radius / 2)
+        yield Circle(*runner, radius, role="runner", name="runner_0", trail=TRAIL, faded=caught)
+        for number, place in enumerate(taggers):
+            yield Circle(*place, radius, role="tagger", name=f"tagger_{number}", trail=TRAIL)
+        if caught:
+            yield Event(*runner, role="tag")
+
+    return Drawing(
+        view=_around(-0.5, length + 0.5),
+        shapes=shapes,
+        colours=COLOURS,
+        still=[*lines, Box(length / 2, length / 2, length + 1, length + 1, filled=False)],
+        numbers=lambda state: {LEFT: float(not _tagged(state))},
+        wholes={LEFT: 1.0},
+        fps=10,
+    )
+
+
+def _tagged(state: State) -> bool:
+    x, y = state["x"], state["y"]
+    return bool(state["time"][0] > 0 and ((x[:-1] == x[-1]) & (y[:-1] == y[-1])).any())
+
+
+def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, float]]:
+    """Return where agents stand: in the middle of their cells, or around it where there are several in one."""
+    count, seen, places = Counter(cells), Counter[tuple[int, int]](), []
+    for x, y in cells:
+        angle = 2 * math.pi * seen[x, y] / count[x, y]
+        seen[x, y] += 1
+        far = away if count[x, y] > 1 else 0.0
+        places.append((x + far * math.cos(angle), y + far * math.sin(angle)))
+    return places
+
+
+def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
+    """tag_continuous: agents in the plane, with a line ahead. The ring of a tagger is how near it must come.
+
+    Args: types: (N,) 1 for taggers.
+    """
+    length, margin = config.grid_length, float(np.float32(config.tagging_distance * config.grid_length))
+    taggers, runners = np.flatnonzero(types == 1), np.flatnonzero(types == 0)
+    radius = LEAST_RADIUS * length
+
+    def tagged(state: State, before: State | None) -> np.ndarray:
+        """The runners that were tagged in this step: gone now, or near a tagger where they stay in the game."""
+        if before is None:
+            return runners[:0]
+        if config.runner_exits_game_after_tagged:
+            return np.asarray(runners[(before["still_in_the_game"] > state["still_in_the_game"])[runners]])
+        away = [np.hypot(state["x"][runners] - state["x"][t], state["y"][runners] - state["y"][t]) for t in taggers]
+        return np.asarray(runners[np.min(away, axis=0) < margin])
+
+    def shapes(state: State, before: State | None) -> Iterator[Shape]:
+        x, y, direction = (state[name].tolist() for name in ("x", "y", "direction"))
+        for agent in (*runners.tolist(), *taggers.tolist()):
+            role, gone = ("tagger" if types[agent] else "runner"), not state["still_in_the_game"][agent]
+            if not gone:
+                ahead = x[agent] + 2 * radius * math.cos(direction[agent]), y[agent] + 2 * radius * math.sin(direction[agent])
+                yield Line(((x[agent], y[agent]), ahead), role=role)
+            if role == "tagger" and margin > radius:
+                yield Circle(x[agent], y[agent], margin, role=role, filled=False, faded=True)
+            yield Circle(x[agent], y[agent], radius, role=role, name=f"{role}_{agent}", trail=TRAIL, faded=gone)
+        for agent in tagged(state, before).tolist():
+            yield Event(x[agent], y[agent], role="tag")
+
+    return Drawing(
+        view=_around(0.0, length),
+        shapes=shapes,
+        colours=COLOURS,
+        still=[Box(length / 2, length / 2, length, length, filled=False)],
+        numbers=lambda state: {LEFT: float(state["still_in_the_game"][runners].sum())},
+        wholes={LEFT: float(len(runners))},
+        fps=20,
+    )
+
+
+def _around(low: float, high: float) -> tuple[float, float, float, float]:
+    """A square field with some room around."""
+    room = 0.02 * (high - low)
+    return low - room, low - room, high + room, high + room

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Paints moments of an episode with Pillow: a picture with title and legend, and sheets of several. Runs in the learner.
+
+Everything is painted at twice its size and then made smaller, which smooths its edges. All sizes in names are of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from PIL import Image, ImageColor, ImageDraw, ImageFont
+
+from puffervec.drawing import INK, Box, Circle, Drawing, Event, Line, Shape, Text
+from puffervec.render.episode import Moment, Point
+
+PAPER = "#FBFAF7"
+WIDTH_PX, LEAST_PX, MARGIN_PX, GAP_PX = 640, 160, 12, 16
+LINE_PX = 24  # Of text above a picture.
+TITLE_PX, FONT_PX = 17, 15
+TRAIL_SHADES = (0.12, 0.22, 0.34, 0.48)  # Shares of the colour, from the oldest quarter on.
+FADED = 0.35  # Likewise.
+FINER = 2
+PANELS_ACROSS = 4
+PANEL_PX = 440
+
+
+def size_of(drawing: Drawing) -> tuple[int, int]:
+    """Width and height of the world in a picture, in pixels: both even, as films need it."""
+    left, bottom, right, top = drawing.view
+    height = WIDTH_PX * (top - bottom) / (right - left)
+    return WIDTH_PX, 2 * round(min(max(height, LEAST_PX), WIDTH_PX) / 2)
+
+
+def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
+    """Return a picture with a head: title, step and numbers, legend. Args: size: of the world, in pixels."""
+    world = world_of(drawing, moment, size)
+    lines = 3 if drawing.colours else 2
+    picture = Image.new("RGB", (size[0] + 2 * MARGIN_PX, size[1] + lines * LINE_PX + 2 * MARGIN_PX), PAPER)
+    draw, width = ImageDraw.Draw(picture), size[0]
+    draw.text((MARGIN_PX, MARGIN_PX - 4), _shortened(title, TITLE_PX, width), INK, _font(TITLE_PX))
+    draw.text((MARGIN_PX, MARGIN_PX - 4 + LINE_PX), _shortened(caption(drawing, moment), FONT_PX, width), INK, _font(FONT_PX))
+    _draw_legend(draw, drawing, (MARGIN_PX, MARGIN_PX - 4 + 2 * LINE_PX))
+    picture.paste(world, (MARGIN_PX, lines * LINE_PX + MARGIN_PX))
+    return picture
+
+
+def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.Image:
+    """Return moments side by side, each under its step and numbers, with one title and legend."""
+    width, height = size_of(drawing)
+    panel = PANEL_PX, round(PANEL_PX * height / width)
+    across = min(PANELS_ACROSS, len(moments))
+    rows = -(-len(moments) // across)
+    row_px = panel[1] + LINE_PX + GAP_PX
+    head = (2 if drawing.colours else 1) * LINE_PX + 2 * MARGIN_PX
+    sheet = Image.new("RGB", (across * (PANEL_PX + GAP_PX) - GAP_PX + 2 * MARGIN_PX, head + rows * row_px), PAPER)
+    draw = ImageDraw.Draw(sheet)
+    draw.text((MARGIN_PX, MARGIN_PX), _shortened(title, TITLE_PX, sheet.width - 2 * MARGIN_PX), INK, _font(TITLE_PX))
+    _draw_legend(draw, drawing, (MARGIN_PX, MARGIN_PX + LINE_PX))
+    for number, moment in enumerate(moments):
+        x, y = MARGIN_PX + number % across * (PANEL_PX + GAP_PX), head + number // across * row_px
+        draw.text((x, y), _shortened(caption(drawing, moment), FONT_PX, PANEL_PX), INK, _font(FONT_PX))
+        sheet.paste(world_of(drawing, moment, panel), (x, y + LINE_PX))
+    return sheet
+
+
+def caption(drawing: Drawing, moment: Moment) -> str:
+    """Return step and numbers as words."""
+    texts = [f"step {moment.step}"]
+    for name, value in moment.numbers.items():
+        texts.append(f"{name} {value:.4g}" + (f" of {drawing.wholes[name]:.4g}" if name in drawing.wholes else ""))
+    return ",  ".join(texts)
+
+
+def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.Image:
+    """Return the world without a head. Args: size: in pixels."""
+    brush = _Brush(drawing, size)
+    for shape in drawing.still:
+        brush.paint(shape)
+    for shape, places in moment.trails:
+        brush.paint_trail(shape, places)
+    for shape in (*moment.shapes, *moment.events):
+        brush.paint(shape)
+    return brush.image.reduce(FINER)
+
+
+class _Brush:
+    """Paints shapes in world units. Pixels are those of the finer picture."""
+
+    def __init__(self, drawing: Drawing, size: tuple[int, int]) -> None:
+        self.image = Image.new("RGB", (FINER * size[0], FINER * size[1]), PAPER)
+        self._draw = ImageDraw.Draw(self.image)
+        self._colours = drawing.colours
+        left, bottom, right, top = drawing.view
+        self._scale = min(self.image.width / (right - left), self.image.height / (top - bottom))  # pixels per unit
+        self._origin = ((left + right) / 2, (bottom + top) / 2)
+
+    def paint(self, shape: Shape) -> None:
+        colour = _mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
+        match shape:
+            case Circle():
+                (x, y), radius = self._at((shape.x, shape.y)), max(shape.radius * self._scale, 2.5 * FINER)
+                box = (x - radius, y - radius, x + radius, y + radius)
+                self._draw.ellipse(box, **self._look(shape, colour))
+            case Box():
+                self._draw.polygon([self._at(corner) for corner in _corners(shape)], **self._look(shape, colour))
+            case Line():
+                width = max(round(shape.width * self._scale), round(1.2 * FINER))
+                self._draw.line([self._at(point) for point in shape.points], colour, width, joint="curve")
+            case Text():
+                at, font = self._at((shape.x, shape.y)), _font(FONT_PX * FINER)
+                self._draw.text(at, shape.text, colour, font, anchor="mm", stroke_width=2 * FINER, stroke_fill=PAPER)
+            case Event():
+                x, y = self._at((shape.x, shape.y))
+                for arm, width, paint in ((8 * FINER, 6 * FINER, PAPER), (7 * FINER, 3 * FINER, colour)):
+                    self._draw.line((x - arm, y - arm, x + arm, y + arm), paint, width)
+                    self._draw.line((x - arm, y + arm, x + arm, y - arm), paint, width)
+
+    def paint_trail(self, shape: Shape, places: Sequence[Point]) -> None:
+        """The older, the paler."""
+        points, colour = [self._at(place) for place in places], self._colours.get(shape.role, INK)
+        quarter = max(1, math.ceil(shape.trail / len(TRAIL_SHADES)))
+        for age, share in enumerate(reversed(TRAIL_SHADES)):
+            end = len(points) - age * quarter
+            part = points[max(0, end - quarter - 1) : max(0, end)]
+            if len(part) > 1:
+                self._draw.line(part, _mixed(colour, share), round(2.5 * FINER), joint="curve")
+
+    def _look(self, shape: Shape, colour: str) -> dict[str, Any]:
+        """A filled shape has a pale edge, which keeps it apart from what lies under it."""
+        if shape.filled:
+            return {"fill": colour, "outline": PAPER, "width": FINER // 2}
+        return {"outline": colour, "width": round(1.2 * FINER)}
+
+    def _at(self, point: Point) -> Point:
+        """Pixels of a point of the world."""
+        x, y = self._origin
+        return (
+            self.image.width / 2 + (float(point[0]) - x) * self._scale,
+            self.image.height / 2 - (float(point[1]) - y) * self._scale,
+        )
+
+
+def _corners(box: Box) -> list[Point]:
+    cos, sin = math.cos(box.angle_rad), math.sin(box.angle_rad)
+    halves = [(sx * box.width / 2, sy * box.height / 2) for sx, sy in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
+    return [(box.x + x * cos - y * sin, box.y + x * sin + y * cos) for x, y in halves]
+
+
+def _draw_legend(draw: Any, drawing: Drawing, at: tuple[int, int]) -> None:
+    x, y = at
+    for role, colour in drawing.colours.items():
+        draw.rectangle((x, y + 4, x + 11, y + 15), colour)
+        draw.text((x + 17, y), role, INK, _font(FONT_PX))
+        x += 17 + round(_font(FONT_PX).getlength(role)) + GAP_PX
+
+
+def _shortened(text: str, font_px: int, width: int) -> str:
+    """Return as much of a text as fits, with its beginning and its end."""
+    if _font(font_px).getlength(text) <= width:
+        return text
+    for kept in range(len(text) // 2, 0, -1):
+        short = f"{text[:kept]}...{text[-kept:]}"
+        if _font(font_px).getlength(short) <= width:
+            return short
+    return "..."
+
+
+@cache
+def _font(size_px: int) -> Any:
+    return ImageFont.load_default(size_px)
+
+
+@cache
+def _mixed(colour: str, share: float) -> str:
+    """Return a colour, mixed with paper. Args: share: of the colour."""
+    parts = zip(ImageColor.getrgb(colour)[:3], ImageColor.getrgb(PAPER)[:3], strict=True)
+    return "#" + "".join(f"{round(share * own + (1 - share) * paper):02x}" for own, paper in parts)

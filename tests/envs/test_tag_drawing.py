@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/envs/tag_drawing.py: what the games of Tag look like, for states written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec.drawing import Circle
+from puffervec.envs.tag_drawing import COLOURS, LEFT, drawing_of_grid, drawing_of_plane
+from puffervec.envs.tag_grid import TagGridConfig
+from puffervec.render.episode import Episode, Moment
+
+
+def circles(moment: Moment) -> dict[str, Circle]:
+    return {shape.name: shape for shape in moment.shapes if isinstance(shape, Circle) and shape.name}
+
+
+def grid(time: int, *cells: tuple[int, int]) -> dict[str, np.ndarray]:
+    x, y = np.array(cells, np.int32).T
+    return {"x": x, "y": y, "time": np.array([time])}
+
+
+def test_the_grid() -> None:
+    config = TagGridConfig(num_taggers=2, grid_length=4)
+    episode = Episode("tag_grid", drawing_of_grid, config, grid(0, (2, 2), (2, 2), (0, 0)))
+    first = circles(episode.moment)
+    assert {name: shape.role for name, shape in first.items()} == {
+        "tagger_0": "tagger",
+        "tagger_1": "tagger",
+        "runner_0": "runner",
+    }
+    assert (first["runner_0"].x, first["runner_0"].y) == (0, 0)
+    assert first["tagger_0"].x != first["tagger_1"].x, "two on a cell are both seen"
+    assert episode.moment.numbers == {LEFT: 1.0} and not episode.moment.events
+    episode.add(grid(1, (1, 2), (1, 1), (1, 0)))
+    last = episode.add(grid(2, (1, 1), (1, 0), (1, 0)))
+    (event,) = last.events
+    runner = circles(last)["runner_0"]
+    assert (event.x, event.y, event.role) == (runner.x, runner.y, "tag") and runner.faded
+    assert last.numbers == {LEFT: 0.0} and set(COLOURS) == {"tagger", "runner", "tag"}
+    assert len(last.trails) == 3 and len(last.trails[0][1]) == 3
+
+
+def test_a_start_on_one_cell_is_no_tag() -> None:
+    episode = Episode("tag_grid", drawing_of_grid, TagGridConfig(num_taggers=1, grid_length=1), grid(0, (0, 0), (0, 0)))
+    assert not episode.moment.events and episode.moment.numbers == {LEFT: 1.0}
+
+
+def plane(x: list[float], left: list[int]) -> dict[str, np.ndarray]:
+    zeros = np.zeros(len(x), np.float32)
+    return {"x": np.float32(x), "y": zeros, "direction": zeros, "still_in_the_game": np.array(left)}
+
+
+class PlaneConfig:
+    """Settings of a game in the plane, as far as the drawing reads them."""
+
+    grid_length, tagging_distance, runner_exits_game_after_tagged = 10.0, 0.1, True
+
+
+def in_the_plane(**settings: Any) -> Episode:
+    """A tagger between two runners. The first runner is tagged, then nothing happens."""
+    config = type("Config", (PlaneConfig,), settings)()
+    types = np.array([0, 1, 0])
+    make: Any = lambda config, state: drawing_of_plane(config, types)  # noqa: E731
+    episode = Episode("tag_continuous", make, config, plane([1, 3, 8], [1, 1, 1]))
+    stays = int(not config.runner_exits_game_after_tagged)
+    episode.add(plane([2, 2.5, 8], [stays, 1, 1]))
+    episode.add(plane([2, 4.0, 8], [stays, 1, 1]))
+    return episode
+
+
+def test_the_plane() -> None:
+    last = in_the_plane().moment
+    drawn = circles(last)
+    assert list(drawn) == ["runner_0", "runner_2", "tagger_1"] and [shape.faded for shape in drawn.values()] == [
+        True,
+        False,
+        False,
+    ]
+    assert [(event.x, event.y) for event in last.events] == [(2, 0)]
+    assert last.numbers == {LEFT: 1.0}
+    (reach,) = [shape for shape in last.shapes if isinstance(shape, Circle) and not shape.filled]
+    assert (reach.x, reach.radius) == (4.0, pytest.approx(1.0))
+
+
+def test_runners_that_stay_are_marked_where_they_were_tagged() -> None:
+    last = in_the_plane(runner_exits_game_after_tagged=False).moment
+    assert [event.x for event in last.events] == [2.0] and last.numbers == {LEFT: 2.0}
+    assert not circles(last)["runner_0"].faded
