@@ -76,7 +76,7 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
         found = _values(verb, target, before[-1])
         if found is not None:
             return found
-    if target and "..." not in verb.syntax:
+    if target and not any(more in verb.syntax for more in ("...", "[RUN]")):
         return []
     runs = [*(["latest"] if "latest" in verb.syntax else []), *_runs()] if verb.syntax.startswith("RUN") else []
     choices = [*verb.values.get("", ()), *runs]

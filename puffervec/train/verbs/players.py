@@ -35,11 +35,16 @@ class PlayerRequest:
 
 @dataclass(frozen=True)
 class Player:
-    """Who acts. config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline."""
+    """Who acts.
+
+    config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline. folder: of the run whose
+    policies act; None for a baseline, and for a checkpoint that lies elsewhere.
+    """
 
     config: TrainConfig
     actor: Actor
     label: str
+    folder: Path | None = None
 
 
 def take_player(args: list[str]) -> dict[str, Any]:
@@ -106,7 +111,8 @@ def find_player(request: PlayerRequest, check: Callable[[TrainConfig], None]) ->
         if request.baseline is None:
             rows = policy_rows(env_spec(config), config)
             actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
-            return Player(config, actor, str(path.parent.parent if path.parent.name == CHECKPOINTS else path))
+            folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
+            return Player(config, actor, str(folder or path), folder)
     own = own_evaluation(config.target)
     return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
 

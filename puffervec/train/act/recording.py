@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Runs episodes and keeps what there is to draw of them: the states of one, and the numbers of all. Runs in the learner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import puffervec
+from puffervec.evaluation import Actor
+from puffervec.native import NativeEnv
+from puffervec.render.episode import Episode, Moment
+from puffervec.vec.vector_env import VectorEnv
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was seen of the first episode of every env.
+
+    Attributes:
+        states: of the first env, as `peek` gives them: after the reset and after each step to the end of its episode.
+        numbers: of all envs, (steps + 1, envs) float64 by name; an env whose episode is over keeps its last numbers.
+        env, config: by which `moments` draws.
+    """
+
+    env: NativeEnv
+    config: Any
+    states: list[dict[str, np.ndarray]]
+    numbers: dict[str, np.ndarray]
+
+    def episode(self) -> Episode:
+        """The first episode as it began. Raises: ConfigError: see `Episode`."""
+        assert self.env.drawing is not None
+        return Episode(self.env.name, self.env.drawing, self.config, self.states[0])
+
+    def moments(self) -> Iterator[Moment]:
+        """What there is to see of the first episode, step by step: one for each state."""
+        episode = self.episode()
+        yield episode.moment
+        for state in self.states[1:]:
+            yield episode.add(state)
+
+
+def record(env: NativeEnv, config: Any, actor: Actor, *, episodes: int, most_steps: int, seed: int) -> Recording:
+    """Run an episode in each of `episodes` envs, in this process.
+
+    Args: env: with a drawing. config: its settings. most_steps: of an episode; what takes longer is left there.
+    Raises: ConfigError: the env refuses its settings, or its drawing failed. WorkerError: an env failed.
+    """
+    with puffervec.make(env, env_kwargs=config, backend="serial", num_envs=episodes, seed=seed) as vec:
+        actor.reset(vec)
+        vec.async_reset(seed)
+        obs = vec.recv()[0]
+        drawing, starts = env.drawing, [vec.peek(number) for number in range(episodes)]
+        assert drawing is not None
+        shown = [Episode(env.name, drawing, vec.config, state) for state in starts]
+        states, running = starts[:1], np.ones(episodes, np.bool_)
+        numbers = [[episode.moment.numbers for episode in shown]]
+        while running.any() and len(numbers) <= most_steps:
+            vec.send(actor.act(obs, vec))
+            obs = vec.recv()[0]
+            newest = [vec.peek(number) if running[number] else None for number in range(episodes)]
+            if newest[0] is not None:
+                states.append(newest[0])
+            pairs = zip(shown, newest, numbers[-1], strict=True)
+            numbers.append([last if state is None else episode.numbers(state) for episode, state, last in pairs])
+            running &= _going_on(vec)
+        names = numbers[0][0]
+        columns = {name: np.array([[one[name] for one in step] for step in numbers]) for name in names}
+        return Recording(env, vec.config, states, columns)
+
+
+def _going_on(vec: VectorEnv) -> np.ndarray:
+    """Which envs have a row that acts in the next step, (envs,) bool."""
+    groups = vec.halves[0].groups.values()
+    acting = [(rows.masks & ~(rows.terminals | rows.truncations)).reshape(vec.num_envs, -1).any(1) for rows in groups]
+    going_on: np.ndarray = np.any(acting, axis=0)
+    return going_on

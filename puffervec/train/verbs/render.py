@@ -1,0 +1,277 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train render`: films, snapshots and curves of what a policy does, for envs that say how they are drawn."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from puffervec import extras
+from puffervec.errors import ConfigError
+from puffervec.evaluation import Interval, Report, Row, as_text
+from puffervec.host.folder import make_folder, refuse_odd_file, replace_file, said
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec, native_env, own_evaluation
+from puffervec.train.verbs.players import Player, PlayerRequest, find_player, is_env, take_player
+from puffervec.train.verbs.plot import COLOURS, new_figure
+from puffervec.train.verbs.verb import StopSignals, Verb
+
+if TYPE_CHECKING:
+    from puffervec.train.act.recording import Recording
+
+ABOUT = """\
+  Draws episodes: a film of one, snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
+  RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says.
+
+  --out FOLDER|FILE     FILE.mp4 or FILE.gif: the film alone; FILE.png: the snapshots alone [default: the run folder, else here]
+  --format NAME         of the film: mp4 or gif; png: no film [default: mp4, or gif where imageio-ffmpeg is missing]
+  --fps N               steps per second of the film [default: as the env says]
+  --snapshots STEPS     [default: 0,50,150,300, or as far as the episode goes]
+  --episodes N          of which the numbers are the mean; the first one is drawn [default: 64]
+  --steps N             of an episode, at most [default: 1000]
+  --env.NAME VALUE      settings of the env, over those of the run
+  --baseline NAME       random, or what the env brings, in place of a policy
+  --policy MODULE:CLASS the run's policy where it is code of yours, which render imports only if you name it
+  --seed N              of envs and of drawn actions [default: 0]
+  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
+  --sample              draw actions instead of taking the likeliest one
+"""
+FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
+FILES = {"film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
+SNAPSHOTS = "0,50,150,300"
+MOST_SNAPSHOTS = 24
+_VALUES = ("out", "format", "fps", "snapshots", "episodes", "steps")
+
+
+@dataclass(frozen=True)
+class RenderRequest(PlayerRequest):
+    """What `puffer-train render` was asked for.
+
+    env: that the run must be of. format: mp4, gif or png; None: the best that can be written.
+    """
+
+    env: str | None = None
+    out: Path | None = None
+    format: str | None = None
+    fps: float | None = None
+    snapshots: tuple[int, ...] = (0, 50, 150, 300)
+    episodes: int = 64
+    steps: int = 1000
+
+    @property
+    def is_file(self) -> bool:
+        """True where one file is wanted and no folder."""
+        return self.out is not None and self.out.suffix.lower() in (".mp4", ".gif", ".png") and not self.out.is_dir()
+
+
+def parse(args: list[str]) -> RenderRequest:
+    """Return the request that the arguments make. Raises: ConfigError: bad input, in one line."""
+    first, second = flags.take_target(args), flags.take_target(args)
+    if first is None:
+        raise ConfigError("which run or env? For example: puffer-train render latest (puffer-train render --help shows more)")
+    target, env = (first, None) if second is None else (second, first)
+    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
+    player = take_player(args)
+    flags.refuse_left(args, "render")
+    if is_env(target) and player["baseline"] is None:
+        player["baseline"] = "random"
+    return RenderRequest(
+        target,
+        **player,
+        env=env,
+        out=None if values["out"] is None else Path(values["out"]),
+        format=values["format"],
+        fps=None if values["fps"] is None else flags.number("--fps", values["fps"]),
+        snapshots=_snapshots(values["snapshots"] or SNAPSHOTS),
+        episodes=flags.whole("--episodes", values["episodes"], 1) or RenderRequest.episodes,
+        steps=flags.whole("--steps", values["steps"], 1) or RenderRequest.steps,
+    )
+
+
+def _snapshots(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+        raise ConfigError(f"--snapshots {text}: give steps, as in {SNAPSHOTS}")
+    steps = tuple(sorted({int(step) for step in text.split(",")}))
+    if len(steps) > MOST_SNAPSHOTS:
+        raise ConfigError(f"--snapshots names {len(steps)} steps: at most {MOST_SNAPSHOTS}")
+    return steps
+
+
+def render(request: RenderRequest) -> None:
+    """Draw what was asked for, and say what is in each file.
+
+    Raises: ConfigError, CheckpointError, MissingExtraError: bad input, before an episode is run.
+    """
+    extras.require("render", "PIL", "matplotlib")
+    kind = _film_kind(request)
+    player = find_player(request, lambda config: _check(config, request))
+    env_spec(player.config)  # Refuses settings before a folder is made.
+    paths = _paths(request, player, kind)
+    env = native_env(player.config.target)
+    assert env is not None
+    from puffervec.train.act.recording import record
+
+    # As many for a film alone: it shall be the same film, also where actions are drawn.
+    numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
+    found = record(env, player.config.env, player.actor, **numbers)
+    title = f"{player.config.target}: {player.label}"
+    for part, path in paths.items():
+        made = _PARTS[part](found, title, request, kind)
+        if made is not None:
+            _save(path, made[0])
+            print(f"{path}: {made[1]}", flush=True)
+
+
+def _film_kind(request: RenderRequest) -> str:
+    """Return the format of the film, png for none. Raises: ConfigError, MissingExtraError: it cannot be written."""
+    ending = request.out.suffix.lower()[1:] if request.out is not None and request.is_file else None
+    if request.out is not None and ending is None and request.out.suffix and not request.out.is_dir():
+        raise ConfigError(f"--out {request.out}: give a folder, or a file that ends in .mp4, .gif or .png")
+    kind = request.format or ending or ("mp4" if extras.installed("imageio_ffmpeg") else "gif")
+    if kind not in (*FILMS, "png"):
+        raise ConfigError(f"--format {kind}: use mp4, gif or png")
+    if ending not in (None, kind):
+        raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
+    if kind == "mp4":
+        extras.require("--format mp4", "imageio_ffmpeg")
+    if request.fps is not None and not 0 < request.fps <= FILMS.get(kind, math.inf):
+        raise ConfigError(f"--fps is {request.fps:g}: use more than 0 and at most {FILMS[kind]:g} in {kind} files")
+    return kind
+
+
+def _check(config: TrainConfig, request: RenderRequest) -> None:
+    """Refuse a run of another env, and an env that cannot be drawn."""
+    if request.env not in (None, config.target):
+        raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
+    native = native_env(config.target)
+    if native is None or native.drawing is None:
+        own = own_evaluation(config.target)
+        other = "" if own is None or own.draw is None else "; for pictures of it: puffer-train eval --png"
+        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing){other}")
+
+
+def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:
+    """Return where each part goes. Raises: ConfigError: it cannot be written there."""
+    if request.out is not None and request.is_file:
+        paths = {"snapshots" if kind == "png" else "film": request.out}
+    else:
+        named = re.sub(r"[^\w.-]+", "-", f"render-{player.config.target}-{player.label}")
+        folder = request.out or player.folder or Path(named)
+        try:
+            make_folder(folder)
+        except OSError as error:
+            raise ConfigError(f"cannot write to {folder}: {said(error)}") from error
+        paths = {part: folder / name for part, name in FILES.items()}
+        film = paths.pop("film")
+        paths = paths if kind == "png" else {"film": film.with_suffix(f".{kind}"), **paths}
+    for path in paths.values():
+        try:
+            refuse_odd_file(path)
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {said(error)}") from error
+    return paths
+
+
+def _save(path: Path, data: bytes) -> None:
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+
+
+# Each returns a file and what it shows; None where there is nothing to show.
+
+
+def _film(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+    from puffervec.render.film import WRITERS
+    from puffervec.render.painter import picture_of, size_of
+
+    drawing, count = found.episode().drawing, len(found.states)
+    fps, size = request.fps or min(drawing.fps, FILMS[kind]), size_of(drawing)
+    pictures = (picture_of(drawing, moment, title, size) for moment in found.moments())
+    return WRITERS[kind](pictures, count, fps), f"{count - 1} step{'s' * (count != 2)}, {fps:g} per second"
+
+
+def _sheet(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+    from puffervec.render.film import png
+    from puffervec.render.painter import sheet_of
+
+    last = len(found.states) - 1
+    steps = {min(step, last) for step in request.snapshots}
+    moments = [moment for moment in found.moments() if moment.step in steps]
+    return png(sheet_of(found.episode().drawing, moments, title)), f"steps {', '.join(str(one.step) for one in moments)}"
+
+
+def _table(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
+    rows: list[Row] = [{"step": step, **row} for step, row in enumerate(_intervals(found))]
+    return (Report(rows).to_csv().encode(), "the numbers of the plot") if found.numbers else None
+
+
+def _plot(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
+    """A panel for each number: its mean over the envs, in a band of its 95 % interval."""
+    if not found.numbers:
+        return None
+    rows, wholes = _intervals(found), found.episode().drawing.wholes
+    figure = new_figure(8.0, 1.0 + 3.0 * len(found.numbers))
+    for axis, (name, values), colour in zip(
+        figure.subplots(len(found.numbers), 1, squeeze=False)[:, 0], found.numbers.items(), itertools.cycle(COLOURS)
+    ):
+        bands = np.array([(row[name].value, row[name].low, row[name].high) for row in rows])
+        axis.fill_between(range(len(bands)), bands[:, 1], bands[:, 2], color=colour, alpha=0.2, lw=0, label="95 % interval")
+        axis.plot(bands[:, 0], color=colour, lw=1.8, label=f"mean of {values.shape[1]} episodes")
+        axis.set_ylabel(f"{name}, share" if name in wholes else name, fontsize=9)
+        if name in wholes:
+            axis.set_ylim(-0.02, 1.02)
+        axis.set_xlabel("step", fontsize=9)
+        axis.margins(x=0.01)
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(fontsize=8, frameon=False)
+    figure.suptitle(title, fontsize=10, wrap=True)
+    out = io.BytesIO()
+    figure.savefig(out, format="png")
+    ends = ", ".join(f"{name} {as_text(value)}" for name, value in rows[-1].items())
+    return out.getvalue(), f"{ends} at the end"
+
+
+def _intervals(found: Recording) -> list[dict[str, Interval]]:
+    """The mean of each number over the envs with its 95 % interval, by step; as a share where it is a part of something."""
+    from puffervec.train.collect.episodes import mean_interval
+
+    wholes = found.episode().drawing.wholes
+    rows: list[dict[str, Interval]] = [{} for _ in next(iter(found.numbers.values()), ())]
+    for name, values in found.numbers.items():
+        for row, step in zip(rows, values / wholes.get(name, 1.0), strict=True):
+            mean, half = mean_interval(step)
+            low, high = mean - half, mean + half
+            row[name] = Interval(mean, max(low, 0.0), min(high, 1.0)) if name in wholes else Interval(mean, low, high)
+    return rows
+
+
+_PARTS: dict[str, Callable[[Recording, str, RenderRequest, str], tuple[bytes, str] | None]] = {
+    "film": _film,
+    "snapshots": _sheet,
+    "plot": _plot,
+    "table": _table,
+}
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train render RUN`."""
+    render(parse(args))
+
+
+VERB = Verb(
+    "render", "RUN|CHECKPOINT|latest|ENV [RUN] [flags]", "films and snapshots of what a policy does", ABOUT, run,
+    values={"--device": ("auto", "cpu", "cuda"), "--format": (*FILMS, "png")},
+)  # fmt: skip

@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train render`: films, snapshots and curves of runs and baselines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from puffervec import extras
+from puffervec.errors import ConfigError
+from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train.verbs.render import RenderRequest, parse
+
+pytest.importorskip("matplotlib")
+from PIL import Image
+
+Small = Callable[..., TrainConfig]
+TAG = {"num_taggers": 3, "grid_length": 8, "episode_length": 12}
+FAST = "--format gif --episodes 5 --seed 3".split()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def trained(config: TrainConfig) -> Path:
+    with Trainer(config) as trainer:
+        trainer.train()
+        return trainer.folder
+
+
+def frames(path: Path) -> list[bytes]:
+    film, found = Image.open(io.BytesIO(path.read_bytes())), []
+    for number in range(film.n_frames):
+        film.seek(number)
+        found.append(film.convert("RGB").tobytes())
+    return found
+
+
+def test_an_env_at_random(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["render", "tag_grid", *FAST, "--env.num-taggers", "3", "--env.episode-length", "12", "--snapshots", "4,0,300"]
+    assert cli.main(argv) == 0
+    folder = here / "render-tag_grid-random"
+    assert sorted(path.name for path in folder.iterdir()) == ["episode.gif", "numbers.csv", "numbers.png", "snapshots.png"]
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith("episode.gif: 12 steps, 10 per second") and said[1].endswith("snapshots.png: steps 0, 4, 12")
+    assert len(frames(folder / "episode.gif")) == 13
+    rows = list(csv.DictReader((folder / "numbers.csv").read_text().splitlines()))
+    assert [int(row["step"]) for row in rows] == list(range(13))
+    assert list(rows[0].values()) == ["0", "1.0", "1.0", "1.0"] and float(rows[-1]["runners left_low"]) >= 0
+    assert np.asarray(Image.open(folder / "numbers.png").convert("RGB")).std() > 10
+    argv[argv.index("gif")] = "png"
+    assert cli.main([*argv, "--out", "again.png"]) == 0
+    assert (here / "again.png").read_bytes() == (folder / "snapshots.png").read_bytes()
+
+
+def test_a_run_and_its_policies(small: Small, here: Path) -> None:
+    """Several policies with memory; the settings are the run's; drawn actions make another film than the likeliest ones."""
+    run = trained(small("tag_grid", env=TAG, policy={"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"}))
+    assert cli.main(["render", "latest", *FAST]) == 0
+    assert {"episode.gif", "numbers.csv", "numbers.png", "snapshots.png"} <= {path.name for path in run.iterdir()}
+    assert cli.main(["render", "tag_grid", str(run), "--out", "sampled.gif", "--seed", "3", "--sample"]) == 0
+    films = [frames(path) for path in (run / "episode.gif", here / "sampled.gif")]
+    assert all(1 < len(film) <= 13 for film in films) and films[0] != films[1]
+    assert {path.name for path in here.iterdir()} == {"runs", "sampled.gif"}
+
+
+def test_films_as_mp4(here: Path) -> None:
+    pytest.importorskip("imageio_ffmpeg")
+    cv2 = pytest.importorskip("cv2")
+    assert cli.main("render cartpole --steps 5 --out a.mp4 --fps 25".split()) == 0
+    film = cv2.VideoCapture("a.mp4")
+    parts = (cv2.CAP_PROP_FRAME_COUNT, cv2.CAP_PROP_FPS, cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)
+    assert [film.get(part) for part in parts] == [6, 25, 664, 284]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("--seed 3", "which run or env"),
+        ("none", "none is no folder"),
+        ("tag_grid none", "none is no folder"),
+        ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
+        ("CartPole-v1", "CartPole-v1 does not say how it is drawn"),
+        ("drive --scenes generated:2", "for pictures of it: puffer-train eval --png"),
+        ("tag_grid --baseline best", "tag_grid has random"),
+        ("tag_grid --env.num-taggers 0", "num_taggers is 0"),
+        ("tag_grid --out a.avi", "--out a.avi: give a folder, or a file that ends in .mp4, .gif or .png"),
+        ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
+        ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
+        ("tag_grid --format avi", "--format avi: use mp4, gif or png"),
+        ("tag_grid --fps 0", "--fps is 0"),
+        ("tag_grid --fps 60 --format gif", "--fps is 60: use more than 0 and at most 50 in gif files"),
+        ("tag_grid --snapshots 1,-2", "--snapshots 1,-2: give steps, as in 0,50,150,300"),
+        ("tag_grid --snapshots " + ",".join(map(str, range(25))), "--snapshots names 25 steps: at most 24"),
+        ("tag_grid --episodes 0", "--episodes"),
+        ("tag_grid --steps none", "--steps"),
+        ("tag_grid --colour red", "--colour"),
+    ],
+)
+def test_bad_input_is_one_line(args: str, words: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["render", *args.split(), "--device=cpu"]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+    assert not list(here.iterdir())
+
+
+def test_a_run_of_another_env_is_refused(small: Small, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained(small())
+    assert cli.main(["render", "tag_grid", str(run)]) == 2
+    assert "is a run of 'probe', not of 'tag_grid'" in capsys.readouterr().err
+
+
+def test_what_is_not_installed_is_said_or_done_without(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = extras.installed
+    monkeypatch.setattr(extras, "installed", lambda module: module != "imageio_ffmpeg" and there(module))
+    assert cli.main("render cartpole --steps 2 --episodes 2 --out films".split()) == 0
+    assert (here / "films" / "episode.gif").is_file()
+    assert cli.main("render cartpole --format mp4".split()) == 2
+    assert "--format mp4 needs imageio_ffmpeg: pip install 'puffervec[video]'" in capsys.readouterr().err
+    monkeypatch.setattr(extras, "installed", lambda module: module != "PIL" and there(module))
+    assert cli.main("render cartpole".split()) == 2
+    assert "render needs PIL: pip install 'puffervec[video]'" in capsys.readouterr().err
+
+
+def test_what_is_asked_for() -> None:
+    assert parse("tag_grid runs/one --snapshots 9,3,9 --fps 4.5 --out a --sample --scenes here".split()) == RenderRequest(
+        "runs/one", env="tag_grid", snapshots=(3, 9), fps=4.5, out=Path("a"), deterministic=False,
+        env_flags=("--scenes", "here"), code=(None, None),
+    )  # fmt: skip
+    assert parse(["tag_grid"]).baseline == "random" and parse(["runs/one"]).baseline is None
+    with pytest.raises(ConfigError, match="unknown argument --json"):
+        parse(["latest", "--json"])
