@@ -25,13 +25,14 @@ Point = tuple[float, float]
 class Moment:
     """All that a picture shows.
 
-    trails: shapes that have one, each with the places where it was, the newest last. events: those of the episode so far.
+    trails: shapes that have one, each with the places where it was, the newest last. events: those of the episode so far, each
+    with its step.
     """
 
     step: int
     shapes: tuple[Shape, ...]
     trails: tuple[tuple[Shape, tuple[Point, ...]], ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[tuple[int, Event], ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
 
 
@@ -49,7 +50,7 @@ class Episode:
             raise ConfigError(f"{name}: its drawing is {self.drawing!r}: `drawing` must return a puffervec.drawing.Drawing")
         self._checked(self.drawing.still)
         self._ways: dict[str, deque[Point]] = {}
-        self._events: list[Event] = []
+        self._events: list[tuple[int, Event]] = []
         self.moment = self._seen(0, state, None)
         self._state = state
 
@@ -66,7 +67,7 @@ class Episode:
 
     def _seen(self, step: int, state: State, before: State | None) -> Moment:
         shapes = self._checked(self._guarded(lambda: tuple(self.drawing.shapes(state, before))))
-        self._events += [shape for shape in shapes if isinstance(shape, Event)]
+        self._events += [(step, shape) for shape in shapes if isinstance(shape, Event)]
         shapes = tuple(shape for shape in shapes if not isinstance(shape, Event))
         trailing = {s.name: s for s in shapes if s.name and s.trail > 0 and isinstance(s, (Circle, Box))}
         self._ways = {name: self._ways.get(name) or deque(maxlen=shape.trail + 1) for name, shape in trailing.items()}

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,8 +16,8 @@ from PIL import Image
 from puffervec import extras
 from puffervec.errors import ConfigError
 
+_H264 = {"macro_block_size": 2, "quality": 6, "output_params": ["-preset", "veryfast", "-movflags", "+faststart"]}
 LAST_MS = 1500  # A GIF begins anew; its last picture stays so long.
-MOST_GIF_FPS = 50  # Viewers slow down what is faster.
 
 
 def png(picture: Image.Image) -> bytes:
@@ -26,7 +28,7 @@ def png(picture: Image.Image) -> bytes:
 
 
 def gif(pictures: Iterable[Image.Image], count: int, fps: float) -> bytes:
-    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second. Args: count: of the pictures."""
+    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second. Args: count: of pictures, 1 or more."""
     frames = (picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE) for picture in pictures)
     out, first = io.BytesIO(), next(frames)
     times_ms = [10 * round(100 / fps)] * (count - 1) + [LAST_MS]
@@ -43,19 +45,16 @@ def mp4(pictures: Iterable[Image.Image], count: int, fps: float) -> bytes:
     import imageio_ffmpeg
 
     with tempfile.TemporaryDirectory(prefix="puffervec-") as folder:
-        path, writer = Path(folder) / "film.mp4", None
+        path, frames = Path(folder) / "film.mp4", iter(pictures)
+        first = next(frames)
         try:
-            for picture in pictures:
-                if writer is None:
-                    writer = imageio_ffmpeg.write_frames(str(path), picture.size, fps=fps, macro_block_size=2, quality=8)
-                    writer.send(None)
-                writer.send(picture.tobytes())
+            with contextlib.closing(imageio_ffmpeg.write_frames(str(path), first.size, fps=fps, **_H264)) as writer:
+                writer.send(None)
+                for picture in itertools.chain([first], frames):
+                    writer.send(picture.tobytes())
+            return path.read_bytes()
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"MP4: ffmpeg failed: {' '.join(str(error).split())}") from error
-        finally:
-            if writer is not None:
-                writer.close()
-        return path.read_bytes()
 
 
 WRITERS: dict[str, Callable[[Iterable[Image.Image], int, float], bytes]] = {"mp4": mp4, "gif": gif}

@@ -23,6 +23,7 @@ LINE_PX = 24  # Of text above a picture.
 TITLE_PX, FONT_PX = 17, 15
 TRAIL_SHADES = (0.12, 0.22, 0.34, 0.48)  # Shares of the colour, from the oldest quarter on.
 FADED = 0.35  # Likewise.
+NEW_STEPS, OLD = 10, 0.55  # Events are shown large for some steps, and then smaller and paler.
 FINER = 2
 PANELS_ACROSS = 4
 PANEL_PX = 440
@@ -80,10 +81,16 @@ def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.I
     brush = _Brush(drawing, size)
     for shape in drawing.still:
         brush.paint(shape)
+    for step, event in moment.events:
+        if moment.step - step >= NEW_STEPS:
+            brush.paint_event(event, OLD)
     for shape, places in moment.trails:
         brush.paint_trail(shape, places)
-    for shape in (*moment.shapes, *moment.events):
+    for shape in moment.shapes:
         brush.paint(shape)
+    for step, event in moment.events:
+        if moment.step - step < NEW_STEPS:
+            brush.paint_event(event)
     return brush.image.reduce(FINER)
 
 
@@ -96,7 +103,8 @@ class _Brush:
         self._colours = drawing.colours
         left, bottom, right, top = drawing.view
         self._scale = min(self.image.width / (right - left), self.image.height / (top - bottom))  # pixels per unit
-        self._origin = ((left + right) / 2, (bottom + top) / 2)
+        self._left = self.image.width / 2 - self._scale * (left + right) / 2
+        self._bottom = self.image.height / 2 + self._scale * (bottom + top) / 2
 
     def paint(self, shape: Shape) -> None:
         colour = _mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
@@ -113,21 +121,26 @@ class _Brush:
             case Text():
                 at, font = self._at((shape.x, shape.y)), _font(FONT_PX * FINER)
                 self._draw.text(at, shape.text, colour, font, anchor="mm", stroke_width=2 * FINER, stroke_fill=PAPER)
-            case Event():
-                x, y = self._at((shape.x, shape.y))
-                for arm, width, paint in ((8 * FINER, 6 * FINER, PAPER), (7 * FINER, 3 * FINER, colour)):
-                    self._draw.line((x - arm, y - arm, x + arm, y + arm), paint, width)
-                    self._draw.line((x - arm, y + arm, x + arm, y - arm), paint, width)
+
+    def paint_event(self, event: Event, size: float = 1.0) -> None:
+        """Args: size: a share of the largest one, and of the colour."""
+        (x, y), unit = self._at((event.x, event.y)), size * FINER
+        colour = _mixed(self._colours.get(event.role, INK), size)
+        for arm, width, paint in ((8 * unit, round(6 * unit), PAPER), (7 * unit, round(3 * unit), colour)):
+            self._draw.line((x - arm, y - arm, x + arm, y + arm), paint, width)
+            self._draw.line((x - arm, y + arm, x + arm, y - arm), paint, width)
 
     def paint_trail(self, shape: Shape, places: Sequence[Point]) -> None:
         """The older, the paler."""
+        if all(place == places[0] for place in places):
+            return
         points, colour = [self._at(place) for place in places], self._colours.get(shape.role, INK)
         quarter = max(1, math.ceil(shape.trail / len(TRAIL_SHADES)))
         for age, share in enumerate(reversed(TRAIL_SHADES)):
             end = len(points) - age * quarter
             part = points[max(0, end - quarter - 1) : max(0, end)]
             if len(part) > 1:
-                self._draw.line(part, _mixed(colour, share), round(2.5 * FINER), joint="curve")
+                self._draw.line(part, _mixed(colour, share), round(2.5 * FINER))
 
     def _look(self, shape: Shape, colour: str) -> dict[str, Any]:
         """A filled shape has a pale edge, which keeps it apart from what lies under it."""
@@ -137,11 +150,7 @@ class _Brush:
 
     def _at(self, point: Point) -> Point:
         """Pixels of a point of the world."""
-        x, y = self._origin
-        return (
-            self.image.width / 2 + (float(point[0]) - x) * self._scale,
-            self.image.height / 2 - (float(point[1]) - y) * self._scale,
-        )
+        return self._left + float(point[0]) * self._scale, self._bottom - float(point[1]) * self._scale
 
 
 def _corners(box: Box) -> list[Point]:

@@ -38,9 +38,9 @@ def test_the_grid() -> None:
     assert episode.moment.numbers == {LEFT: 1.0} and not episode.moment.events
     episode.add(grid(1, (1, 2), (1, 1), (1, 0)))
     last = episode.add(grid(2, (1, 1), (1, 0), (1, 0)))
-    (event,) = last.events
+    ((step, event),) = last.events
     runner = circles(last)["runner_0"]
-    assert (event.x, event.y, event.role) == (runner.x, runner.y, "tag") and runner.faded
+    assert (step, event.x, event.y, event.role) == (2, runner.x, runner.y, "tag") and runner.faded
     assert last.numbers == {LEFT: 0.0} and set(COLOURS) == {"tagger", "runner", "tag"}
     assert len(last.trails) == 3 and len(last.trails[0][1]) == 3
 
@@ -81,7 +81,7 @@ def test_the_plane() -> None:
         False,
         False,
     ]
-    assert [(event.x, event.y) for event in last.events] == [(2, 0)]
+    assert [(step, event.x, event.y) for step, event in last.events] == [(1, 2, 0)]
     assert last.numbers == {LEFT: 1.0}
     (reach,) = [shape for shape in last.shapes if isinstance(shape, Circle) and not shape.filled]
     assert (reach.x, reach.radius) == (4.0, pytest.approx(1.0))
@@ -89,5 +89,5 @@ def test_the_plane() -> None:
 
 def test_runners_that_stay_are_marked_where_they_were_tagged() -> None:
     last = in_the_plane(runner_exits_game_after_tagged=False).moment
-    assert [event.x for event in last.events] == [2.0] and last.numbers == {LEFT: 2.0}
+    assert [event.x for _, event in last.events] == [2.0] and last.numbers == {LEFT: 2.0}
     assert not circles(last)["runner_0"].faded

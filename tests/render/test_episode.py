@@ -39,7 +39,7 @@ def test_events_stay_and_the_state_before_is_given() -> None:
     def shapes(state: Any, before: Any) -> list[Event]:
         return [Event(state["x"], 0.0, role="leap")] if before is not None and state["x"] > before["x"] + 1 else []
 
-    assert [event.x for event in episode(0.0, 1.0, 3.0, 3.5, 5.0, 5.0, shapes=shapes).moment.events] == [3.0, 5.0]
+    assert [(step, event.x) for step, event in episode(0, 1, 3, 3.5, 5, 5, shapes=shapes).moment.events] == [(2, 3), (4, 5)]
 
 
 def test_numbers_of_any_state() -> None:

@@ -68,7 +68,8 @@ def test_a_trail_fades_with_age() -> None:
 
 
 def test_events_and_words_are_seen() -> None:
-    assert at(world(events=(Event(1, 1, role="red"),)), 1, 1) == RED
+    new, old = (world(events=((step, Event(1, 1, role="red")),)) for step in (0, -painter.NEW_STEPS))
+    assert at(new, 1, 1) == RED and at(old, 1, 1) not in (RED, painter.PAPER)
     assert (world(Text(2, 1, "here", role="red")) != world()).any()
 
 
