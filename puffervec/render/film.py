@@ -16,7 +16,12 @@ from PIL import Image
 from puffervec import extras
 from puffervec.errors import ConfigError
 
-_H264 = {"macro_block_size": 2, "quality": 6, "output_params": ["-preset", "veryfast", "-movflags", "+faststart"]}
+_H264 = {
+    "codec": "libx264",
+    "macro_block_size": 2,
+    "quality": 6,
+    "output_params": ["-preset", "veryfast", "-movflags", "+faststart"],
+}
 LAST_MS = 1500  # A GIF begins anew; its last picture stays so long.
 
 
@@ -28,7 +33,7 @@ def png(picture: Image.Image) -> bytes:
 
 
 def gif(pictures: Iterable[Image.Image], count: int, fps: float) -> bytes:
-    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second. Args: count: of pictures, 1 or more."""
+    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second. Args: count: of pictures."""
     frames = (picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE) for picture in pictures)
     out, first = io.BytesIO(), next(frames)
     times_ms = [10 * round(100 / fps)] * (count - 1) + [LAST_MS]
