@@ -77,7 +77,6 @@ class TestDrive(EnvContract):
     settings: ClassVar[dict[str, Any]] = DRIVE
     num_envs = 4
     steps = 2400
-    settable = False
 
     @pytest.fixture(autouse=True)
     def _available(self) -> None:

@@ -6,7 +6,8 @@
 // in the learner.
 //
 // Files: tables (settings, observation), scene (compiled scenes), layout (addresses), bundle (which scenes), episode (one
-// scene's step), dynamics, collide, segments and partners (the k nearest), observe. index runs in the learner only.
+// scene's step), dynamics, collide, segments and partners (the k nearest), observe, saved (states). index runs in the learner
+// only.
 #include "kernels.h"
 #include "state.h"
 
@@ -40,35 +41,6 @@ static void describe_records(pv_spec* spec) {
 #define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
     DRIVE_RECORD_VALUES(NAME)
 #undef NAME
-}
-
-// Readable state, in the order in which peek writes it.
-static void describe_state(const drive_block* layout, pv_spec* spec) {
-#define FLOATS(name, unit, low, high)                                                                                          \
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, unit, PV_F32, layout->agents, 0, low, high, \
-                 1.0f);
-#define INTEGERS(name, dtype, count)                                                                                           \
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, "", dtype, count, 0, -1.0f, 1e9f, 1.0f);
-    FLOATS("x", "m", -1e6f, 1e6f)
-    FLOATS("y", "m", -1e6f, 1e6f)
-    FLOATS("heading", "rad", -DRIVE_PI, DRIVE_PI)
-    FLOATS("speed", "m/s", -400.0f, 400.0f)
-    FLOATS("length", "m", 0.0f, 1e3f)
-    FLOATS("width", "m", 0.0f, 1e3f)
-    FLOATS("goal_x", "m", -1e6f, 1e6f)
-    FLOATS("goal_y", "m", -1e6f, 1e6f)
-    INTEGERS("object", PV_I32, layout->agents)
-    INTEGERS("slot", PV_I32, layout->agents)
-    INTEGERS("active", PV_U8, layout->agents)
-    INTEGERS("collided", PV_U8, layout->agents)
-    INTEGERS("offroad", PV_U8, layout->agents)
-    INTEGERS("reached", PV_U8, layout->agents)
-    INTEGERS("slot_scene", PV_I32, layout->slots)
-    INTEGERS("slot_clock", PV_I32, layout->slots)
-    INTEGERS("episode", PV_U64, 0)
-    INTEGERS("step", PV_U32, 0)
-#undef FLOATS
-#undef INTEGERS
 }
 
 static int check_drawable(const pv_context* context, const drive_block* layout, char* text) {
@@ -111,7 +83,7 @@ static int drive_describe(const pv_context* context, pv_spec* spec, char* text) 
     group->action_sizes[0] = DRIVE_ACTIONS;
     drive_describe_counters(spec);
     describe_records(spec);
-    describe_state(&layout, spec);
+    drive_describe_state(&layout, spec);
     spec->save_bytes = (uint32_t)layout.env_bytes;
     spec->records_per_turn = layout.slots;
     spec->task_count = drive_set(context->data)->scene_count;
@@ -262,121 +234,32 @@ static int drive_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- save, load, peek ---------------------------------------------------------------------------------------------
+// ---- poke ---------------------------------------------------------------------------------------------------------
 
-static int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
-    memcpy(out, drive_env_at(block, env), ((const drive_block*)block->state)->env_bytes);
-    return PV_OK;
-}
-
-// True if a run can have left these numbers in a row: those of the scene are equal to it, the others finite and in range.
-static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
-    const drive_agents* agents = &turn->agents;
-    const pv_object* object = &turn->scene.objects[o];
-    const float inverse_wheelbase = 1.0f / (turn->config->wheelbase_factor * object->length_m);
-    const struct {
-        float value, most;
-    } numbers[] = {{agents->x[row], 1e7f},
-                   {agents->y[row], 1e7f},
-                   {agents->heading[row], 3.2f},
-                   {agents->cosine[row], 1.001f},
-                   {agents->sine[row], 1.001f},
-                   {agents->speed[row], 400.0f},
-                   {agents->progress[row], 1e9f},
-                   {agents->goal_distance[row], 1e8f},
-                   {agents->episode_return[row], 1e30f}};
-    for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (!(fabsf(numbers[i].value) <= numbers[i].most)) return 0;
+// Scenes and bundles whose last state this is end as in a step.
+static int set_state(drive_turn* turn) {
+    const int same_step = turn->block->context->autoreset == PV_SAME_STEP, was_last = turn->state->over != 0;
+    const int last = turn->state->step >= (uint32_t)turn->config->resample_steps;
+    for (uint32_t slot = 0; slot < turn->state->slots; slot++) {
+        drive_turn_slot(turn, slot);
+        drive_slot_set(turn, was_last, last);
+        if (same_step) keep_observations(turn);
+        if (same_step && !last && turn->slot->over) restart(turn, turn->slot->row, turn->slot->count, start_slot);
     }
-    return agents->object[row] == o && agents->slot[row] == (uint32_t)(turn->slot - turn->slots) &&
-           agents->length[row] == object->length_m && agents->width[row] == object->width_m &&
-           agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m &&
-           agents->inverse_wheelbase[row] == inverse_wheelbase;
+    turn->state->over = (uint32_t)(last && !same_step);
+    return last && same_step ? restart(turn, 0, turn->layout->agents, next_bundle) : PV_OK;
 }
 
-// True if the agents of the slot are those of its scene.
-static int slot_sound(const drive_turn* turn) {
-    uint32_t row = turn->slot->row, end = row + turn->slot->count;
-    for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
-        if (!drive_object_controlled(turn->config, &turn->scene, &turn->scene.objects[o])) continue;
-        if (!agent_sound(turn, row++, o)) return 0;
-    }
-    return row == end;
-}
-
-// True if a step can run safely on an env that was just loaded.
-static int env_sound(drive_turn* turn) {
-    const drive_env* env = turn->state;
-    const uint8_t* data = turn->block->context->data;
-    uint32_t rows = 0;
-    if (env->slots > turn->layout->slots) return 0;
-    for (uint32_t i = 0; i < env->slots; i++) {
-        const drive_slot* slot = &turn->slots[i];
-        if (slot->scene >= drive_set(data)->scene_count || slot->row != rows) return 0;
-        uint32_t size = drive_scene_rows(turn->layout, slot->scene);
-        if (!size || slot->count != size || size > turn->layout->agents - rows) return 0;
-        rows += size;
-        drive_turn_slot(turn, i);
-        if (!slot_sound(turn)) return 0;
-    }
-    return rows == env->rows;
-}
-
-static int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
-    drive_turn turn;
-    memcpy(drive_env_at(block, env), in, ((const drive_block*)block->state)->env_bytes);
-    drive_turn_open(block, env, &turn);
-    if (env_sound(&turn)) return PV_OK;
-    memset(turn.state, 0, turn.layout->env_bytes);
-    pv_block_error(block, env, "drive: the saved state does not fit these scenes and settings");
-    return PV_ERROR_STATE;
-}
-
-static uint8_t* put(uint8_t* out, const void* from, uint64_t bytes) {
-    memcpy(out, from, bytes);
-    return out + bytes;
-}
-
-// Writes one integer per agent, -1 (or 0 for bytes) in padding rows.
-static uint8_t* put_integers(uint8_t* out, const uint32_t* values, uint32_t rows, uint32_t agents) {
-    for (uint32_t i = 0; i < agents; i++) {
-        int32_t value = i < rows ? (int32_t)values[i] : -1;
-        out = put(out, &value, sizeof value);
-    }
-    return out;
-}
-
-static uint8_t* put_flag(uint8_t* out, const drive_turn* turn, uint32_t flag) {
-    for (uint32_t i = 0; i < turn->layout->agents; i++) {
-        *out++ = (uint8_t)(i < turn->state->rows && (turn->agents.flags[i] & flag));
-    }
-    return out;
-}
-
-static int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
+static int drive_poke(pv_block* block, uint32_t env, const uint8_t* in) {
+    uint64_t counters[PV_COUNTERS];
     drive_turn turn;
     drive_turn_open(block, env, &turn);
-    const drive_agents* agents = &turn.agents;
-    const float* const floats[] = {agents->x,      agents->y,     agents->heading, agents->speed,
-                                   agents->length, agents->width, agents->goal_x,  agents->goal_y};
-    const uint32_t flags[] = {DRIVE_ACTIVE, DRIVE_COLLIDED, DRIVE_OFFROAD, DRIVE_REACHED};
-    uint32_t count = turn.layout->agents, rows = turn.state->rows;
-    const uint8_t* start = out;
-    for (uint32_t i = 0; i < sizeof floats / sizeof floats[0]; i++) out = put(out, floats[i], count * sizeof(float));
-    out = put_integers(out, agents->object, rows, count);
-    out = put_integers(out, agents->slot, rows, count);
-    for (uint32_t i = 0; i < sizeof flags / sizeof flags[0]; i++) out = put_flag(out, &turn, flags[i]);
-    out += pv_align_up((uint64_t)(out - start), 4) - (uint64_t)(out - start);
-    for (int clock = 0; clock < 2; clock++) {
-        for (uint32_t i = 0; i < turn.layout->slots; i++) {
-            int32_t value = i >= turn.state->slots ? -1 : (int32_t)(clock ? turn.slots[i].clock : turn.slots[i].scene);
-            out = put(out, &value, sizeof value);
-        }
-    }
-    out += pv_align_up((uint64_t)(out - start), 8) - (uint64_t)(out - start);
-    out = put(out, &turn.state->episode, sizeof turn.state->episode);
-    put(out, &turn.state->step, sizeof turn.state->step);
-    return PV_OK;
+    int code = drive_take_state(&turn, in);
+    if (code) return code;
+    memcpy(counters, block->counters, sizeof counters);
+    code = set_state(&turn);
+    memcpy(block->counters, counters, sizeof counters); // they count steps
+    return code;
 }
 
 const pv_env_type pv_drive_type = {
@@ -395,5 +278,6 @@ const pv_env_type pv_drive_type = {
     .save = drive_save,
     .load = drive_load,
     .peek = drive_peek,
+    .poke = drive_poke,
     .close = drive_close,
 };

@@ -215,3 +215,54 @@ void drive_slot_cut(drive_turn* turn) {
     }
     leave_record(turn, 0);
 }
+
+// ---- a state from outside -----------------------------------------------------------------------------------------
+
+// True if no step of the slot's episode is left: as drive_slot_advance finds at its end.
+static int is_over(const drive_turn* turn) {
+    const drive_slot* slot = turn->slot;
+    if (slot->clock >= drive_episode_steps(turn)) return 1;
+    for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
+        uint32_t flags = turn->agents.flags[row];
+        if ((flags & DRIVE_ACTIVE) && !(turn->config->remove_at_goal && (flags & DRIVE_REACHED))) return 0;
+    }
+    return 1;
+}
+
+// Starts the sums of an episode whose record is left already.
+static void forget_sums(const drive_turn* turn, uint32_t row) {
+    const drive_agents* agents = &turn->agents;
+    agents->flags[row] &= ~DRIVE_SCORED;
+    agents->episode_return[row] = 0.0f;
+    agents->progress[row] = 0.0f;
+    agents->contacts[row] = 0;
+    agents->departures[row] = 0;
+    agents->goal_step[row] = 0;
+}
+
+void drive_slot_set(drive_turn* turn, int was_last, int last) {
+    const pv_rows* rows = &turn->block->rows[0];
+    drive_agents* agents = &turn->agents;
+    drive_slot* slot = turn->slot;
+    const int was_over = was_last || slot->over;
+    slot->over = (uint32_t)is_over(turn);
+    const int over = last || slot->over;
+    drive_sincos_array(agents->heading + slot->row, agents->sine + slot->row, agents->cosine + slot->row, slot->count);
+    drive_collect_bodies(turn);
+    for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
+        if (was_over && !over) forget_sums(turn, row);
+        agents->goal_distance[row] = goal_distance(agents, row);
+        int is_blank = was_over && over && !rows->masks[turn->first_row + row]; // of a scene that ended before its bundle did
+        if (is_blank || !(agents->flags[row] & DRIVE_ACTIVE)) {
+            drive_rows_blank(turn, row, 1);
+            if (!(agents->flags[row] & DRIVE_ACTIVE)) agents->flags[row] |= DRIVE_BLANK;
+            continue;
+        }
+        agents->flags[row] &= ~DRIVE_BLANK;
+        int terminal = turn->config->remove_at_goal && (agents->flags[row] & DRIVE_REACHED);
+        drive_near edges;
+        drive_observe_edges(turn, row, &edges);
+        drive_observe(turn, row);
+        write_flags(turn, row, 0.0f, terminal, over && !terminal, 1);
+    }
+}

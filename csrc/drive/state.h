@@ -235,3 +235,13 @@ void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and wr
 void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
 void drive_slot_cut(drive_turn* turn);     // truncates the open episodes
 void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count); // writes rows without an agent
+// Makes the slot whole after drive_take_state and writes its rows, as after a step that led there, but rewards are 0. was_last:
+// the bundle had ended; last: it ends in this state.
+void drive_slot_set(drive_turn* turn, int was_last, int last);
+
+// saved.c
+void drive_describe_state(const drive_block* layout, pv_spec* spec);
+int drive_save(pv_block* block, uint32_t env, uint8_t* out);
+int drive_load(pv_block* block, uint32_t env, const uint8_t* in);
+int drive_peek(pv_block* block, uint32_t env, uint8_t* out);
+int drive_take_state(drive_turn* turn, const uint8_t* in); // into agents, clocks and step; or refuses it and changes nothing

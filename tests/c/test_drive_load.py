@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Loading a driving env (csrc/drive/drive.c): what was saved comes back; what is broken is refused or harmless, no crash."""
+"""States of a driving env (csrc/drive/saved.c): what was saved comes back; what is broken is refused or harmless, no crash."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from puffervec._ffi import ffi, lib
 from puffervec.env_types import find as env_type
+from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, random_scene, write_world
 
@@ -84,3 +85,86 @@ def test_broken_states_are_refused_or_harmless(vec: VectorEnv) -> None:
         assert np.isfinite(observations.view(np.float32)).all()
     assert codes.count(lib.PV_OK) > 10 and codes.count(lib.PV_ERROR_STATE) > 100
     assert set(codes) == {lib.PV_OK, lib.PV_ERROR_STATE}
+
+
+# ---- poke --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "words"),
+    [
+        ("length", 0, 9.0, r"length\[0\] is 9: it cannot be changed and must stay"),
+        ("goal_x", 1, 9.0, r"goal_x\[1\] is 9: it cannot be changed"),
+        ("object", 0, 5, r"object\[0\] is 5: it cannot be changed"),
+        ("slot", 0, 1, r"slot\[0\] is 1: it cannot be changed"),
+        ("slot_scene", 0, 7, r"slot_scene\[0\] is 7: it cannot be changed"),
+        ("slot_clock", 0, 20, r"slot_clock\[0\] is 20: episodes of its scene have 0 to 19 steps"),
+        ("slot_clock", 0, -1, r"slot_clock\[0\] is -1: episodes"),
+        ("slot_clock", -1, 0, r"slot_clock\[\d+\] is 0: it cannot be changed and must stay -1"),
+        ("active", 0, 0, r"active\[0\] is 0: an agent leaves its scene at its goal alone"),
+        ("step", (), 10**6, "step is 1000000: a bundle of scenes stays for 0 to"),
+        ("heading", 0, 3.2, r"heading\[0\] is 3.20\d+: it must be from -3.14"),
+        ("speed", 0, np.nan, r"speed\[0\] is nan: it must be from -400 to 400"),
+    ],
+)
+def test_what_scenes_decide_cannot_be_set(vec: VectorEnv, name: str, place: Any, value: Any, words: str) -> None:
+    before = vec.save()
+    wrong = vec.peek(0)[name]
+    wrong[place] = value
+    with pytest.raises(ConfigError, match=f"poke: env 0 of drive is as it was, since {words}"):
+        vec.poke(0, {name: wrong})
+    assert vec.save() == before
+
+
+def test_a_row_without_an_agent_stays_empty(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
+    with make_env(tmp_path / "set", num_agents=AGENTS + 1) as vec:
+        vec.reset(seed=3)
+        state = vec.peek(0)
+        assert state["slot"][-1] == -1
+        for name, value in (("x", 1.0), ("speed", 1.0), ("active", 1), ("object", 0)):
+            wrong = state[name].copy()
+            wrong[-1] = value
+            with pytest.raises(ConfigError, match=rf"{name}\[12\] is {value:g}: it cannot be changed and must stay"):
+                vec.poke(0, {name: wrong})
+        vec.poke(0, state)
+        assert not vec.halves[0].groups["agents"].masks[-1]
+
+
+def test_an_agent_that_is_set_to_have_left_has_no_row(vec: VectorEnv) -> None:
+    state = vec.peek(0)
+    gone = {name: state[name].copy() for name in ("active", "reached", "collided", "offroad")}
+    for name, value in (("active", 0), ("reached", 1), ("collided", 0), ("offroad", 0)):
+        gone[name][2] = value
+    vec.poke(0, gone)
+    rows = vec.halves[0].groups["agents"]
+    assert rows.masks.tolist() == [bool(agent) for agent in gone["active"]]
+    assert not rows.observations[2].any() and rows.observations[1].any()
+    vec.step(np.zeros(AGENTS, np.int32))
+    assert not rows.masks[2] and not vec.peek(0)["active"][2]
+    vec.poke(0, state)  # and back
+    assert rows.masks[2] and not rows.terminals[2]
+
+
+def test_an_agent_at_its_goal_leaves_after_this_row(vec: VectorEnv) -> None:
+    reached = vec.peek(0)["reached"]
+    reached[1] = 1
+    vec.poke(0, {"reached": reached})
+    rows = vec.halves[0].groups["agents"]
+    assert (rows.masks[1], rows.terminals[1], rows.truncations[1]) == (True, True, False)
+    vec.step(np.zeros(AGENTS, np.int32))
+    assert not rows.masks[1]
+
+
+def test_a_scene_at_its_last_step_is_over(vec: VectorEnv) -> None:
+    """And one that was over goes on where it is given an earlier step."""
+    clock = vec.peek(0)["slot_clock"]
+    late = clock.copy()
+    late[0] = 19
+    rows, mine = vec.halves[0].groups["agents"], vec.peek(0)["slot"] == 0
+    vec.poke(0, {"slot_clock": late})
+    assert rows.truncations[mine].all() and not rows.truncations[~mine].any()
+    vec.poke(0, {"slot_clock": clock})
+    assert not rows.truncations.any()
+    vec.step(np.zeros(AGENTS, np.int32))
+    assert vec.peek(0)["slot_clock"].tolist() == [value + (value >= 0) for value in clock]

@@ -138,3 +138,23 @@ def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.
             if step % 20 == 3:
                 compared += compare_rows(vec, prepared.scenes, obs)
     assert compared > 100
+
+
+def test_rows_of_states_that_were_set(tmp_path: Path) -> None:
+    scenes = write_world(tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)])
+    rng = np.random.default_rng(3)
+    with make_env(tmp_path / "set", num_agents=16, partners=3, observe_previous_action=1) as vec:
+        observations, _ = vec.reset(seed=1)
+        actions = rng.integers(0, 91, 16)
+        vec.step(actions)
+        state = vec.peek(0)
+        agents, slots = state["slot"] >= 0, state["slot_scene"] >= 0
+        for _ in range(20):
+            for name, spread in (("x", 30.0), ("y", 30.0), ("speed", 10.0)):
+                state[name][agents] += rng.normal(0.0, spread, agents.sum())
+            state["heading"][agents] = rng.uniform(-3.1, 3.1, agents.sum())
+            for name in ("collided", "offroad"):
+                state[name][agents] = rng.integers(0, 2, agents.sum())
+            state["slot_clock"][slots] = rng.integers(0, 19, slots.sum())
+            vec.poke(0, state)
+            assert compare_rows(vec, scenes, observations, actions) == agents.sum()

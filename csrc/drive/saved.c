@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// States of one env: the flat form for save and load, and the readable one that peek shows and poke takes.
+#include "kernels.h"
+#include "state.h"
+
+#include <math.h>
+
+// ---- save and load ------------------------------------------------------------------------------------------------
+
+int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
+    memcpy(out, drive_env_at(block, env), ((const drive_block*)block->state)->env_bytes);
+    return PV_OK;
+}
+
+// True if a run can have left these numbers in a row: those of the scene are equal to it, the others finite and in range.
+static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
+    const drive_agents* agents = &turn->agents;
+    const pv_object* object = &turn->scene.objects[o];
+    const float inverse_wheelbase = 1.0f / (turn->config->wheelbase_factor * object->length_m);
+    const struct {
+        float value, most;
+    } numbers[] = {{agents->x[row], 1e7f},
+                   {agents->y[row], 1e7f},
+                   {agents->heading[row], 3.2f},
+                   {agents->cosine[row], 1.001f},
+                   {agents->sine[row], 1.001f},
+                   {agents->speed[row], 400.0f},
+                   {agents->progress[row], 1e9f},
+                   {agents->goal_distance[row], 1e8f},
+                   {agents->episode_return[row], 1e30f}};
+    for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (!(fabsf(numbers[i].value) <= numbers[i].most)) return 0;
+    }
+    return agents->object[row] == o && agents->slot[row] == (uint32_t)(turn->slot - turn->slots) &&
+           agents->length[row] == object->length_m && agents->width[row] == object->width_m &&
+           agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m &&
+           agents->inverse_wheelbase[row] == inverse_wheelbase;
+}
+
+// True if the agents of the slot are those of its scene.
+static int slot_sound(const drive_turn* turn) {
+    uint32_t row = turn->slot->row, end = row + turn->slot->count;
+    for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
+        if (!drive_object_controlled(turn->config, &turn->scene, &turn->scene.objects[o])) continue;
+        if (!agent_sound(turn, row++, o)) return 0;
+    }
+    return row == end;
+}
+
+// True if a step can run safely on an env that was just loaded.
+static int env_sound(drive_turn* turn) {
+    const drive_env* env = turn->state;
+    const uint8_t* data = turn->block->context->data;
+    uint32_t rows = 0;
+    if (env->slots > turn->layout->slots) return 0;
+    for (uint32_t i = 0; i < env->slots; i++) {
+        const drive_slot* slot = &turn->slots[i];
+        if (slot->scene >= drive_set(data)->scene_count || slot->row != rows) return 0;
+        uint32_t size = drive_scene_rows(turn->layout, slot->scene);
+        if (!size || slot->count != size || size > turn->layout->agents - rows) return 0;
+        rows += size;
+        drive_turn_slot(turn, i);
+        if (!slot_sound(turn)) return 0;
+    }
+    return rows == env->rows;
+}
+
+int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
+    drive_turn turn;
+    memcpy(drive_env_at(block, env), in, ((const drive_block*)block->state)->env_bytes);
+    drive_turn_open(block, env, &turn);
+    if (env_sound(&turn)) return PV_OK;
+    memset(turn.state, 0, turn.layout->env_bytes);
+    pv_block_error(block, env, "drive: the saved state does not fit these scenes and settings");
+    return PV_ERROR_STATE;
+}
+
+// ---- the readable state -------------------------------------------------------------------------------------------
+
+// X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent all is 0, but object and slot are
+// -1, as are the scenes that a bundle does not have.
+#define DRIVE_STATE(X)                                                                                                         \
+    X(float, PV_F32, x, "m", -1e6f, 1e6f, agents)                                                                              \
+    X(float, PV_F32, y, "m", -1e6f, 1e6f, agents)                                                                              \
+    X(float, PV_F32, heading, "rad", -DRIVE_PI, DRIVE_PI, agents)                                                              \
+    X(float, PV_F32, speed, "m/s", -400.0f, 400.0f, agents)                                                                    \
+    X(float, PV_F32, length, "m", 0.0f, 1e3f, agents)                                                                          \
+    X(float, PV_F32, width, "m", 0.0f, 1e3f, agents)                                                                           \
+    X(float, PV_F32, goal_x, "m", -1e6f, 1e6f, agents)                                                                         \
+    X(float, PV_F32, goal_y, "m", -1e6f, 1e6f, agents)                                                                         \
+    X(int32_t, PV_I32, object, "", -1.0f, 1e9f, agents)                                                                        \
+    X(int32_t, PV_I32, slot, "", -1.0f, 1e9f, agents)                                                                          \
+    X(uint8_t, PV_U8, active, "", 0.0f, 1.0f, agents)                                                                          \
+    X(uint8_t, PV_U8, collided, "", 0.0f, 1.0f, agents)                                                                        \
+    X(uint8_t, PV_U8, offroad, "", 0.0f, 1.0f, agents)                                                                         \
+    X(uint8_t, PV_U8, reached, "", 0.0f, 1.0f, agents)                                                                         \
+    X(int32_t, PV_I32, slot_scene, "", -1.0f, 1e9f, slots)                                                                     \
+    X(int32_t, PV_I32, slot_clock, "", -1.0f, 1e9f, slots)                                                                     \
+    X(uint64_t, PV_U64, episode, "", 0.0f, 1e9f, one)                                                                          \
+    X(uint32_t, PV_U32, step, "", 0.0f, 1e9f, one)
+
+// Pointers into the bytes of a readable state.
+typedef struct drive_view {
+#define FIELD(type, code, name, unit, low, high, count) type* name;
+    DRIVE_STATE(FIELD)
+#undef FIELD
+} drive_view;
+
+void drive_describe_state(const drive_block* layout, pv_spec* spec) {
+    const uint32_t agents = layout->agents, slots = layout->slots, one = 0;
+#define FIELD(type, code, name, unit, low, high, count)                                                                        \
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, count, 0, low, high, 1.0f);
+    DRIVE_STATE(FIELD)
+#undef FIELD
+}
+
+static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
+    const uint32_t agents = layout->agents, slots = layout->slots, one = 1;
+    uint64_t at = 0;
+    drive_view view;
+#define FIELD(type, code, name, unit, low, high, count)                                                                        \
+    at = pv_align_up(at, sizeof(type));                                                                                        \
+    view.name = (type*)(void*)(bytes + at);                                                                                    \
+    at += (count) * sizeof(type);
+    DRIVE_STATE(FIELD)
+#undef FIELD
+    return view;
+}
+
+int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
+    drive_turn turn;
+    drive_turn_open(block, env, &turn);
+    const drive_agents* agents = &turn.agents;
+    const drive_view view = view_of(turn.layout, out);
+    const uint32_t rows = turn.state->rows;
+    for (uint32_t i = 0; i < turn.layout->agents; i++) {
+        const uint32_t flags = i < rows ? agents->flags[i] : 0;
+        view.x[i] = agents->x[i];
+        view.y[i] = agents->y[i];
+        view.heading[i] = agents->heading[i];
+        view.speed[i] = agents->speed[i];
+        view.length[i] = agents->length[i];
+        view.width[i] = agents->width[i];
+        view.goal_x[i] = agents->goal_x[i];
+        view.goal_y[i] = agents->goal_y[i];
+        view.object[i] = i < rows ? (int32_t)agents->object[i] : -1;
+        view.slot[i] = i < rows ? (int32_t)agents->slot[i] : -1;
+        view.active[i] = (flags & DRIVE_ACTIVE) != 0;
+        view.collided[i] = (flags & DRIVE_COLLIDED) != 0;
+        view.offroad[i] = (flags & DRIVE_OFFROAD) != 0;
+        view.reached[i] = (flags & DRIVE_REACHED) != 0;
+    }
+    for (uint32_t i = 0; i < turn.layout->slots; i++) {
+        view.slot_scene[i] = i < turn.state->slots ? (int32_t)turn.slots[i].scene : -1;
+        view.slot_clock[i] = i < turn.state->slots ? (int32_t)turn.slots[i].clock : -1;
+    }
+    *view.episode = turn.state->episode;
+    *view.step = turn.state->step;
+    return PV_OK;
+}
+
+// ---- a state that is given ----------------------------------------------------------------------------------------
+
+// Refuses a number that is not what the bundle has: scenes decide it, or there is no agent in the row.
+static int fixed(const drive_turn* turn, const char* name, uint32_t i, double given, double own) {
+    if (given == own) return PV_OK;
+    return pv_block_error(turn->block, turn->env, "%s[%u] is %.7g: it cannot be changed and must stay %.7g", name, i, given, own);
+}
+
+static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t i) {
+    const drive_agents* agents = &turn->agents;
+    const int is_agent = i < turn->state->rows;
+    const struct {
+        const char* name;
+        double given, own;
+    } numbers[] = {{"length", (double)view->length[i], (double)agents->length[i]},
+                   {"width", (double)view->width[i], (double)agents->width[i]},
+                   {"goal_x", (double)view->goal_x[i], (double)agents->goal_x[i]},
+                   {"goal_y", (double)view->goal_y[i], (double)agents->goal_y[i]},
+                   {"object", view->object[i], is_agent ? (double)agents->object[i] : -1.0},
+                   {"slot", view->slot[i], is_agent ? (double)agents->slot[i] : -1.0},
+                   {"x", (double)view->x[i], 0.0}, // from here on fixed in rows without an agent
+                   {"y", (double)view->y[i], 0.0},
+                   {"heading", (double)view->heading[i], 0.0},
+                   {"speed", (double)view->speed[i], 0.0},
+                   {"active", view->active[i], 0.0},
+                   {"collided", view->collided[i], 0.0},
+                   {"offroad", view->offroad[i], 0.0},
+                   {"reached", view->reached[i], 0.0}};
+    const uint32_t count = is_agent ? 6 : sizeof numbers / sizeof numbers[0];
+    for (uint32_t n = 0; n < count; n++) {
+        int code = fixed(turn, numbers[n].name, i, numbers[n].given, numbers[n].own);
+        if (code) return code;
+    }
+    if (!is_agent || view->active[i]) return PV_OK;
+    if (view->reached[i] && turn->config->remove_at_goal && !view->collided[i] && !view->offroad[i]) return PV_OK;
+    return pv_block_error(turn->block, turn->env,
+                          "active[%u] is 0: an agent leaves its scene at its goal alone, so that reached must be 1, collided and "
+                          "offroad 0, and the setting remove_at_goal 1",
+                          i);
+}
+
+static int check_slot(drive_turn* turn, const drive_view* view, uint32_t i) {
+    const int is_there = i < turn->state->slots;
+    int code = fixed(turn, "slot_scene", i, view->slot_scene[i], is_there ? (double)turn->slots[i].scene : -1.0);
+    if (code) return code;
+    if (!is_there) return fixed(turn, "slot_clock", i, view->slot_clock[i], -1.0);
+    drive_turn_slot(turn, i);
+    const uint32_t steps = drive_episode_steps(turn);
+    if (view->slot_clock[i] >= 0 && (uint32_t)view->slot_clock[i] <= steps) return PV_OK;
+    return pv_block_error(turn->block, turn->env, "slot_clock[%u] is %d: episodes of its scene have 0 to %u steps", i,
+                          view->slot_clock[i], steps);
+}
+
+int drive_take_state(drive_turn* turn, const uint8_t* in) {
+    const drive_view view = view_of(turn->layout, (uint8_t*)(uintptr_t)in);
+    const drive_agents* agents = &turn->agents;
+    int code = PV_OK;
+    for (uint32_t i = 0; i < turn->layout->agents && !code; i++) code = check_agent(turn, &view, i);
+    for (uint32_t i = 0; i < turn->layout->slots && !code; i++) code = check_slot(turn, &view, i);
+    if (code) return code;
+    if (*view.step > (uint32_t)turn->config->resample_steps)
+        return pv_block_error(turn->block, turn->env, "step is %u: a bundle of scenes stays for 0 to %d", *view.step,
+                              turn->config->resample_steps);
+    for (uint32_t i = 0; i < turn->state->rows; i++) {
+        agents->x[i] = view.x[i];
+        agents->y[i] = view.y[i];
+        agents->heading[i] = view.heading[i];
+        agents->speed[i] = view.speed[i];
+        const uint32_t kept = agents->flags[i] & (view.reached[i] ? DRIVE_SCORED | DRIVE_BLANK : DRIVE_BLANK);
+        agents->flags[i] = kept | (view.active[i] ? DRIVE_ACTIVE : 0) | (view.collided[i] ? DRIVE_COLLIDED : 0) |
+                           (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0);
+    }
+    for (uint32_t i = 0; i < turn->state->slots; i++) turn->slots[i].clock = (uint32_t)view.slot_clock[i];
+    turn->state->episode = *view.episode;
+    turn->state->step = *view.step;
+    return PV_OK;
+}
