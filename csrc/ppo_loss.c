@@ -21,20 +21,25 @@ CHOICE_INLINE void write_gradient(const choices* of, uint32_t count, int32_t cho
     to[chosen] += slope;
 }
 
-// One sample's terms that depend on the probability ratio; slope: the derivative of the loss by the log-probability.
-typedef struct ratio_terms {
+// One sample's terms that depend on the action's probability; slope: the derivative of the loss by the log-probability.
+typedef struct policy_terms {
     float loss, kl, slope;
     int clipped;
-} ratio_terms;
+} policy_terms;
 
-CHOICE_INLINE ratio_terms of_ratio(float log_ratio, float advantage, float clip) {
+CHOICE_INLINE policy_terms of_ratio(float log_ratio, float advantage, float clip) {
     float ratio = expf(log_ratio);
     float near = ratio < 1.0f - clip ? 1.0f - clip : ratio > 1.0f + clip ? 1.0f + clip : ratio;
     float whole = advantage * ratio, cut = advantage * near;
-    ratio_terms terms = {.kl = ratio - 1.0f - log_ratio, .clipped = fabsf(ratio - 1.0f) > clip};
+    policy_terms terms = {.kl = ratio - 1.0f - log_ratio, .clipped = fabsf(ratio - 1.0f) > clip};
     terms.loss = whole > cut ? -cut : -whole;
     terms.slope = whole > cut ? 0.0f : -whole; // Where the cut one is taken, it is constant.
     return terms;
+}
+
+// The policy gradient as it stands: the derivative of log p is what the advantage weighs.
+CHOICE_INLINE policy_terms of_log_prob(float log_prob, float advantage) {
+    return (policy_terms){.loss = -advantage * log_prob, .slope = -advantage};
 }
 
 // One sample's squared error of the value; slope: its derivative by the value.
@@ -63,7 +68,9 @@ typedef struct slopes {
 
 CHOICE_INLINE slopes account(const pv_ppo_samples* samples, const pv_ppo_settings* settings, uint32_t row, float weight,
                              float log_prob, float entropy, float value, double* sums) {
-    ratio_terms terms = of_ratio(log_prob - samples->log_probs[row], samples->advantages[row], settings->clip);
+    float advantage = samples->advantages[row];
+    policy_terms terms = settings->clip > 0.0f ? of_ratio(log_prob - samples->log_probs[row], advantage, settings->clip)
+                                              : of_log_prob(log_prob, advantage);
     float value_slope, error = of_value(value, samples->values[row], samples->returns[row], settings->value_clip, &value_slope);
     sums[0] += (double)(weight * terms.loss);
     sums[1] += (double)(weight * 0.5f * error);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The PPO loss with its gradients, in one pass over the samples (the same formulas in torch: ppo_loss in
+// The losses of PPO and A2C with their gradients, in one pass over the samples (the same formulas in torch: actor_critic_loss in
 // puffervec/train/learn/ppo_loss.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs
 // in the learner; owns no memory.
 #pragma once
@@ -12,7 +12,7 @@
 enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: PPO's figures in ppo.py
 
 typedef struct pv_ppo_settings {
-    float clip;
+    float clip; // 0: A2C, -advantage * log p(action) in place of the clipped ratio; KL estimate and clipped samples are 0
     float value_coef;
     float value_clip; // 0: none
     float entropy_coef;

@@ -60,19 +60,20 @@ def enough(section: StillSection, sums: Any, samples: int) -> bool:
 
 
 STILL = Algorithm(StillSection, lambda: still_loss, ("one", "many"), search={"train.times": "1/2"})
-RAW = dataclasses.replace(STILL, normalised=False)
 ONCE = dataclasses.replace(STILL, stop=enough)
 CROWDED = dataclasses.replace(STILL, figures=("one", "many", "none"))
 NO_ALGORITHM = 3
 OWN = f"{__name__}:STILL"
 
 
-def updated(algorithm: str, ranks: Ranks | None = None, memory: Any = "none") -> tuple[Updater, dict[str, float]]:
+def updated(
+    algorithm: str, ranks: Ranks | None = None, memory: Any = "none", **settings: Any
+) -> tuple[Updater, dict[str, float]]:
     """An updater after three epochs, and its figures."""
     seen.clear()
     storage, policy = filled_storage(), build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))
     storage.first_states[0] = policy.initial_state(storage.rows)  # type: ignore[operator]
-    section = StillSection(algorithm=f"{__name__}:{algorithm}", update_epochs=3)
+    section = StillSection(algorithm=f"{__name__}:{algorithm}", update_epochs=3, **settings)
     made = Updater(policy, storage, section, 2, False, torch.Generator().manual_seed(2), ThreadPool(1), ranks)
     return made, made.update(1e-2).losses
 
@@ -92,7 +93,7 @@ def test_figures_are_means_by_name(small: Small) -> None:
 @pytest.mark.parametrize("size", [1, 2])
 def test_advantages_as_the_roll_out_gives_them(memory: str, size: int) -> None:
     def raw(ranks: Ranks) -> list[float]:
-        made, _ = updated("RAW", ranks, memory)
+        made, _ = updated("STILL", ranks, memory, normalize_advantage=False)
         samples = made._samples(behind=False)
         return sorted((samples.returns - samples.values).tolist())
 

@@ -54,19 +54,22 @@ class Algorithm:
         figures: what the loss sums up beside itself, in its order. The log has their means as `losses/NAME`.
         stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums: the figures, summed over
             the epoch's samples of all ranks, by name, () on the device: reading one waits for the device.
-        normalised: the advantages of each minibatch are to have mean 0 and standard deviation 1.
-        search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`.
+        search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`; "" for what it must not.
     """
 
     section: type[TrainSection]
     loss: Callable[[], Loss]
     figures: tuple[str, ...]
     stop: Callable[[Any, Mapping[str, Tensor], int], bool] = lambda *_: False
-    normalised: bool = True
     search: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-_REGISTRY = Registry("puffervec.algorithms", "algorithm", Algorithm, {DEFAULT: "puffervec.train.learn.ppo:PPO"})
+_REGISTRY = Registry(
+    "puffervec.algorithms",
+    "algorithm",
+    Algorithm,
+    {DEFAULT: "puffervec.train.learn.ppo:PPO", "a2c": "puffervec.train.learn.a2c:A2C"},
+)
 names = _REGISTRY.names
 
 

@@ -63,7 +63,9 @@ def build_space(config: TrainConfig, given: Mapping[str, str], names: Sequence[s
     own = training_of(config.target).search  # Perhaps of settings that the run's algorithm does not have.
     known = {field.name for field in dataclasses.fields(config.train)}
     own = {key: text for key, text in own.items() if key.removeprefix("train.") in known or not key.startswith("train.")}
-    usual = {**SEARCHED, **algorithms.get(config.train.algorithm).search, **own}
+    of_algorithm = algorithms.get(config.train.algorithm).search
+    usual = {**SEARCHED, **of_algorithm, **own}
+    usual = {key: text for key, text in usual.items() if of_algorithm.get(key, text)}
     texts = {**usual, **given} if names is not None or not given else dict(given)
     if names is not None:
         for name in names:

@@ -18,7 +18,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, schedules
@@ -66,6 +66,7 @@ class VecSection:
 class TrainSection:
     """The run and what all algorithms share; each has a section derived from this one."""
 
+    usual_minibatches: ClassVar[int] = 8  # Of an epoch, where minibatch_size is 0.
     algorithm: str = algorithms.DEFAULT
     """What updates improve the policy by: ppo, or one of an installed package, or your own as module:NAME."""
     seed: int = 1  # Of envs, policy weights, sampling and shuffling.
@@ -74,8 +75,8 @@ class TrainSection:
     time_limit_s: float = 0.0  # Seconds after which the run ends; 0: no limit. The learning rate follows whichever comes first.
     horizon: int = 64  # T: steps per env between two updates.
     minibatch_size: int = 0
-    """Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them. Of each rank: with N ranks a
-    gradient step is made of N times as many."""
+    """Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them, a2c: all. Of each rank: with N
+    ranks a gradient step is made of N times as many."""
     microbatch_size: int = 1024  # Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches.
     update_epochs: int = 2  # Passes over each roll-out.
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
@@ -84,6 +85,7 @@ class TrainSection:
     adam_eps: float = 1e-8  # Adam's denominator floor.
     gamma: float = 0.98  # Discount per step.
     gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
+    normalize_advantage: bool = True  # Give the advantages of each minibatch mean 0 and standard deviation 1.
     vtrace: bool = False  # Correct the advantages for what the policy has changed since the roll-out, in every epoch (IMPALA).
     vtrace_rho: float = 1.0  # vtrace: bound on the ratio of probabilities that weighs a step's own error.
     vtrace_c: float = 1.0  # vtrace: bound on the ratio that weighs what a step takes over from the next.
@@ -123,12 +125,14 @@ class TrainSection:
         return lr * (1.0 - 0.9 * used) if self.anneal_lr and not isinstance(self.lr, tuple) else lr
 
     def of_algorithm(self, name: str) -> TrainSection:
-        """Return the settings of another algorithm. Those that both have keep their values, but for defaults of this one.
+        """Return the settings of another algorithm. Those that both have keep their values, but for defaults of this one, and
+        where the other has a default of its own for what all algorithms share: a preset was chosen without it.
 
         Raises: ConfigError for an unknown algorithm.
         """
         kind = algorithms.get(name).section
-        taken = {field.name for field in dataclasses.fields(kind)}
+        shared = {field.name: field.default for field in dataclasses.fields(TrainSection)}
+        taken = {field.name for field in dataclasses.fields(kind) if field.default == shared.get(field.name, field.default)}
         both = [field for field in dataclasses.fields(self) if field.name in taken]
         kept = {field.name: value for field in both if (value := getattr(self, field.name)) != field.default}
         return typing.cast(TrainSection, replace_from_table(kind(), kept | {"algorithm": name}, "train"))
@@ -358,7 +362,7 @@ class TrainConfig:
         """
         batch, size = rows * self.train.horizon, self.train.minibatch_size
         if size == 0:
-            return 8
+            return self.train.usual_minibatches
         if batch % size:
             low = [d for d in range(1, math.isqrt(batch) + 1) if batch % d == 0]
             fits = max(d for d in (*low, *(batch // d for d in low)) if d <= size)

@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The loss of PPO, in torch, and on a CPU as one operation of autograd (csrc/ppo_loss.h). Runs in the learner."""
+"""The losses of PPO and A2C, in torch, and on a CPU as one operation of autograd (csrc/ppo_loss.h). Runs in the learner.
+
+They differ in one term: PPO weighs advantages by a clipped probability ratio, A2C by the log-probability.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,42 +19,74 @@ from puffervec.train.policies.choices import flat, pointer
 from puffervec.train.policies.distributions import ActionSpec, Heads, log_prob_entropy
 
 if TYPE_CHECKING:
+    from puffervec.train.config.sections import TrainSection
     from puffervec.train.learn.ppo import PPOSection
 
 SUMS: int = lib.PV_PPO_SUMS
 
 
+class Terms(NamedTuple):
+    """What the terms weigh, as pv_ppo_settings has it; clip 0: the policy gradient without a ratio."""
+
+    clip: float
+    value_coef: float
+    value_clip: float
+    entropy_coef: Any  # A number, or a tensor () that a schedule writes.
+
+
 def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: PPOSection, bf16: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss, summed over the batch's valid samples, and the sums of PPO's figures (5,).
+    """Return the loss, summed over the batch's valid samples, and the sums of PPO's figures (5,)."""
+    terms = Terms(section.clip, section.value_coef, section.value_clip, section.entropy_coef)
+    return actor_critic_loss(policy, spec, batch, terms, bf16)
+
+
+def a2c_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:
+    """Return the loss, summed over the batch's valid samples, and the sums of A2C's figures (3,)."""
+    terms = Terms(0.0, section.value_coef, 0.0, section.entropy_coef)
+    loss, sums = actor_critic_loss(policy, spec, batch, terms, bf16)
+    return loss, sums[:3]
+
+
+def actor_critic_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, terms: Terms, bf16: bool) -> tuple[Tensor, Tensor]:
+    """Return the loss () and sums (5,): losses of policy and value, entropy, KL estimate, clipped samples.
 
     Sums instead of means, so that microbatches add up to their minibatch.
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
     if fits(spec, heads, value):
-        return fused_loss(section, batch, heads, value)
+        return fused_loss(terms, batch, heads, value)
 
     def total(x: Tensor) -> Tensor:
         return x.sum() if batch.weights is None else (x * batch.weights).sum()
 
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
+    gain, kl, outside = _by_ratio(batch, log_prob, terms.clip) if terms.clip > 0 else _by_log_prob(batch, log_prob)
+    error = (value - batch.returns).square()
+    if terms.value_clip > 0:
+        near = batch.values + (value - batch.values).clamp(-terms.value_clip, terms.value_clip)
+        error = torch.max(error, (near - batch.returns).square())
+    policy_loss, value_loss, entropy_sum = -total(gain), 0.5 * total(error), total(entropy)
+    loss = policy_loss + terms.value_coef * value_loss - terms.entropy_coef * entropy_sum
+    with torch.no_grad():
+        sums = torch.stack([policy_loss, value_loss, entropy_sum, total(kl), total(outside)])
+    return loss, sums
+
+
+def _by_ratio(batch: Batch, log_prob: Tensor, clip: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return by sample what PPO raises, the estimate of the KL divergence, and whether the ratio is outside of the range."""
     log_ratio = log_prob - batch.log_probs
     ratio = log_ratio.exp()
-    clipped = ratio.clamp(1.0 - section.clip, 1.0 + section.clip)
-    policy_loss = -total(torch.min(batch.advantages * ratio, batch.advantages * clipped))
-    error = (value - batch.returns).square()
-    if section.value_clip > 0:
-        near = batch.values + (value - batch.values).clamp(-section.value_clip, section.value_clip)
-        error = torch.max(error, (near - batch.returns).square())
-    value_loss, entropy_sum = 0.5 * total(error), total(entropy)
-    entropy_coef: Any = section.entropy_coef  # No points here: see Loss.
-    loss = policy_loss + section.value_coef * value_loss - entropy_coef * entropy_sum
+    gain = torch.min(batch.advantages * ratio, batch.advantages * ratio.clamp(1.0 - clip, 1.0 + clip))
     with torch.no_grad():
         # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
-        kl = total(ratio - 1.0 - log_ratio)
-        outside = total(((ratio - 1.0).abs() > section.clip).to(kl.dtype))
-        sums = torch.stack([policy_loss, value_loss, entropy_sum, kl, outside])
-    return loss, sums
+        return gain, ratio - 1.0 - log_ratio, ((ratio - 1.0).abs() > clip).to(ratio.dtype)
+
+
+def _by_log_prob(batch: Batch, log_prob: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return by sample what A2C raises (Mnih et al. 2016, arXiv:1602.01783, section 4), and zeros in place of PPO's figures."""
+    nothing = torch.zeros_like(log_prob)
+    return batch.advantages * log_prob, nothing, nothing
 
 
 def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
@@ -59,18 +94,18 @@ def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
     return choices.readable((*heads, value)) and (not spec.discrete or choices.not_too_many(heads))
 
 
-def fused_loss(section: PPOSection, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss () and the sums (5,) of ppo_loss; gradients go to heads and value, first derivatives only.
+def fused_loss(terms: Terms, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the loss () and the sums (5,) of actor_critic_loss; gradients go to heads and value, first derivatives only.
 
     Args: heads, value: such as `fits` takes.
     """
-    loss, sums = _Loss.apply(section, batch, value, *heads)  # type: ignore[no-untyped-call]
+    loss, sums = _Loss.apply(terms, batch, value, *heads)  # type: ignore[no-untyped-call]
     return loss, sums
 
 
 class _Loss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, section: PPOSection, batch: Batch, value: Tensor, *heads: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, terms: Terms, batch: Batch, value: Tensor, *heads: Tensor) -> tuple[Tensor, Tensor]:
         floats = (batch.log_probs, batch.advantages, batch.returns, batch.values)
         normal = batch.actions.is_floating_point()
         given = [flat(batch.actions.to(torch.float32 if normal else torch.int32)), *(flat(x) for x in floats)]
@@ -80,7 +115,7 @@ class _Loss(torch.autograd.Function):
         value_gradient, sums = torch.empty_like(flat_value), torch.empty(SUMS, dtype=torch.float64)
         rows, dims = flat_value.numel(), batch.actions.shape[-1]
         samples = ffi.new("pv_ppo_samples*", (rows, dims, *map(pointer, given), pointer(weights)))
-        settings = ffi.new("pv_ppo_settings*", (section.clip, section.value_coef, section.value_clip, section.entropy_coef))
+        settings = ffi.new("pv_ppo_settings*", tuple(map(float, terms)))
         to = pointer(value_gradient), ffi.cast("double*", sums.data_ptr())
         if normal:
             loss = lib.pv_ppo_loss_normal(

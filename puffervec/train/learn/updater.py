@@ -202,7 +202,7 @@ class Updater:
         """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to
         stop; asked among several ranks only."""
         minibatches = samples.shuffled(self.generator, self.minibatches)
-        unchanged = None if self.algorithm.normalised else (0.0, 1.0)
+        unchanged = None if self.section.normalize_advantage else (0.0, 1.0)
         if self.ranks.size == 1:
             parts = [_Part(minibatch, count, unchanged) for minibatch, count in zip(minibatches, samples.counts, strict=True)]
             return [part for part in parts if part.count], False

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783): its settings and figures; ppo_loss.py has the loss.
+
+Each roll-out is used once, in one gradient step along advantage * grad log p. Returns reach to the end of the roll-out and
+bootstrap there, and advantages are taken as they are, as in the paper. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from puffervec.errors import ConfigError
+from puffervec.train.config.algorithms import Algorithm, Loss
+from puffervec.train.config.sections import TrainSection
+
+
+@dataclasses.dataclass(frozen=True)
+class A2CSection(TrainSection):
+    """A2C: one gradient step per roll-out along the policy gradient."""
+
+    usual_minibatches: ClassVar[int] = 1
+    horizon: int = 8  # T: steps per env between two updates.
+    update_epochs: int = 1  # Passes over each roll-out; more than 1 need vtrace.
+    gae_lambda: float = 1.0  # 0: one-step advantages; 1: whole returns.
+    normalize_advantage: bool = False  # Give the advantages of each minibatch mean 0 and standard deviation 1.
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        super().check()
+        if self.update_epochs > 1 and not (self.vtrace or self.asynchronous):
+            raise ConfigError(
+                f"train.update_epochs is {self.update_epochs}: A2C uses each roll-out once, since nothing corrects for what the"
+                " policy has changed: use 1, or --train.vtrace, or --train.algorithm ppo"
+            )
+
+
+def _loss() -> Loss:
+    from puffervec.train.learn.ppo_loss import a2c_loss
+
+    return a2c_loss
+
+
+A2C = Algorithm(section=A2CSection, loss=_loss, figures=("policy", "value", "entropy"), search={"train.update_epochs": ""})
