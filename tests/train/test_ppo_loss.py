@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The loss of PPO by hand, and in C (csrc/ppo_loss.c) against the same formulas in torch, with all gradients."""
+"""The losses of PPO and A2C by hand, and in C (csrc/ppo_loss.c) against the same formulas in torch, with all gradients."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.learn import ppo_loss
+from puffervec.train.learn.a2c import A2C, A2CSection
 from puffervec.train.learn.ppo import PPO, PPOSection
 from puffervec.train.learn.ppo_loss import fits
 from puffervec.train.learn.samples import Batch
@@ -66,12 +67,14 @@ def normal_case(dims: int, shape: tuple[int, ...]) -> tuple[Given, ActionSpec, B
     return Given([head], numbers().requires_grad_()), spec, batch
 
 
-def both(policy: Given, spec: ActionSpec, batch: Batch, section: PPOSection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def both(
+    policy: Given, spec: ActionSpec, batch: Batch, section: Any, monkeypatch: pytest.MonkeyPatch, of: Any = ppo_loss.ppo_loss
+) -> list[Any]:
     """Losses, sums and gradients of C and of torch."""
     found = []
     for fused in (True, False):
         monkeypatch.setattr(ppo_loss, "fits", fits if fused else lambda *_: False)
-        loss, sums = ppo_loss.ppo_loss(policy, spec, batch, section, bf16=False)
+        loss, sums = of(policy, spec, batch, section, bf16=False)
         assert (type(loss.grad_fn).__name__ == "_LossBackward") == fused
         gradients = torch.autograd.grad(loss / 7, [*policy.heads, policy.value])
         found.append([loss.detach(), sums, *gradients])
@@ -132,6 +135,24 @@ def test_normal_actions(dims: int, shape: tuple[int, ...], value_clip: float, mo
     section = PPOSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("made", [case((5,), (67,), True), case((3, 7), (5, 6), False), normal_case(3, (5, 6))])
+def test_a2c_as_in_torch_and_by_hand(made: tuple[Given, ActionSpec, Batch], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not look at the log-probabilities and values of the roll-out."""
+    policy, spec, batch = made
+    batch = dataclasses.replace(batch, log_probs=batch.log_probs * math.nan, values=batch.values * math.nan)
+    section = A2CSection(value_coef=0.7, entropy_coef=0.3)
+    for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch, ppo_loss.a2c_loss), strict=True):
+        torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
+    weights = torch.ones(()) if batch.weights is None else batch.weights
+    log_prob, entropy = log_prob_entropy(spec, policy.heads, batch.actions)
+    terms = -batch.advantages * log_prob, 0.5 * (policy.value - batch.returns) ** 2, entropy
+    sums = torch.stack([(term * weights).sum() for term in terms])
+    found = ppo_loss.a2c_loss(policy, spec, batch, section, bf16=False)
+    assert len(A2C.figures) == len(sums)
+    torch.testing.assert_close(found[1], sums.detach(), rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(found[0], sums[0] + 0.7 * sums[1] - 0.3 * sums[2], rtol=2e-5, atol=2e-5)
 
 
 def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> None:

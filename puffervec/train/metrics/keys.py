@@ -59,10 +59,10 @@ _key(
     "where the env has any",
 )
 
-_PPO = "with `train.algorithm ppo`"
-_key("losses/policy", "loss", "clipped surrogate loss", _PPO, usual=True)
-_key("losses/value", "loss", "value loss", _PPO, usual=True)
-_key("losses/entropy", "nats", "entropy of the policy", _PPO, usual=True)
+_BOTH, _PPO = "with `train.algorithm ppo` and `a2c`", "with `train.algorithm ppo`"
+_key("losses/policy", "loss", "clipped surrogate loss; a2c: - advantage x log-probability", _BOTH, usual=True)
+_key("losses/value", "loss", "value loss", _BOTH, usual=True)
+_key("losses/entropy", "nats", "entropy of the policy", _BOTH, usual=True)
 _key("losses/approx_kl", "nats", "how far the update moved the policy: estimate of the KL divergence", _PPO, usual=True)
 _key("losses/clip_fraction", "share of the samples", "samples whose probability ratio left the clip range", _PPO)
 OTHER_FIGURES = _key(f"{LOSSES}*", "mean over samples", "the figures of another algorithm", "with another algorithm")
