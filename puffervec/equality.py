@@ -41,13 +41,13 @@ class EnvEquality:
     Attributes:
         steps, resets: of all envs, seeds and settings.
         events: how often an episode ended ("terminals", "truncations"), and what the reference has counted.
-        exempt: steps in which something was too near to a threshold to be compared.
+        exempt: of how many agents "rewards", "observations", ... were too near to a threshold to be compared, over all steps.
         largest: the largest difference by name, of all that was compared.
     """
 
     steps: int = 0
     resets: int = 0
-    exempt: int = 0
+    exempt: dict[str, int] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=lambda: {"terminals": 0, "truncations": 0})
     largest: dict[str, float] = field(default_factory=dict)
 
@@ -148,6 +148,7 @@ class _Columns:
     Attributes:
         names: what can differ. by_name: the columns of each name; also those of all "observations" and of the whole "state".
         name, agent: (columns,) indices: the name of each column, and its agent (of the state: its place in the field).
+        part: what stands before the dot of each column's name.
         of_agents: (columns,) bool, what counts only where the agent acts. allowed, period: (columns,), period 0 for none.
     """
 
@@ -164,8 +165,8 @@ class _Columns:
         self.name = np.array([self.names.index(name) for name, _ in columns])
         self.agent = np.array([agent for _, agent in columns])
         self.by_name = {name: np.flatnonzero(self.name == i) for i, name in enumerate(self.names)}
-        for part in ("observations", "state"):
-            self.by_name[part] = np.flatnonzero([name.startswith(f"{part}.") for name, _ in columns])
+        self.part = [name.partition(".")[0] for name, _ in columns]
+        self.by_name |= {part: np.flatnonzero(np.array(self.part) == part) for part in ("observations", "state")}
         self.of_agents = np.array([name != "masks" and not name.startswith("state.") for name, _ in columns])
         self.allowed, self.period = np.zeros(len(columns)), np.zeros(len(columns))
         for at, given in self._entries("tolerances", tolerances):
@@ -329,7 +330,8 @@ class _Run:
         wrong = difference > self.columns.allowed
         if (wrong & ~near).any():
             raise self._mismatch(env, shown, wanted, np.flatnonzero(wrong & ~near))
-        self.report.exempt += bool(near.any())
+        for name, _ in {(self.columns.part[i], self.columns.agent[i]) for i in np.flatnonzero(near)}:
+            self.report.exempt[name] = self.report.exempt.get(name, 0) + 1
         largest = np.zeros(len(self.columns.names))
         np.maximum.at(largest, self.columns.name[~near], difference[~near])
         for name, value in zip(self.columns.names, largest.tolist(), strict=True):

@@ -118,7 +118,7 @@ class EnvMismatchError(PuffervecError, AssertionError):
         field: what differs, such as "rewards" or "observations.x". env: index of the env. seed, step: when; step 0 is a reset.
     """
 
-    def __init__(self, message: str, *, field: str, env: int, seed: int, step: int) -> None:
+    def __init__(self, message: str, *, field: str = "", env: int = 0, seed: int = 0, step: int = 0) -> None:
         super().__init__(message)
         self.field, self.env, self.seed, self.step = field, env, seed, step
 

@@ -26,6 +26,7 @@ BASES = {
     "WorkerTimeout": errors.WorkerError,
     "MissingExtraError": ImportError,
     "SpaceMismatchError": errors.ConfigError,
+    "EnvMismatchError": AssertionError,
 }
 
 

@@ -242,7 +242,8 @@ class TagContinuous:
         """Return how near the last step was to going another way: distances to thresholds, and between who comes first.
 
         Another implementation rounds sines and cosines otherwise, so its positions differ in the last bit, and what hangs by
-        less than that may differ in whole. Pairs of agents that stood still, or that are in one place, are certain.
+        less than that may differ in whole. Agents that stand still or drive along x need no rounding; two of them are at a
+        certain distance, and so are two in one place.
 
         Returns:
             by name of what would differ (see puffervec.check_env_equal): one number, or (N,) numbers, one per agent.
@@ -251,7 +252,7 @@ class TagContinuous:
         walls = np.full(self.agents, np.inf)
         if self.edge_hit_penalty:
             to_walls = [np.abs(at - wall) for at in self._unclipped for wall in (F32(0), self.grid_length)]
-            walls = np.where(self.speed > 0, np.min(to_walls, axis=0), np.inf)
+            walls = np.where((self.speed > 0) & (self.direction != 0), np.min(to_walls, axis=0), np.inf)
         leaving = tags if self.runner_exits else np.inf
         return {
             "observations": np.inf if self.use_full_observation else self._order_margins(),
@@ -263,8 +264,9 @@ class TagContinuous:
 
     def _certain(self, some: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return, for pairs of ids, whether their distance is certain, and whether they are in one place."""
+        exact = (self.speed == 0) | (self.direction == 0)
         together = (self.x[some] == self.x[others]) & (self.y[some] == self.y[others])
-        return together | ((self.speed[some] == 0) & (self.speed[others] == 0)), together
+        return together | (exact[some] & exact[others]), together
 
     def _order_margins(self) -> np.ndarray:
         """Return (N,) gaps: the smallest between neighbours of which one is shown before the other, or instead of it."""

@@ -148,10 +148,13 @@ def test_nobody_is_tagged_at_a_distance_of_zero() -> None:
 # ---- margins -----------------------------------------------------------------------------------------------
 
 
+UP = np.pi / 2
+
+
 def test_margins_of_those_who_move() -> None:
-    """Runner 0 drives along x, and tagger 1 stands 1 + 1e-5 ahead of where it will be; the margin is 1."""
+    """Runner 0 drives along y, and tagger 1 stands 1 + 1e-5 ahead of where it will be; the margin is 1."""
     settings = {"edge_hit_penalty": -1.0, "use_full_observation": False, "num_other_agents_observed": 1}
-    one = game([2.0, 3.5, 7.5], [2.0, 2.00447, 7.0], taggers=2, **settings)
+    one = game([2.0, 2.00447, 7.0], [2.0, 3.5, 7.5], taggers=2, starting_directions=[UP, UP, UP], **settings)
     one.step([FASTER, NOTHING, FASTER])
     near = one.margins()
     assert near["terminals"] == near["state.still_in_the_game"] == pytest.approx(1e-5, rel=0.1)
@@ -162,13 +165,21 @@ def test_margins_of_those_who_move() -> None:
     assert one.margins()["truncations"] == np.inf  # all stand still: there is nothing to round
 
 
-def test_margins_of_ties() -> None:
-    """Ties of those who stand still, or in one place, are certain; those of others are not."""
-    one = game([4.0, 6.0, 2.0, 4.0], [4.0, 4.0, 4.0, 0.0], use_full_observation=False, num_other_agents_observed=1)
-    assert one.margins()["observations"].tolist()[0] == np.inf
-    one.x[0], one.speed[0], one.acceleration[0] = 3.5, 0.5, -0.0
+@pytest.mark.parametrize("direction", [UP, 0.0])
+def test_margins_of_ties(direction: float) -> None:
+    """Ties are certain of those who stand still, drive along x, or are in one place; others are not."""
+    x, y = [4.0, 6.0, 2.0, 4.0], [4.0, 4.0, 4.0, 0.0]
+    if direction == UP:
+        x, y = y, x
+    one = game(x, y, starting_directions=[direction] * 4, use_full_observation=False, num_other_agents_observed=1)
+    assert one.margins()["observations"][0] == np.inf
+    moved = one.state()
+    moved["speed"][0] = 0.5
+    moved["x" if direction == 0 else "y"][0] = 3.5
+    one.set_state(moved)
     one.step([NOTHING] * 4)
-    assert one.margins()["observations"][0] == 0.0
-    one.x[2] = 6.0  # beside runner 1: of two in one place the lowest id comes first
-    one._observations()
+    assert one.margins()["observations"][0] == (0.0 if direction == UP else np.inf)
+    together = one.state()
+    together["x"][2], together["y"][2] = one.x[1], one.y[1]
+    one.set_state(together)
     assert one.margins()["observations"][0] == np.inf
