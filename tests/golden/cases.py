@@ -61,6 +61,8 @@ CASES = [
     Case("cartpole, no autoreset", "cartpole", {"max_episode_steps": 40}, "disabled"),
     Case("tag_grid", "tag_grid", {**TAG, "random_starts": True, "use_full_observation": False}, seeds=FIVE),
     Case("tag_grid, full observation", "tag_grid", TAG),
+    Case("tag_grid, five agents", "tag_grid", {**TAG, "num_taggers": 4, "random_starts": True}),
+    Case("tag_grid, twelve agents", "tag_grid", {**TAG, "num_taggers": 11, "random_starts": True}),
     Case("drive", "drive", DRIVE, seeds=FIVE),
     Case("drive, same step", "drive", DRIVE, "same_step"),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
