@@ -8,9 +8,12 @@
 // tagger on the runner's cell after the move tags. Ours besides: a tag is a terminal and the time limit a truncation; starts may be
 // random or drawn from several layouts (off by default); task >= 0 picks a layout.
 //
-// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that a step is a few flat loops.
+// State arrays have one entry per row, in the order of the block's rows (env, then agent). A step takes a chunk of envs at a time,
+// whose rows stay in the first cache, through a few loops over rows or envs that become vectors; only envs that begin or end are
+// handled one by one, after that. Stores limit it: an env of five agents takes 15 for its observations alone.
 #include "../env.h"
 #include "../rng.h"
+#include "grid_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +44,6 @@ static const pv_config_field config_fields[] = {
 #undef FIELD
 };
 
-#define MOST_TAGGERS 4095
 #define MOST_REWARD 1e9f // in either direction
 
 // The block's state: pointers into one allocation, made anew from its base at each call.
@@ -55,15 +57,28 @@ typedef struct tag_state {
     int32_t* y;           // (E*N,)
     float* tagger_return; // (E,) summed over taggers
     float* runner_return; // (E,)
-    float* share;         // (grid_length + 1,) cell / grid_length
+    // The same for all envs.
+    tag_ends* ends; // (1,)
+    float* calm;    // (chunk rows,) rewards of a step without a tag and without walls
+    // What the loops over a chunk hand to each other.
+    float* shown_x;  // (chunk rows,) x / grid_length
+    float* shown_y;  // (chunk rows,)
+    float* clock;    // (chunk envs,) time / episode_length
+    uint8_t* tagged; // (chunk envs,)
 } tag_state;
 
 static const tag_config* config_of(const pv_context* context) { return (const tag_config*)context->config; }
 
 static uint32_t agents_of(const tag_config* config) { return (uint32_t)config->num_taggers + 1; }
 
+// Envs that are stepped together: of few agents a multiple of the widest vectors.
+static uint32_t chunk_of(const tag_config* config) {
+    uint32_t envs = 512 / agents_of(config);
+    return envs >= 16 ? envs & ~15u : envs ? envs : 1;
+}
+
 static uint64_t lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state) {
-    uint64_t rows = envs * agents_of(config), at = 0;
+    uint64_t rows = envs * agents_of(config), chunk = chunk_of(config), chunk_rows = chunk * agents_of(config), at = 0;
 #define TAKE(member, count)                                                   \
     state->member = (void*)(base + at);                                       \
     at = pv_align_up(at + (count) * sizeof *state->member, 64)
@@ -72,11 +87,16 @@ static uint64_t lay_out(const tag_config* config, uint64_t envs, uint8_t* base, 
     TAKE(task, envs);
     TAKE(time, envs);
     TAKE(over, envs);
-    TAKE(x, rows);
-    TAKE(y, rows);
+    TAKE(x, rows + LANES); // see grid_rows.h
+    TAKE(y, rows + LANES);
     TAKE(tagger_return, envs);
     TAKE(runner_return, envs);
-    TAKE(share, (uint64_t)config->grid_length + 1);
+    TAKE(ends, 1);
+    TAKE(calm, chunk_rows);
+    TAKE(shown_x, chunk_rows + LANES);
+    TAKE(shown_y, chunk_rows + LANES);
+    TAKE(clock, chunk);
+    TAKE(tagged, chunk);
 #undef TAKE
     return at;
 }
@@ -181,7 +201,10 @@ static uint64_t tag_bytes(const pv_context* context, uint32_t env_count) {
 static int tag_init(pv_block* block) {
     const tag_config* config = config_of(block->context);
     tag_state state = state_of(block);
-    for (int32_t cell = 0; cell <= config->grid_length; cell++) state.share[cell] = (float)cell / (float)config->grid_length;
+    const uint32_t agents = agents_of(config), rows = chunk_of(config) * agents;
+    const float cost = config->step_cost_for_tagger;
+    for (uint32_t r = 0; r < rows; r++) state.calm[r] = (r + 1) % agents ? -cost : cost;
+    fill_ends(state.ends, agents);
     return PV_OK;
 }
 
@@ -189,71 +212,30 @@ static void tag_close(pv_block* block) { (void)block; }
 
 // ---- observations ----------------------------------------------------------------------------------------------------------------
 
-static float* observation_of(const pv_block* block, uint64_t row) {
-    return (float*)(void*)(block->rows[0].observations + row * block->rows[0].observation_bytes);
-}
-
-// The parts of a full observation that never change: agent types and the one-hot of self. Written at each reset.
-static void write_constants(const pv_block* block, uint32_t env, uint32_t agents) {
-    for (uint32_t self = 0; self < agents; self++) {
-        float* row = observation_of(block, (uint64_t)env * agents + self);
-        memset(row + 2 * agents, 0, 2 * agents * sizeof(float));
-        row[3 * agents - 1] = 1.0f; // the last agent is the runner
-        row[3 * agents + self] = 1.0f;
+// The shares of the grid at which the agents of these rows stand.
+static inline void show(const tag_config* config, const tag_state* state, uint64_t first, uint32_t rows) {
+    const float length = (float)config->grid_length;
+    const int32_t* restrict x = state->x + first;
+    const int32_t* restrict y = state->y + first;
+    float* restrict shown_x = state->shown_x;
+    float* restrict shown_y = state->shown_y;
+    for (uint32_t r = 0; r < rows; r++) {
+        shown_x[r] = (float)x[r] / length;
+        shown_y[r] = (float)y[r] / length;
     }
 }
 
-static void observe_full(const pv_block* block, const tag_state* state, uint32_t env, uint32_t agents, float time) {
-    const int32_t* x = state->x + (uint64_t)env * agents;
-    const int32_t* y = state->y + (uint64_t)env * agents;
-    float* first = observation_of(block, (uint64_t)env * agents);
-    for (uint32_t i = 0; i < agents; i++) {
-        first[i] = state->share[x[i]];
-        first[agents + i] = state->share[y[i]];
+// Writes what changes in the rows of an env, which is number `index` of those that were shown.
+PV_INLINE void observe(const pv_block* block, const tag_state* state, uint32_t agents, uint32_t env, uint32_t index, float time) {
+    const uint64_t first = (uint64_t)env * agents, at = (uint64_t)index * agents;
+    const float *x = state->shown_x + at, *y = state->shown_y + at;
+    float* row = (float*)(void*)(block->rows[0].observations + first * block->rows[0].observation_bytes);
+    if (config_of(block->context)->use_full_observation) {
+        write_full(state->ends, row, x, y, agents, time);
+    } else {
+        uint32_t nearest = nearest_tagger(state->x + first, state->y + first, agents - 1);
+        write_partial(row, x, y, agents - 1, nearest, time);
     }
-    first[4 * agents] = time;
-    const uint32_t floats = 4 * agents + 1;
-    for (uint32_t self = 1; self < agents; self++) {
-        memcpy(first + self * floats, first, 2 * agents * sizeof(float));
-        first[self * floats + 4 * agents] = time;
-    }
-}
-
-// The tagger nearest to the runner by squared distance, ties to the lowest id.
-static uint32_t nearest_tagger(const int32_t* x, const int32_t* y, uint32_t taggers) {
-    uint32_t nearest = 0;
-    int64_t best = INT64_MAX;
-    for (uint32_t i = 0; i < taggers; i++) {
-        int64_t dx = x[i] - x[taggers], dy = y[i] - y[taggers], squared = dx * dx + dy * dy;
-        if (squared < best) {
-            best = squared;
-            nearest = i;
-        }
-    }
-    return nearest;
-}
-
-static void observe_partial(const pv_block* block, const tag_state* state, uint32_t env, uint32_t agents, float time) {
-    const int32_t* x = state->x + (uint64_t)env * agents;
-    const int32_t* y = state->y + (uint64_t)env * agents;
-    uint32_t runner = agents - 1, hunter = nearest_tagger(x, y, runner);
-    for (uint32_t self = 0; self < agents; self++) {
-        uint32_t other = self == runner ? hunter : runner;
-        float* row = observation_of(block, (uint64_t)env * agents + self);
-        row[0] = state->share[x[self]];
-        row[1] = state->share[y[self]];
-        row[2] = state->share[x[other]];
-        row[3] = state->share[y[other]];
-        row[4] = self == runner ? 1.0f : 0.0f;
-        row[5] = time;
-    }
-}
-
-static void observe(const pv_block* block, const tag_state* state, uint32_t env) {
-    const tag_config* config = config_of(block->context);
-    float time = (float)state->time[env] / (float)config->episode_length;
-    if (config->use_full_observation) observe_full(block, state, env, agents_of(config), time);
-    else observe_partial(block, state, env, agents_of(config), time);
 }
 
 // ---- reset -----------------------------------------------------------------------------------------------------------------------
@@ -283,7 +265,8 @@ static void place(const pv_block* block, const tag_state* state, uint32_t env) {
 }
 
 static void write_reset_rows(const pv_block* block, const tag_state* state, uint32_t env) {
-    const uint32_t agents = agents_of(config_of(block->context));
+    const tag_config* config = config_of(block->context);
+    const uint32_t agents = agents_of(config);
     const pv_rows* rows = &block->rows[0];
     const uint64_t first = (uint64_t)env * agents;
     memset(rows->rewards + first, 0, agents * sizeof(float));
@@ -292,8 +275,12 @@ static void write_reset_rows(const pv_block* block, const tag_state* state, uint
     memset(rows->masks + first, 1, agents);
     memset(rows->agent_types + first, 0, agents);
     rows->agent_types[first + agents - 1] = 1;
-    if (config_of(block->context)->use_full_observation) write_constants(block, env, agents);
-    observe(block, state, env);
+    if (config->use_full_observation) {
+        float* row = (float*)(void*)(rows->observations + first * rows->observation_bytes);
+        write_constants(row, agents);
+    }
+    show(config, state, first, agents);
+    observe(block, state, agents, env, 0, (float)state->time[env] / (float)config->episode_length);
 }
 
 static void begin_episode(pv_block* block, const tag_state* state, uint32_t env) {
@@ -320,39 +307,53 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
 
 // ---- step ------------------------------------------------------------------------------------------------------------------------
 
-static inline int32_t clip(int32_t value, int32_t high) { return value < 0 ? 0 : value > high ? high : value; }
+static inline int32_t clip(int32_t value, int32_t high) {
+    int32_t raised = value > 0 ? value : 0;
+    return raised < high ? raised : high;
+}
 
-// Moves every row and gives it the reward of a step without a tag. One flat loop; envs that are over are put right afterwards.
-PV_CLONES static void move_all(const pv_block* block, const tag_state* state) {
+// Moves the rows of a chunk and gives each the reward of a step without a tag.
+static inline void move(const pv_block* block, const tag_state* state, uint64_t first, uint32_t rows) {
     const tag_config* config = config_of(block->context);
-    const pv_rows* rows = &block->rows[0];
     const int32_t high = config->grid_length;
-    const float cost = config->step_cost_for_tagger, penalty = config->wall_hit_penalty;
-    int32_t* restrict x = state->x;
-    int32_t* restrict y = state->y;
-    const int32_t* restrict actions = rows->indices;
-    const uint8_t* restrict types = rows->agent_types;
-    float* restrict rewards = rows->rewards;
-    for (uint64_t r = 0; r < rows->count; r++) {
+    const float penalty = config->wall_hit_penalty;
+    int32_t* restrict x = state->x + first;
+    int32_t* restrict y = state->y + first;
+    const int32_t* restrict actions = block->rows[0].indices + first;
+    const float* restrict calm = state->calm;
+    float* restrict rewards = block->rows[0].rewards + first;
+    for (uint32_t r = 0; r < rows; r++) {
         int32_t action = actions[r];
         int32_t to_x = x[r] + (action == 1) - (action == 2), to_y = y[r] + (action == 3) - (action == 4);
         int32_t new_x = clip(to_x, high), new_y = clip(to_y, high);
-        int wall = (new_x != to_x) | (new_y != to_y);
-        float step_reward = types[r] ? cost : -cost;
-        rewards[r] = wall ? step_reward - penalty : step_reward;
+        int32_t beyond = (new_x ^ to_x) | (new_y ^ to_y);
+        float at_wall = calm[r] - penalty; // computed for all: a branch would keep the loop from becoming vectors
+        rewards[r] = beyond != 0 ? at_wall : calm[r];
         x[r] = new_x;
         y[r] = new_y;
     }
 }
 
-static int is_tagged(const int32_t* x, const int32_t* y, uint32_t taggers) {
-    int tagged = 0;
-    for (uint32_t i = 0; i < taggers; i++) tagged |= (x[i] == x[taggers]) & (y[i] == y[taggers]);
-    return tagged;
+// Lets time pass in the envs of a chunk. Returns whether one of them was over, or is now by the time limit.
+static inline int tick(const tag_config* config, const tag_state* state, uint32_t begin, uint32_t envs) {
+    const int32_t last = config->episode_length;
+    const float length = (float)last;
+    int32_t* restrict time = state->time + begin;
+    const uint8_t* restrict over = state->over + begin;
+    float* restrict clock = state->clock;
+    int32_t any = 0;
+    for (uint32_t i = 0; i < envs; i++) {
+        int32_t now = time[i] + 1;
+        time[i] = now;
+        clock[i] = (float)now / length;
+        any |= now >= last;
+    }
+    for (uint32_t i = 0; i < envs; i++) any |= over[i];
+    return any;
 }
 
 // Replaces the step reward by the tag reward, keeping the wall penalty: a reward is one of four values.
-static void reward_tag(const tag_config* config, float* rewards, uint32_t taggers) {
+static __attribute__((noinline, cold)) void reward_tag(const tag_config* config, float* rewards, uint32_t taggers) {
     const float cost = config->step_cost_for_tagger, penalty = config->wall_hit_penalty;
     for (uint32_t i = 0; i <= taggers; i++) {
         float without_wall = i < taggers ? -cost : cost;
@@ -379,36 +380,69 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env,
     }
 }
 
-static void finish_step(pv_block* block, const tag_state* state, uint32_t env) {
+// Steps a chunk of envs, those that are over too: they are put right afterwards. Returns whether one of them was over, or is now.
+PV_INLINE int step_chunk(const pv_block* block, const tag_state* state, uint32_t agents, uint32_t begin, uint32_t envs) {
     const tag_config* config = config_of(block->context);
+    const uint64_t begin_row = (uint64_t)begin * agents;
+    int any = tick(config, state, begin, envs);
+    move(block, state, begin_row, envs * agents);
+    show(config, state, begin_row, envs * agents);
+    for (uint32_t index = 0; index < envs; index++) {
+        const uint32_t env = begin + index, taggers = agents - 1;
+        const uint64_t first = (uint64_t)env * agents;
+        float* rewards = block->rows[0].rewards + first;
+        pv_block_at(block, env);
+        int tagged = is_tagged(state->ends, state->x + first, state->y + first, taggers);
+        if (PV_UNLIKELY(tagged)) reward_tag(config, rewards, taggers);
+        float sum = 0.0f;
+        for (uint32_t i = 0; i < taggers; i++) sum += rewards[i];
+        state->tagger_return[env] += sum;
+        state->runner_return[env] += rewards[taggers];
+        state->tagged[index] = (uint8_t)tagged;
+        any |= tagged;
+        observe(block, state, agents, env, index, state->clock[index]);
+    }
+    return any;
+}
+
+// Loops over few agents are short: with their number known they are unrolled, which takes a quarter off a step.
+typedef int step_function(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs);
+#define STEP(name, agents)                                                                                      \
+    PV_CLONES static int name(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs) {   \
+        return step_chunk(block, state, agents, begin, envs);                                                   \
+    }
+STEP(step_many, agents_of(config_of(block->context)))
+STEP(step_2, 2)
+STEP(step_3, 3)
+STEP(step_4, 4)
+STEP(step_5, 5)
+STEP(step_6, 6)
+static step_function* const step_few[] = {step_2, step_3, step_4, step_5, step_6};
+
+// After a step: begins the next episode of an env that was over, and ends the one that is over now.
+static void turn_over(pv_block* block, const tag_state* state, uint32_t env, int tagged) {
+    const uint32_t agents = agents_of(config_of(block->context));
     const pv_rows* rows = &block->rows[0];
-    const uint32_t taggers = (uint32_t)config->num_taggers, agents = taggers + 1;
-    const uint64_t first = (uint64_t)env * agents;
-    state->time[env]++;
-    int tagged = is_tagged(state->x + first, state->y + first, taggers);
-    if (tagged) reward_tag(config, rows->rewards + first, taggers);
-    float sum = 0.0f;
-    for (uint32_t i = 0; i < taggers; i++) sum += rows->rewards[first + i];
-    state->tagger_return[env] += sum;
-    state->runner_return[env] += rows->rewards[first + taggers];
-    observe(block, state, env);
-    if (!tagged && state->time[env] < config->episode_length) return;
-    state->over[env] = 1;
-    memset((tagged ? rows->terminals : rows->truncations) + first, 1, agents);
-    leave_records(block, state, env, tagged);
+    if (state->over[env]) { // next-step autoreset
+        pv_block_at(block, env);
+        state->episode[env]++;
+        begin_episode(block, state, env);
+    } else if (tagged || state->time[env] >= config_of(block->context)->episode_length) {
+        state->over[env] = 1;
+        memset((tagged ? rows->terminals : rows->truncations) + (uint64_t)env * agents, 1, agents);
+        leave_records(block, state, env, tagged);
+    }
 }
 
 static int tag_step(pv_block* block) {
-    tag_state state = state_of(block);
-    move_all(block, &state);
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        pv_block_at(block, env);
-        if (PV_UNLIKELY(state.over[env])) { // next-step autoreset
-            state.episode[env]++;
-            begin_episode(block, &state, env);
-        } else {
-            finish_step(block, &state, env);
-        }
+    const tag_state state = state_of(block);
+    const tag_config* config = config_of(block->context);
+    const uint32_t chunk = chunk_of(config), few = agents_of(config) - 2;
+    step_function* const step = few < sizeof step_few / sizeof step_few[0] ? step_few[few] : step_many;
+    for (uint32_t begin = 0; begin < block->env_count; begin += chunk) {
+        uint32_t envs = block->env_count - begin < chunk ? block->env_count - begin : chunk;
+        if (!step(block, &state, begin, envs)) continue;
+        for (uint32_t index = 0; index < envs; index++) turn_over(block, &state, begin + index, state.tagged[index]);
     }
     return PV_OK;
 }
@@ -486,7 +520,7 @@ static int tag_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     memcpy(x, in, bytes);
     memcpy(y, in + bytes, bytes);
     memcpy(&state.time[env], in + 2 * bytes, sizeof(int32_t));
-    const int tagged = state.time[env] > 0 && is_tagged(x, y, taggers); // a start on one cell is no tag
+    const int tagged = state.time[env] > 0 && is_tagged(state.ends, x, y, taggers); // a start on one cell is no tag
     const int late = !tagged && state.time[env] >= config->episode_length;
     if (state.over[env] && !tagged && !late) { // its next episode
         state.episode[env]++;
