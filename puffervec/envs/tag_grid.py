@@ -14,6 +14,8 @@ from puffervec.errors import ConfigError
 from puffervec.native import EnvData, NativeEnv
 from puffervec.training import Training
 
+MOST_LAYOUTS = 10_000
+
 
 @dataclass(frozen=True)
 class TagGridConfig:
@@ -41,8 +43,10 @@ class TagGridConfig:
     """Start cells, one per agent, or layouts x agents. None: taggers in the middle, the runner at 0."""
     starting_location_y: Sequence[int] | None = field(default=None, metadata={"python": True})
     """Likewise for y."""
+    reset_pool: int = field(default=0, metadata={"python": True})
+    """Start layouts, drawn once from `seed`: taggers inside the walls, the runner at (0, 0). Each episode takes one of them."""
     seed: int | None = field(default=None, metadata={"python": True})
-    """Accepted so that WarpDrive settings work unchanged; the game itself draws nothing. Seeds go to reset."""
+    """Draws the layouts of reset_pool (None is 0), and nothing else: the seeds of episodes go to reset."""
 
 
 def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np.ndarray:
@@ -64,7 +68,23 @@ def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np
     return np.ascontiguousarray(array, np.int32)
 
 
+def _pool(config: TagGridConfig) -> EnvData:
+    """Return the layouts of WarpDrive's variant with a reset pool."""
+    if config.random_starts or config.starting_location_x is not None or config.starting_location_y is not None:
+        raise ConfigError("tag_grid: reset_pool draws the start layouts: leave random_starts and starting locations out")
+    if config.grid_length < 2:
+        raise ConfigError(f"tag_grid: grid_length is {config.grid_length}: reset_pool needs cells inside walls, use 2 or more")
+    shape = (2, config.reset_pool, config.num_taggers)
+    taggers = np.random.default_rng(config.seed or 0).integers(1, config.grid_length, shape, np.int32)
+    x, y = np.concatenate([taggers, np.zeros((*shape[:2], 1), np.int32)], axis=2)
+    return EnvData(params={"start_x": x, "start_y": y})
+
+
 def _build(config: TagGridConfig) -> EnvData:
+    if isinstance(config.reset_pool, bool) or not 0 <= config.reset_pool <= MOST_LAYOUTS:
+        raise ConfigError(f"tag_grid: reset_pool is {config.reset_pool}: use 0 (no pool) to {MOST_LAYOUTS}")
+    if config.reset_pool and config.num_taggers > 0 and config.grid_length > 0:  # else csrc/tag/grid.c says what is wrong
+        return _pool(config)
     start_x = _starts(config, config.starting_location_x, "starting_location_x")
     start_y = _starts(config, config.starting_location_y, "starting_location_y")
     if start_x.shape != start_y.shape:

@@ -35,6 +35,10 @@ CASES: dict[str, dict[str, Any]] = {
     "unit test, partial": {**UNIT_TEST, "use_full_observation": False},
     "start arrays": {**UNIT_TEST, **CORNERS},
     "start arrays, partial": {**UNIT_TEST, **CORNERS, "use_full_observation": False},
+    "eight agents": {**UNIT_TEST, "num_taggers": 7},
+    "nine agents": {**UNIT_TEST, "num_taggers": 8},
+    "twenty agents": {**UNIT_TEST, "num_taggers": 19},
+    "twenty agents, partial": {**UNIT_TEST, "num_taggers": 19, "use_full_observation": False},
     "one step": {**UNIT_TEST, "episode_length": 1},
     "two cells, one tagger": {"num_taggers": 1, "grid_length": 1, "episode_length": 7},
     "two cells, partial": {"num_taggers": 2, "grid_length": 1, "episode_length": 7, "use_full_observation": False},
@@ -209,9 +213,32 @@ def test_a_task_beyond_the_layouts_is_refused(task: int) -> None:
         vec.set_tasks([0], 1)
 
 
+def test_a_reset_pool_is_drawn_from_the_seed_and_each_episode_takes_a_layout() -> None:
+    pool = {"num_taggers": 4, "grid_length": 6, "episode_length": 1, "reset_pool": 5}
+
+    def starts(seed: int | None) -> list[tuple[int, ...]]:
+        with serial("tag_grid", {**pool, "seed": seed}, num_envs=200) as vec:
+            assert vec.spec.tasks == 5
+            vec.reset(seed=1)
+            return [(*vec.peek(env)["x"].tolist(), *vec.peek(env)["y"].tolist()) for env in range(200)]
+
+    found = starts(20)
+    assert found == starts(20) and set(found).isdisjoint(starts(21)) and starts(None) == starts(0)
+    counts = [found.count(layout) for layout in set(found)]
+    assert len(counts) == 5 and min(counts) > 20
+    cells = np.array(found).reshape(200, 2, 5)
+    assert not cells[:, :, 4].any() and set(cells[:, :, :4].flatten()) == {1, 2, 3, 4, 5}
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"reset_pool": -1}, ["reset_pool", "-1", "0"]),
+        ({"reset_pool": 10_001}, ["reset_pool", "10001", "10000"]),
+        ({"reset_pool": 5, "random_starts": True}, ["reset_pool", "random_starts"]),
+        ({"reset_pool": 5, **CORNERS}, ["reset_pool", "starting locations"]),
+        ({"reset_pool": 5, "grid_length": 1}, ["reset_pool", "grid_length is 1"]),
+        ({"reset_pool": 5, "num_taggers": 0}, ["num_taggers", "0", "1 to"]),
         ({"num_taggers": 0}, ["num_taggers", "0", "1 to"]),
         ({"num_taggers": 10**6}, ["num_taggers", "1000000"]),
         ({"grid_length": 0}, ["grid_length", "0"]),
