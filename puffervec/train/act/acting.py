@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from puffervec.core.spec import GroupSpec
+from puffervec.evaluation import Actor
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, draw_noise, greedy, sample
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, flat_rows
@@ -181,6 +182,34 @@ class PolicyActor:
         if name not in self._actors:
             self._actors[name] = RowActor(self.policies[name], group, self.device)
         return self._actors[name]
+
+
+class Sides:
+    """An actor in which others act for some of the policies' rows: what `puffer-train eval --opponent` evaluates."""
+
+    def __init__(self, actor: Actor, others: Mapping[str, Actor], rows: Mapping[str, PolicyRows]) -> None:
+        """Args: others: by policy, each acts for all rows and is heard for those of the policy; rows: of the policies."""
+        self._actor, self._others, self._rows = actor, others, rows
+
+    def reset(self, vec: Any) -> None:
+        """Let all forget."""
+        for actor in (self._actor, *self._others.values()):
+            actor.reset(vec)
+
+    def act(self, obs: Any, vec: Any) -> Any:
+        """Return actions as `PolicyActor.act` does."""
+        per_env = {group.name: group.agents for group in vec.spec.groups}
+
+        def by_group(actions: Any) -> dict[str, np.ndarray]:
+            return {next(iter(per_env)): actions} if len(per_env) == 1 else actions
+
+        actions = {group: np.array(part) for group, part in by_group(self._actor.act(obs, vec)).items()}
+        for name, other in self._others.items():
+            own = self._rows[name]
+            target, theirs = actions[own.group.name], by_group(other.act(obs, vec))[own.group.name]
+            at = slice(None) if own.agents is None else places(own.agents, per_env[own.group.name], len(target))
+            target[at] = theirs[at]
+        return next(iter(actions.values())) if len(per_env) == 1 else actions
 
 
 def action_map(group: GroupSpec, joint: bool = False) -> ActionMap:

@@ -9,90 +9,27 @@ For the others the table shows return, length and what the env itself reports, p
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 import puffervec
 from puffervec.core.slab import RECORD_DTYPE
-from puffervec.errors import CheckpointError, ConfigError
+from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor, Cell, Interval, Report
 from puffervec.train.act.acting import PolicyActor as PolicyActor
 from puffervec.train.act.acting import env_actions
 from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records, mean_interval
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
 from puffervec.train.metrics.keys import ENV
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
-from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run.rundir import config_from_tables
-from puffervec.train.run.state import actor_weights, as_trained
+from puffervec.train.run.trained import load_policies as load_policies
 from puffervec.vec.vector_env import VectorEnv
 
 EVALUATED_AT_ONCE = 16  # Python envs.
 MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
-
-
-def load_policies(
-    path: Path,
-    device: torch.device,
-    trusted: Collection[str | None] = (),
-    env: Callable[..., Any] | None = None,
-    made: Mapping[str, nn.Module] | None = None,
-    adapt: Callable[[TrainConfig], TrainConfig] | None = None,
-) -> tuple[TrainConfig, dict[str, nn.Module]]:
-    """Return the config and the policies of a checkpoint folder.
-
-    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported; env: what makes the
-        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy;
-        adapt: from the run's config to the one that the policies are used with. Only that one's env is looked at: the run's
-        scenes may be gone.
-    Raises: CheckpointError, ConfigError.
-    """
-    manifest = ckpt.read_manifest(path)
-    config = config_from_tables(manifest["config"], trusted, env, learns=False)
-    if adapt is not None:
-        config = adapt(config)
-    names = tuple(manifest["policies"])
-    found = ckpt.read(path, only=names)
-    spec = env_spec(config)
-    config = as_trained(config, spec.groups, manifest, found.tensors)
-    rows = policy_rows(spec, config)
-    policies = {}
-    for name in names:
-        if name not in rows:
-            raise CheckpointError(f"{path}: the env has no rows for the policy {name!r}, only for {', '.join(rows)}")
-        if made is not None and name in made:
-            policy = made[name].to(device)
-        else:
-            _check_sizes(path, rows[name], actor_weights(found, name))
-            policy = rows[name].build().to(device)
-        constants = _not_finite(policy)  # as of a mask
-        try:
-            policy.load_state_dict(actor_weights(found, name))
-        except RuntimeError as error:
-            raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
-        if bad := _not_finite(policy) - constants:
-            raise CheckpointError(f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run")
-        policies[name] = policy.eval()
-    return config, policies
-
-
-def _not_finite(policy: nn.Module) -> set[str]:
-    return {name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())}
-
-
-def _check_sizes(path: Path, rows: PolicyRows, weights: dict[str, torch.Tensor]) -> None:
-    """Refuse a config whose policy is not of the size of the weights, before any memory is taken for it."""
-    with torch.device("meta"):
-        planned = rows.build().state_dict()
-    if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
-        raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
 
 
 @dataclasses.dataclass(frozen=True)

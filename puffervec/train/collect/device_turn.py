@@ -72,14 +72,14 @@ class DeviceTurn(Turn):
     def _act(self, slot: Slot, rows: Rows, columns: slice) -> None:
         storage, name, picked = slot.storage, slot.name, self.picked[slot.name]
         obs = self._take_in(slot, rows, columns)
-        state, reset = self.states[name], self.reset[name]
+        state, reset = self.remembered(slot), self.reset[name]
         allowed = None if rows.action_masks is None else pick(rows.action_masks, picked)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
         heads, value, after = forward(slot.policy, obs, state, reset, allowed, self.bf16, cache=False)
         drawn, log_prob = sample(storage.spec, heads, noise)
         if state:
             self._put(storage.resets, columns, reset)
-            for kept, new in zip(state, after, strict=True):
+            for kept, new in zip(self.states[name], after, strict=True):
                 kept.copy_(new)
         for target, source in ((storage.values, value), (storage.log_probs, log_prob), (storage.actions, drawn)):
             self._put(target, columns, source)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from puffervec.core.spec import GroupSpec
-from puffervec.train.device.device import refuse_more_on
+from puffervec.train.device.device import in_pieces, refuse_more_on
 from puffervec.train.policies.distributions import ActionMap, ActionSpec
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arrays, stored_dtype
 from puffervec.train.policies.mapping import PolicyRows
@@ -34,6 +34,9 @@ class Storage:
     before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8; action_masks
     (T+1, R, choices) uint8 or None. For policies with memory: resets (T+1, R) uint8; first_states and last_states, what they
     remembered before step 0 and before step T, per half.
+
+    Where a policy does not learn (`kept` False, on a CPU), only rewards and flags have T+1 steps. Of the rest all steps are the
+    latest one, in the same memory.
     """
 
     def __init__(
@@ -44,25 +47,31 @@ class Storage:
         device: torch.device,
         obs_dtype: torch.dtype | None,
         joint: bool = False,
+        kept: bool = True,
     ) -> None:
         """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's; joint: see
-        `ActionSpec.of`."""
+        `ActionSpec.of`; kept: see above."""
         self.spec = ActionSpec.of(group, joint)
         self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
         self.horizon, self.rows, self.device = horizon, rows, device
         steps = (horizon + 1, rows)
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+            """Of all steps, or of the latest one."""
+            found = torch.zeros(horizon + 1 if kept else 1, rows, *shape, dtype=dtype, device=device)
+            return found if kept else found.expand(*steps, *shape)
+
         self.obs: Observations = {
-            key: torch.zeros(*steps, *shape, dtype=_storage_dtype(group, dtype, obs_dtype), device=device)
+            key: zeros(*shape, dtype=_storage_dtype(group, dtype, obs_dtype))
             for key, (_, dtype, shape) in arrays(group).items()
         }
-        self.actions = torch.zeros(*steps, self.spec.dims, dtype=self.spec.dtype, device=device)
-        self.rewards, self.values, self.log_probs = (torch.zeros(steps, device=device) for _ in range(3))
-        self.terminals, self.truncations, self.masks, self.resets = (
-            torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(4)
-        )
+        self.actions = zeros(self.spec.dims, dtype=self.spec.dtype)
+        self.rewards, self.values, self.log_probs = torch.zeros(steps, device=device), zeros(), zeros()
+        self.terminals, self.truncations, self.masks = (torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(3))
+        self.resets = zeros(dtype=torch.uint8)
         self.action_masks: Tensor | None = None
         if group.action_mask_size:
-            self.action_masks = torch.zeros(*steps, group.action_mask_size, dtype=torch.uint8, device=device)
+            self.action_masks = zeros(group.action_mask_size, dtype=torch.uint8)
         self.first_states: dict[int, State] = {}
         self.last_states: dict[int, State] = {}
 
@@ -98,7 +107,8 @@ class Storage:
 def storage_of(rows: PolicyRows, num_envs: int, horizon: int, device: torch.device, bf16: bool) -> Storage:
     """Return room for roll-outs of a policy."""
     obs_dtype = torch.bfloat16 if bf16 else None
-    return Storage(rows.group, horizon, rows.group.agents * num_envs, device, obs_dtype, rows.section.joint)
+    kept = rows.settings.role.learns or not in_pieces(device)
+    return Storage(rows.group, horizon, rows.group.agents * num_envs, device, obs_dtype, rows.section.joint, kept)
 
 
 def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False) -> int:

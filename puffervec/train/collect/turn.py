@@ -20,6 +20,7 @@ from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.mapping import places
 from puffervec.train.policies.memory import State
+from puffervec.train.policies.pool import Pool
 from puffervec.train.policies.protocol import forward
 
 # Rows that a thread takes at once: enough that a small policy's kernels are not all overhead (tag_grid on two cores: 0.8 M
@@ -57,6 +58,13 @@ class Turn:
             return None
         rows = len(self.groups[slot.group.name].rewards)
         return torch.from_numpy(places(slot.agents, rows * len(slot.agents) // count, rows)).to(self.device)
+
+    def remembered(self, slot: Slot) -> State:
+        """Return what a policy remembers at this step. A pool draws first who plays the episodes that begin."""
+        state, policy = self.states[slot.name], slot.policy
+        if not isinstance(policy, Pool):
+            return state
+        return policy.drawn(state, self.reset[slot.name], self.columns[slot.name].start // slot.group.agents)
 
     def begin(self, step: int) -> None:
         """Say at which step of the storages the next turn is."""
@@ -117,7 +125,7 @@ class HostTurn(Turn):
     def _act(self, slot: Slot) -> None:
         """Run the policy on the rows of this step and store what it did."""
         storage, columns, name, step = slot.storage, self.columns[slot.name], slot.name, self.step
-        state, reset = self.states[name], self.reset[name]
+        state, reset = self.remembered(slot), self.reset[name]
         if state:
             storage.resets[step, columns].copy_(reset)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)

@@ -65,6 +65,36 @@ def take_option(argv: list[str], flag: str) -> str | None:
     return value
 
 
+def take_all(argv: list[str], flag: str) -> list[str]:
+    """Remove every `flag VALUE` or `flag=VALUE` from argv and return the values. Raises: ConfigError where one is missing."""
+    found: list[str] = []
+    while any(token == flag or token.startswith(flag + "=") for token in argv):
+        first = next(i for i, token in enumerate(argv) if token == flag or token.startswith(flag + "="))
+        part = argv[first : first + (1 if "=" in argv[first] else 2)]
+        del argv[first : first + len(part)]
+        found.append(take_option(part, flag) or "")
+    return found
+
+
+def by_policy(config: TrainConfig, given: Sequence[str], flag: str = "--opponent") -> dict[str, list[str]]:
+    """Return what POLICY=WHAT or WHAT alone say, by policy: WHAT alone is for the one policy that is not to be trained.
+
+    Raises: ConfigError where that does not tell which policy is meant.
+    """
+    names = [entry.partition("=")[0] for entry in config.policy.map]
+    frozen = [name for name in names if not config.of_policy(name).role.to_train]
+    found: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, what = text.partition("=")
+        if not equals or not re.fullmatch(r"\w[\w.-]*", name):
+            name, what = frozen[0] if len(frozen) == 1 else "", text
+        if not name or not what:
+            known = f", POLICY one of {', '.join(names)}" if names else ""
+            raise ConfigError(f"{flag} {text}: which policy is it to play? Say {flag} POLICY={text.rpartition('=')[2]}{known}")
+        found.setdefault(name, []).append(what)
+    return found
+
+
 def take_switch(argv: list[str], flag: str) -> bool:
     """Remove every `flag` from argv; return whether it was there."""
     found = flag in argv
@@ -222,10 +252,11 @@ def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
     Raises: ConfigError.
     """
     config = of_algorithm(config, args)  # The file may have settings of its own.
-    file = take_option(args, "--config")
+    file, opponents = take_option(args, "--config"), take_all(args, "--opponent")
     if file is not None:
         config = apply_config_file(config, Path(file))
     config = apply_flags(config, args)
+    config = config.merged({"policies": {name: {"opponent": runs} for name, runs in by_policy(config, opponents).items()}})
     config.check()
     return config
 

@@ -8,6 +8,7 @@
         <policy>.safetensors         the weights alone, as torch names them
         optimizer.safetensors        <policy>/<parameter index>/<name>
         random.safetensors           states of the random generators
+        pool.safetensors             <policy>/<number>/<name>: of pools of opponents those beside the newest
         returns.safetensors          what rewards are scaled by; only where they are
         episodes.safetensors         finished episodes that the log's means are over; not in checkpoints of older versions
         envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
@@ -169,6 +170,17 @@ def _sequence(saved: Folder, name: str) -> int:
             return sequence
     except (OSError, CheckpointError):
         return -1
+
+
+def listed(parent: Path) -> list[Path]:
+    """Return the checkpoints under `parent` in the order of saving; none where it is no folder. Raises: CheckpointError."""
+    try:
+        with Folder(parent) as saved:
+            return [parent / name for sequence, name in _saved(saved) if sequence >= 0]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise CheckpointError(f"cannot read {parent}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | None:

@@ -23,15 +23,20 @@ from puffervec.train.learn.optimizers import Optimizers
 from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.keys import LOSSES
 from puffervec.train.policies.encoder import RowEncoder
+from puffervec.train.policies.pool import Pool, newest
 from puffervec.train.run.setup import Setup
-from puffervec.train.run.state import Files, Tensors, fitting
+from puffervec.train.run.state import POOL, Files, Tensors, fitting
 
 
 def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Return the policies of a run on its device: the given ones, and those that the config describes."""
+    """Return the policies of a run on its device: the given ones, those that the config describes, and opponents."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setup.config.train.seed)
         built = {name: given[name] if name in given else rows.build() for name, rows in setup.rows.items()}
+    built |= {name: found.build(setup.rows[name], setup.own_seed) for name, found in setup.opponents.items()}
+    for name, rows in setup.rows.items():
+        if not rows.settings.role.learns:
+            built[name].eval()
     return {name: policy.to(setup.device) for name, policy in built.items()}
 
 
@@ -165,8 +170,17 @@ class Learner:
         return [name for name, tensor in named.items() if not bool(tensor.isfinite().all())]
 
     def state(self) -> dict[str, Tensors]:
-        """Return a file per policy with its weights and buffers, and `optimizer`: <policy>/<parameter index>/<name>."""
-        files: dict[str, Tensors] = {name: dict(policy.state_dict()) for name, policy in self.policies.items()}
+        """Return a file per policy with its weights and buffers, `optimizer`: <policy>/<parameter index>/<name>, and with pools
+        of opponents `pool`: <policy>/<number>/<name> of all but the newest."""
+        files: dict[str, Tensors] = {name: dict(newest(policy).state_dict()) for name, policy in self.policies.items()}
+        older = {
+            f"{name}/{index}/{key}": part
+            for name, policy in self.policies.items()
+            for index, member in enumerate(policy.members[:-1] if isinstance(policy, Pool) else ())
+            for key, part in member.state_dict().items()
+        }
+        if older:
+            files[POOL] = older
         files["optimizer"] = {
             f"{name}/{index}/{key}": value
             for name, updater in self.updaters.items()
@@ -178,7 +192,7 @@ class Learner:
     def load_state(self, files: Files) -> list[str]:
         """Go on from `state`."""
         for name, policy in self.policies.items():
-            policy.load_state_dict(files[name])
+            newest(policy).load_state_dict(files[name])  # The others of a pool were made with theirs.
             if name in self.updaters:
                 _load_optimizer(self.updaters[name].optimizer, name, files["optimizer"])
         return []

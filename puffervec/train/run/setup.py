@@ -29,6 +29,7 @@ from puffervec.train.policies.distributions import refuse_joint
 from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map, policy_rows
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
+from puffervec.train.run.opponents import Opponents, of_checkpoint, of_config, with_networks
 from puffervec.train.run.trial import refuse_large_policies, try_policies
 from puffervec.vec.vector_env import VectorEnv
 
@@ -44,7 +45,7 @@ class Setup:
         checkpoint: the folder to go on from; None: a new run.
         folder: the run folder that was asked for, or that of the checkpoint; None: a new one is to be made.
         chosen: what startup.py has measured.
-        rows: what each policy acts for, by its name.
+        rows: what each policy acts for, by its name. opponents: what plays for those that do not learn.
     """
 
     config: TrainConfig
@@ -56,6 +57,7 @@ class Setup:
     folder: Path | None
     chosen: startup.Chosen
     rows: Mapping[str, PolicyRows]
+    opponents: Mapping[str, Opponents] = dataclasses.field(default_factory=dict)
 
     @property
     def bf16(self) -> bool:
@@ -112,14 +114,19 @@ def set_up(
     shared = ranks.broadcast_object([path and str(path) for path in (checkpoint, folder)])
     checkpoint, folder = (path and Path(path) for path in shared)
     found = None
-    if checkpoint is not None:
+    if checkpoint is None:
+        opponents = of_config(config, spec, ranks)
+    else:
         found = _read(checkpoint, config, spec_hash, ranks.rank)
         config = state.as_trained(config, spec.groups, found.manifest, found.tensors)
-        folder = find.run_folder_of(checkpoint) or folder
+        folder, opponents = find.run_folder_of(checkpoint) or folder, of_checkpoint(config, found)
+    if mixed := [name for name in opponents if name in policies]:
+        raise ConfigError(f"policies: {mixed[0]!r} is played by an opponent: leave it out, or policies.{mixed[0]}.opponent")
+    config = with_networks(config, opponents)
     manifest = None if found is None else found.manifest
     chosen = startup.choose(config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1)
     config, rows = chosen.config, policy_rows(spec, chosen.config)
-    return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows), found
+    return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows, opponents), found
 
 
 def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool, policies: Mapping[str, nn.Module]) -> None:

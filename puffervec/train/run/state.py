@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """How the state of a run lies in the files of a checkpoint: each part of the trainer says its own, by file stem.
 
-    learner.py      <policy>, optimizer              the same on all ranks: the first one's are kept
+    learner.py      <policy>, optimizer, pool        the same on all ranks: the first one's are kept
     collector.py    returns, episodes                likewise
                     envs, ahead                      of each rank: envs-rank1 and so on
     (Generators)    random                           likewise
@@ -31,6 +31,7 @@ import puffervec
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.config.sections import TrainConfig
+from puffervec.train.policies.pool import newest
 from puffervec.train.policies.registry import fitting_kind
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.checkpoint import Checkpoint
@@ -45,7 +46,8 @@ Tensors = dict[str, Tensor]
 Files = Mapping[str, Tensors]
 OWN = ("random", "envs", "ahead")  # File stems of what each rank has of its own.
 _DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")  # of Saver.numerics
-_SHARED = ("optimizer", "returns", "episodes")  # The other stems beside those of policies.
+POOL = "pool"
+_SHARED = ("optimizer", "returns", "episodes", POOL)  # The other stems beside those of policies.
 
 
 class Part(Protocol):
@@ -205,14 +207,15 @@ class Saver:
             raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
 
     def _manifest(self, counters: Counters) -> dict[str, Any]:
-        config = self._setup.config
+        config, opponents = self._setup.config, self._setup.opponents
         return {
             "env": config.target,
             "spec_hash": self._setup.spec_hash,
             "config": {"target": config.target, **config.tables()},
             "counters": vars(counters),
             "policies": {
-                name: {"class": type(policy).__name__, "group": self._slots[name].group.name}
+                name: {"class": type(newest(policy)).__name__, "group": self._slots[name].group.name}
+                | ({"opponents": list(opponents[name].sources)} if name in opponents else {})
                 for name, policy in self._learner.policies.items()
             },
             "versions": {"puffervec": puffervec.__version__, "torch": torch.__version__},

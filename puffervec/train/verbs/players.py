@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ class PlayerRequest:
     deterministic: bool = True
     code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
     env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
+    opponents: tuple[str, ...] = ()  # POLICY=WHO, as given
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def take_player(args: list[str]) -> dict[str, Any]:
         "deterministic": not flags.take_switch(args, "--sample"),
         "code": (values["env"], values["policy"]),
         "env_flags": _take_env_flags(args),
+        "opponents": tuple(flags.take_all(args, "--opponent")),
     }
 
 
@@ -79,11 +82,19 @@ def _take_env_flags(args: list[str]) -> tuple[str, ...]:
 
 
 def find_player(request: PlayerRequest, check: Callable[[TrainConfig], None]) -> Player:
-    """Return who acts.
+    """Return who acts, with the opponents that were asked for.
 
     Args: check: raises ConfigError where a config does not suit, before anything is loaded.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
+    player = _find_alone(request, check)
+    if not request.opponents:
+        return player
+    actor = _against(player.actor, player.config, request)
+    return Player(player.config, actor, f"{player.label}, {', '.join(request.opponents)}", player.folder)
+
+
+def _find_alone(request: PlayerRequest, check: Callable[[TrainConfig], None]) -> Player:
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
     from puffervec.train.policies.mapping import policy_rows
@@ -115,6 +126,40 @@ def find_player(request: PlayerRequest, check: Callable[[TrainConfig], None]) ->
             return Player(config, actor, str(folder or path), folder)
     own = own_evaluation(config.target)
     return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
+
+
+def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor:
+    """Return the actor with others for the policies that `--opponent` names.
+
+    Raises: ConfigError, CheckpointError: there is no such policy, baseline or run.
+    """
+    from puffervec.train.act import evaluate as ev
+    from puffervec.train.act.acting import Sides
+    from puffervec.train.device.device import choose_device
+    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.run.find import read_newest
+
+    device, spec, own = choose_device(request.device), env_spec(config), own_evaluation(config.target)
+    rows, others = policy_rows(spec, config), dict[str, Actor]()
+
+    def same_env(theirs: TrainConfig) -> TrainConfig:
+        if theirs.target != config.target:
+            raise ConfigError(f"--opponent {who} is a run of {theirs.target}, not of {config.target}")
+        return dataclasses.replace(theirs, env=config.env, creator=config.creator)
+
+    def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+        return ev.load_policies(found, device, request.code, adapt=same_env)
+
+    for name, given in flags.by_policy(config, request.opponents).items():
+        who = given[-1]
+        if name not in rows:
+            raise ConfigError(f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}")
+        if who in ("random", *(own.baselines if own is not None else ())):
+            others[name] = baseline(config.target, own, who, request.seed)
+        else:
+            _, (theirs, policies) = read_newest(who, Path("runs"), load, note)
+            others[name] = ev.PolicyActor(policies, device, request.deterministic, request.seed, policy_rows(spec, theirs))
+    return Sides(actor, others, rows)
 
 
 def is_env(target: str) -> bool:

@@ -36,6 +36,8 @@ ABOUT = """\
 
   --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys as the flags
   --resume RUN|latest   go on from the newest checkpoint of a run folder
+  --opponent POLICY=RUN one of several policies is not trained, but played by that of RUN: a run, a checkpoint or a folder of
+                        checkpoints, of which one is drawn for each episode. POLICY may be left out where another is not trained
 """
 
 

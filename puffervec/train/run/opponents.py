@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Frozen policies of other runs that play one side (`[policies.NAME] opponent`): found once, when a run begins.
+
+    opponent = "runs/one"                    the newest checkpoint of a run, or one checkpoint
+    opponent = "runs/one/checkpoints"        a pool: every checkpoint in there, the newest last
+    opponent = ["runs/one", "runs/two"]      a pool
+
+Their weights are part of the run's own checkpoints, so it goes on, and is evaluated and exported, when those runs are gone.
+Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from puffervec.core.spec import EnvSpec
+from puffervec.errors import CheckpointError, ConfigError, PuffervecError
+from puffervec.train.config.sections import PolicySection, TrainConfig, table_of
+from puffervec.train.config.target import spec_hash
+from puffervec.train.device.ranks import Ranks
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.pool import Pool
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run.find import find_checkpoint
+from puffervec.train.run.rundir import config_from_tables
+from puffervec.train.run.state import POOL, Tensors, actor_weights, as_trained
+from puffervec.train.run.trained import with_weights
+
+
+@dataclasses.dataclass(frozen=True)
+class Opponents:
+    """What plays for one policy of a run: one network, or a pool with the newest last.
+
+    Attributes:
+        weights: of each. sources: the checkpoint folder and the SHA-256 of the weights of each, for the manifest.
+        section: what describes the networks.
+    """
+
+    weights: tuple[Tensors, ...]
+    sources: tuple[Mapping[str, str], ...]
+    section: PolicySection
+
+    def build(self, rows: PolicyRows, seed: int) -> nn.Module:
+        """Return the network, or the pool. seed: of who plays. Raises: CheckpointError where weights do not fit."""
+        own = dataclasses.replace(rows, settings=dataclasses.replace(rows.settings, policy=self.section))
+        cpu = torch.device("cpu")
+        parts = [
+            with_weights(Path(source["checkpoint"]), "an opponent", own, weights, None, cpu)
+            for source, weights in zip(self.sources, self.weights, strict=True)
+        ]
+        for part in parts:
+            part.requires_grad_(False)
+        return parts[0] if len(parts) == 1 else Pool(parts, rows.group.agents, seed)
+
+
+def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opponents]:
+    """Return the opponents that a new run's settings name, by policy.
+
+    Raises: ConfigError, CheckpointError: there is none, or its observations, actions or rows are not those of this run.
+    """
+    found = {}
+    for name, rows in policy_rows(spec, config).items():
+        if places := rows.settings.role.opponent:
+            paths = _listed(name, places, config.log.folder, ranks)
+            parts = [_read(path, name, rows, config, spec) for path in paths]
+            if different := [path for path, part in zip(paths, parts, strict=True) if part[2] != parts[0][2]]:
+                both = f"{paths[0]} and {different[0]}"
+                raise ConfigError(f"policies.{name}.opponent: the networks of {both} differ: a pool has networks of one kind")
+            found[name] = Opponents(tuple(part[0] for part in parts), tuple(part[1] for part in parts), parts[0][2])
+    return found
+
+
+def of_checkpoint(config: TrainConfig, found: ckpt.Checkpoint) -> dict[str, Opponents]:
+    """Return the opponents of a run that goes on, as its checkpoint has them.
+
+    Raises: CheckpointError where the settings name others, or the checkpoint lacks one.
+    """
+    before = config_from_tables(found.manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False)
+    opponents = {}
+    for name, entry in found.manifest["policies"].items():
+        now, then = config.of_policy(name).role.opponent, before.of_policy(name).role.opponent
+        if now != then:
+            raise CheckpointError(
+                f"policies.{name}.opponent is {list(now)}, of the checkpoint {list(then)}: leave it as it was; only a new run "
+                "takes another"
+            )
+        if then:
+            sources = tuple(entry.get("opponents", ()))
+            pool = found.tensors.get(POOL, {})
+            older = [
+                {key.removeprefix(f"{name}/{i}/"): part for key, part in pool.items() if key.startswith(f"{name}/{i}/")}
+                for i in range(len(sources) - 1)
+            ]
+            opponents[name] = Opponents((*older, actor_weights(found, name)), sources, before.of_policy(name).policy)
+    return opponents
+
+
+def with_networks(config: TrainConfig, opponents: Mapping[str, Opponents]) -> TrainConfig:
+    """Return the config with what describes the opponents' networks, so that the run's checkpoints say it."""
+    common = table_of(config.policy)
+    tables = {
+        name: {key: value for key, value in table_of(found.section).items() if key != "map" and value != common[key]}
+        for name, found in opponents.items()
+    }
+    kept = dict(config.policies)
+    for name in tables:
+        kept[name] = {key: value for key, value in kept.get(name, {}).items() if key not in common}
+    return dataclasses.replace(config, policies=kept).merged({"policies": tables})
+
+
+def _kinds(config: TrainConfig) -> list[str]:
+    return [config.policy.kind, *(config.of_policy(name).policy.kind for name in config.policies)]
+
+
+def _listed(name: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[Path]:
+    """Return the checkpoints that are meant, the same on all ranks."""
+    shared: tuple[list[str], str] = ([], "")
+    if ranks.first:
+        try:
+            shared = [str(path) for place in places for path in _checkpoints(place, runs)], ""
+        except PuffervecError as error:
+            shared = [], str(error)
+    paths, words = ranks.broadcast_object(shared)
+    if words:
+        raise ConfigError(f"policies.{name}.opponent: {words}")
+    return [Path(path) for path in paths]
+
+
+def _checkpoints(place: str, runs: Path) -> list[Path]:
+    if place != "latest" and not os.path.lexists(Path(place) / ckpt.MANIFEST) and (listed := ckpt.listed(Path(place))):
+        return listed
+    return [find_checkpoint(place, runs)]
+
+
+def _read(
+    path: Path, name: str, rows: PolicyRows, config: TrainConfig, spec: EnvSpec
+) -> tuple[Tensors, dict[str, str], PolicySection]:
+    """Return weights, source and network of the policy that acts for these rows in the run of a checkpoint."""
+    manifest = ckpt.read_manifest(path)
+    if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(spec):
+        raise ConfigError(
+            f"policies.{name}.opponent: {path} is of {manifest['env']} with other observations or actions than this run has"
+        )
+    theirs = config_from_tables(manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False)
+    theirs = dataclasses.replace(theirs, env=config.env)
+    found = ckpt.read(path, only=tuple(manifest["policies"]))
+    acting = policy_rows(spec, as_trained(theirs, spec.groups, manifest, found.tensors))
+    own = name if name in acting else next((other for other, theirs in acting.items() if _acts_for(theirs, rows)), None)
+    if own is None or not _acts_for(acting[own], rows):
+        raise ConfigError(f"policies.{name}.opponent: no policy of {path} acts for its agents: it has {', '.join(acting)}")
+    digest = manifest["files"][f"{own}.safetensors"]
+    return actor_weights(found, own), {"checkpoint": str(path), "policy": own, "sha256": digest}, acting[own].section
+
+
+def _acts_for(theirs: PolicyRows, rows: PolicyRows) -> bool:
+    """Whether a policy acts for the agents of these rows, and perhaps for more."""
+    if theirs.group.name != rows.group.name:
+        return False
+    return theirs.agents is None or (rows.agents is not None and set(rows.agents) <= set(theirs.agents))

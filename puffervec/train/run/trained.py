@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The policies of a checkpoint as networks, for evaluation, export and use, and as opponents in another run.
+
+A checkpoint may come from a stranger: nothing in it is imported or called that the caller has not named. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from puffervec.errors import CheckpointError
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.run import checkpoint as ckpt
+from puffervec.train.run.rundir import config_from_tables
+from puffervec.train.run.state import Tensors, actor_weights, as_trained
+
+
+def load_policies(
+    path: Path,
+    device: torch.device,
+    trusted: Collection[str | None] = (),
+    env: Callable[..., Any] | None = None,
+    made: Mapping[str, nn.Module] | None = None,
+    adapt: Callable[[TrainConfig], TrainConfig] | None = None,
+) -> tuple[TrainConfig, dict[str, nn.Module]]:
+    """Return the config and the policies of a checkpoint folder; of a pool of opponents the newest.
+
+    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported; env: what makes the
+        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy;
+        adapt: from the run's config to the one that the policies are used with. Only that one's env is looked at: the run's
+        scenes may be gone.
+    Raises: CheckpointError, ConfigError.
+    """
+    manifest = ckpt.read_manifest(path)
+    config = config_from_tables(manifest["config"], trusted, env, learns=False)
+    if adapt is not None:
+        config = adapt(config)
+    names = tuple(manifest["policies"])
+    found = ckpt.read(path, only=names)
+    spec = env_spec(config)
+    config = as_trained(config, spec.groups, manifest, found.tensors)
+    rows = policy_rows(spec, config)
+    policies = {}
+    for name in names:
+        if name not in rows:
+            raise CheckpointError(f"{path}: the env has no rows for the policy {name!r}, only for {', '.join(rows)}")
+        weights, given = actor_weights(found, name), (made or {}).get(name)
+        policies[name] = with_weights(path, name, rows[name], weights, given, device)
+    return config, policies
+
+
+def with_weights(
+    path: Path, name: str, rows: PolicyRows, weights: Tensors, given: nn.Module | None, device: torch.device
+) -> nn.Module:
+    """Return a policy with weights of a checkpoint, in evaluation mode. Raises: CheckpointError where they do not fit."""
+    if given is None:
+        _check_sizes(path, rows, weights)
+        given = rows.build()
+    policy = given.to(device)
+    constants = _not_finite(policy)  # as of a mask
+    try:
+        policy.load_state_dict(weights)
+    except RuntimeError as error:
+        raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
+    if bad := _not_finite(policy) - constants:
+        raise CheckpointError(f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run")
+    return policy.eval()
+
+
+def _not_finite(policy: nn.Module) -> set[str]:
+    return {name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())}
+
+
+def _check_sizes(path: Path, rows: PolicyRows, weights: Tensors) -> None:
+    """Refuse a config whose policy is not of the size of the weights, before any memory is taken for it."""
+    with torch.device("meta"):
+        planned = rows.build().state_dict()
+    if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
+        raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
