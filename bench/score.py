@@ -34,7 +34,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import STEP
-from puffervec.train.policies.registry import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
             facts = runs.facts_of(trainer)
             start_s = watch.clock() - watch.begin
             trainer.train()
-            device, rows = trainer.device, policy_rows(trainer.vec.spec, trainer.config.policy)
+            device, rows = trainer.device, policy_rows(trainer.vec.spec, trainer.config)
     sets = scene_sets(config, options.real)
     return {
         "facts": facts,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Size budget: files of at most 600 lines, functions of at most 80. Prints the totals; exits 1 where something is too long."""
+"""Size budget: at most 600 lines per file and 80 per function. Prints the totals; exits with 1 if something is too long."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def c_functions(text: str) -> Iterator[tuple[str, int]]:
 
 
 def main() -> int:
-    """Print the budget and return the exit status."""
+    """Print what is too long and the totals; return the exit status."""
     problems, totals = [], {"py": 0, "c": 0, "tests": 0}
     for path in tracked_files():
         text = path.read_text()

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fuzzes every reader of outside data, and the vec env itself, for as many inputs as wanted. Called by `make fuzz`.
+"""Fuzzes every reader of outside data, and the vec env itself, with a given number of inputs. Called by `make fuzz`.
 
     python scripts/fuzz.py --count 1000000 --jobs 2 --json bench/results/MACHINE/DATE-fuzz.json
 
 Compiled scenes, saved states, config structs and actions go through a C program under AddressSanitizer and UBSan
 (tests/fuzz/fuzz_main.c); JSON scenes, scene sets, checkpoints and run configs through their readers in Python
-(tests/fuzz/readers.py); random sequences of calls through tests/fuzz/test_vector_machine.py. Input i of a target depends on
-(PV_SEED, i) alone. It ends with the first broken one, keeps its bytes and says which command repeats it. Exit codes: 0 nothing
-broke, 1 something did.
+(tests/fuzz/readers.py); random sequences of calls through tests/fuzz/test_vector_machine.py. Input i of a target depends only
+on (PV_SEED, i). The first input that breaks something ends the run: its bytes are kept, and the command that repeats it is
+printed. Exit codes: 0 nothing broke, 1 something did.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from tests.fuzz.program import Broken, Report
 ROOT = Path(__file__).resolve().parent.parent
 CHUNK = 20_000
 TIMEOUT_S = 3600.0
-# How many inputs of each target for one mutated scene.
+# Inputs of each target per mutated scene.
 C_SHARES = {"scenes": 1.0, "states": 0.5, "configs": 0.2, "actions": 1.0}
 PYTHON_SHARES = {"json": 1.0, "sets": 0.1, "checkpoints": 0.1, "runconfigs": 0.1}
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A stretch of the inputs of one target."""
+    """A range of the inputs of one target."""
 
     target: str
     first: int
@@ -50,7 +50,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Work:
-    """What all chunks share: seed, scratch folder, compiled program, and what it feeds on."""
+    """What all chunks share: seed, scratch folder, compiled program and its corpus."""
 
     seed: int
     folder: Path
@@ -77,7 +77,7 @@ def prepare(folder: Path, seed: int) -> Work:
 def run_chunk(work: Work, chunk: Chunk) -> Report:
     """Run one chunk in a process of its own.
 
-    Raises: Broken where an input broke the reader.
+    Raises: Broken if an input broke the reader.
     """
     own = work.folder / f"{chunk.target}-{chunk.first}"
     own.mkdir()
@@ -98,7 +98,7 @@ def run_chunk(work: Work, chunk: Chunk) -> Report:
 
 
 def merged(reports: Sequence[Report]) -> Report:
-    """Sums, and the worst, of several reports."""
+    """Return the sums and the worst values of several reports."""
     slow = max(reports, key=lambda report: report.slowest_us)
     return Report(
         inputs=sum(report.inputs for report in reports),
@@ -114,7 +114,7 @@ def merged(reports: Sequence[Report]) -> Report:
 def run_all(work: Work, count: int, targets: Sequence[str], jobs: int) -> dict[str, Report]:
     """Run all chunks, `jobs` at a time; prints a line per finished target.
 
-    Raises: Broken, of the first broken input.
+    Raises: Broken: the first one.
     """
     found: dict[str, Report] = {}
     with ThreadPoolExecutor(jobs) as pool:
@@ -126,7 +126,7 @@ def run_all(work: Work, count: int, targets: Sequence[str], jobs: int) -> dict[s
 
 
 def line(target: str, report: Report) -> str:
-    """The summary of one target."""
+    """Return the summary of one target."""
     return (
         f"{target:12} {report.inputs:>9,} inputs: {report.accepted:,} accepted, {report.refused:,} refused, "
         f"{report.too_large:,} too large; 0 crashes; slowest {report.slowest_us / 1000:.0f} ms (input {report.slowest}); "
@@ -135,19 +135,19 @@ def line(target: str, report: Report) -> str:
 
 
 def run_sequences(sequences: int) -> int:
-    """Run the state machine of the vec env; returns pytest's exit code."""
+    """Run the state machine of the vec env; return pytest's exit code."""
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "many", "tests/fuzz/test_vector_machine.py"]
     environment = {**os.environ, "PV_FUZZ_SEQUENCES": str(sequences)}
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment).returncode
 
 
 def replay_command(seed: int, target: str, number: int) -> str:
-    """The command that repeats one input."""
+    """Return the command that repeats one input."""
     return f"PV_SEED={seed} python scripts/fuzz.py --targets {target} --first {number} --count 1 --sequences 0"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     everything = [*C_SHARES, *PYTHON_SHARES]
     parser.add_argument("--count", type=int, default=1_000_000, help="mutated scenes, in C and in Python; the rest by share")

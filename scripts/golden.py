@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The golden hashes of the C envs (tests/golden): writes them anew, with a reason, or checks them with many builds.
+"""The golden hashes of the C envs (tests/golden): writes new ones, with a reason, or checks them with many builds.
 
     make golden REASON="cartpole: pole length as in Gymnasium 1.3"
     make golden-check
 
-Writing keeps a log of reasons beside the hashes and prints which envs have changed. Checking compiles the core with both
+Writing adds the reason to the log in the same file and prints which envs have changed. Checking compiles the core with both
 compilers at several levels and with the vector variants on and off, and runs each env in this process and with one to four
-workers: every combination must show the committed bytes.
+workers: every combination must give the committed bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCENE_SEED, SCENE_COUNT = 7, 2
 
 
 def ensure_scenes(path: Path, anew: bool = False) -> bool:
-    """Compile the scenes of the drive cases where the committed set cannot be read any more. Returns whether it was written."""
+    """Compile the scenes of the drive cases if the committed set can no longer be read. Returns whether it was written."""
     try:
         SceneSet(path)
         readable = True
@@ -65,10 +65,10 @@ def record_all(steps: int = STEPS) -> dict[str, record.Shown]:
 
 
 def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> list[str]:
-    """Write the hashes anew, with the reason in the log, and return the names of runs that have changed (new ones too).
+    """Write new hashes, with the reason in the log. Returns the names of changed and of new runs.
 
     Raises:
-        ValueError: no reason, or one that says nothing.
+        ValueError: the reason is missing or too short.
     """
     reason = " ".join(reason.split())
     if len(reason) < SHORTEST_REASON:
@@ -88,7 +88,7 @@ def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> l
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to compile the core. needs: a CPU flag without which the result cannot run."""
+    """A way to compile the core. needs: the CPU flag that the result needs to run."""
 
     name: str
     compiler: str = "gcc"
@@ -98,7 +98,7 @@ class Kind:
     switches: dict[str, str] = field(default_factory=dict)
 
     def missing(self) -> str:
-        """Return why it cannot be checked here, or ""."""
+        """Return why this kind cannot be checked here, or ""."""
         if shutil.which(self.compiler) is None:
             return f"{self.compiler} is not installed"
         if self.needs and self.needs not in Path("/proc/cpuinfo").read_text().split():
@@ -106,7 +106,7 @@ class Kind:
         return ""
 
     def environment(self) -> dict[str, str]:
-        """Return what setup.py and the tests' own compilations read."""
+        """Return the environment that setup.py and the tests' own compilations read."""
         flags = f"{self.level} {self.flags}".strip()
         return {
             "CC": self.compiler, "LDSHARED": f"{self.compiler} -shared", "PUFFERVEC_OPT": self.level, "CFLAGS": self.flags,
@@ -128,7 +128,7 @@ KINDS = [
 
 
 def check(kinds: Sequence[Kind], steps: int) -> bool:
-    """Build each kind, run its checks in its own copy, print what was found, and return whether all is well."""
+    """Build each kind in a copy of the sources, check it and print the result. Returns whether all passed."""
     fine = True
     for kind in kinds:
         if kind.missing():

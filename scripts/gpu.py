@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make gpu`: all that needs a GPU, in one command, without network and in under 20 minutes.
+"""`make gpu`: everything that needs a GPU, in one command, without network and in under 20 minutes.
 
 Runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's share of a vector step,
-training end to end with its ladder, what four causes cost) and short training runs of tag_grid and drive; prints what is asked
-of the trainer on a GPU and whether it was met; writes bench/results/<GPU>-<day>.json. Exit status: 0, 1 if a step failed, 2
-where torch finds no CUDA device (one line says so). A criterion that is not met is no failure of a step: it is in the JSON.
+training end to end with its ladder, the cost of four bottlenecks) and short training runs of tag_grid and drive; prints which
+criteria for the trainer on a GPU were met; writes bench/results/<GPU>-<day>.json. Exit status: 0; 1 if a step failed; 2, with
+one line, if torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bench import common
 
 LIMIT_S = 19 * 60.0
 LEAST_RATES = {"drive": 1e6, "tag_grid": 1e7}  # agent-steps/s end to end
-WARM_SHARE = 0.2  # of a training run's lines are left out: captures, caches, clocks
+WARM_SHARE = 0.2  # first lines of a training run to leave out: captures, caches and clocks settle
 TAIL_LINES = 30
 GRACE_S = 10.0
 
@@ -42,7 +42,7 @@ class Step:
     """One command.
 
     Attributes:
-        limit_s: it is ended after that. collect: reads its results once it has ended well.
+        limit_s: after which it is killed. collect: reads its results after success.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Step:
 
 
 def cuda_facts() -> dict[str, Any] | None:
-    """Return what torch knows of the first CUDA device, or None where there is none."""
+    """Return what torch reports of the first CUDA device, or None without one."""
     import torch
 
     if not torch.cuda.is_available():
@@ -81,7 +81,7 @@ def _driver() -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the results of a benchmark, without the machine's facts that this file holds once."""
+    """Return the results of a benchmark, without the facts about the machine, which the report has once."""
     return json.loads(path.read_text())["results"]
 
 
@@ -89,7 +89,7 @@ def summarize_training(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return rates and shares of a training run from its metric lines, the first ones left out.
 
     Raises:
-        ValueError: the run ended before it wrote a line.
+        ValueError: the run ended before its first line.
     """
     rows = list(lines)
     if not rows:
@@ -143,7 +143,7 @@ def _training(env: str, scratch: Path, seconds: float) -> Step:
 
 
 def steps(scratch: Path, seconds: float) -> list[Step]:
-    """Return all steps. scratch: where they leave their files; seconds: length of a training run."""
+    """Return all steps. scratch: folder for their files; seconds: length of a training run."""
     tests = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
     short = ("--seconds", "1", "--repeats", "5")
     torch = ("--policy", "torch", "--device", "cuda")
@@ -162,7 +162,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
 
 
 def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what is asked of the trainer on a GPU: found (None: its step gave nothing), target, and whether it is met."""
+    """Return the criteria for the trainer on a GPU: found (None: its step gave no result), target, and whether it is met."""
     ended = {entry["name"]: entry for entry in entries if entry["status"] == "ok"}
     found = []
     for env, target in LEAST_RATES.items():
@@ -184,7 +184,7 @@ def _criterion(name: str, found: Any, target: Any, met: bool) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str], limit_s: float, log: Path) -> int | None:
-    """Run a command in the project's folder with its output in a file; None if it had to be ended after `limit_s`."""
+    """Run a command in the project's folder, its output in a file. Returns None if it was killed after `limit_s`."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -198,7 +198,7 @@ def _run(command: Sequence[str], limit_s: float, log: Path) -> int | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with its children, if it still runs."""
+    """Kill a process and its children, if it still runs."""
     if process.poll() is not None:
         return
     with contextlib.suppress(ProcessLookupError):
@@ -214,7 +214,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
     """Run one step and return its entry.
 
-    Its status is "ok", "failed", "timed out" or "left out"; beside it stand seconds, results, and the end of what it said.
+    The entry has a status ("ok", "failed", "timed out" or "left out"), seconds, results, and the end of the output.
     """
     entry: dict[str, Any] = {"name": step.name, "command": _shown(step.command, log.parent), "status": "left out"}
     limit_s = min(step.limit_s, limit_s)
@@ -235,7 +235,7 @@ def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
 
 
 def _shown(command: Sequence[str], scratch: Path) -> str:
-    """Return a command as one would type it: no folders of this machine."""
+    """Return a command as one would type it, without folders of this machine."""
     text = " ".join(command).replace(sys.executable, "python").replace(str(scratch), "TEMPORARY")
     return text.replace(str(common.ROOT) + os.sep, "")
 

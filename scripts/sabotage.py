@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make sabotage`: break the product on purpose, one named line at a time, and see that a test turns red.
+"""`make sabotage`: break the product on purpose, one named line at a time, and check that a test fails.
 
     python scripts/sabotage.py                all of scripts/sabotages.toml
-    python scripts/sabotage.py --only NAME    some of it
-    python scripts/sabotage.py --list         what there is
+    python scripts/sabotage.py --only NAME    one of them
+    python scripts/sabotage.py --list         their names
 
-Each breakage is applied to a copy of the tree, never to the working tree; where it is C, the copy is built again. Then the
-tests that it names are run there. A hang counts as found: what is left of the tests is ended. The same tests are run on an
-unbroken copy first, since a test that is red anyway finds nothing.
+Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the tests that the breakage names
+run there. A hang counts as found, and its processes are killed. The same tests first run on an unbroken copy, since a test that
+fails anyway finds nothing.
 
-Exit status: 0; 1 if a breakage stayed green (a test is missing); 2 if the list is stale or tests are red without a breakage.
+Exit status: 0; 1 if a breakage was not found (a test is missing); 2 if the list is stale or tests fail without a breakage.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "runs", "results", "__pycache__", ".*_cache", "*.so", "*.o", "*.egg-info", "_native.c"
 )
 TEMPORARY = ".tmp"
-CI = "not slow and not gpu"  # what finds a breakage is to run at every push
+CI = "not slow and not gpu"  # tests that find breakages have to run at every push
 WIDE = ("tests",)
 BUILD = {"PUFFERVEC_OPT": "-O1"}  # three seconds instead of half a minute
 BUILD_LIMIT_S = 600.0
 WIDE_LIMIT_S = 1200.0
 RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
-REFUSED = re.compile(r"^E   ImportError: (csrc/.*)$", re.MULTILINE)  # puffervec compares its C core with the Python twin
-RUNNING = re.compile(r"^(tests/\S+::.+?) *$", re.MULTILINE)  # with -v a name is written before the outcome stands behind it
+REFUSED = re.compile(r"^E   ImportError: (csrc/.*)$", re.MULTILINE)  # puffervec compares its C core with the Python sources
+RUNNING = re.compile(r"^(tests/\S+::.+?) *$", re.MULTILINE)  # -v prints a name, and later the outcome after it
 PASSED, FAILED, NOTHING_RUN = 0, 1, (4, 5)  # exit statuses of pytest
 
 
@@ -61,7 +61,7 @@ class Stale(Exception):
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One breakage: `old`, which stands in `file` once, becomes `new`, and one of `tests` is to notice. why: what it breaks."""
+    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` has to fail. why: what it breaks."""
 
     name: str
     file: str
@@ -73,19 +73,17 @@ class Sabotage:
     def applied(self, text: str) -> str:
         """Return the text of the file with the breakage in it.
 
-        Raises: Stale where `old` does not stand in it exactly once.
+        Raises: Stale if `old` does not occur in it exactly once.
         """
         count = text.count(self.old)
         if count != 1:
-            raise Stale(
-                f"{self.name}: {self.old!r} stands in {self.file} {count} times, not once: bring {LIST.name} up to date"
-            )
+            raise Stale(f"{self.name}: {self.old!r} occurs {count} times in {self.file}, not once: update {LIST.name}")
         return text.replace(self.old, self.new)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one breakage. found: a test noticed. by: the test, or what else happened. seconds: build and tests."""
+    """The result of one breakage. found: a test failed. by: the test, or what else happened. seconds: build and tests."""
 
     name: str
     file: str
@@ -104,12 +102,12 @@ def read_list(path: Path = LIST) -> list[Sabotage]:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copy a source tree without what was built in it."""
+    """Copy a source tree without build products."""
     shutil.copytree(source, target, ignore=LEFT_OUT, symlinks=True)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the variables under which `folder` is what is imported, and its processes leave the machine as it was."""
+    """Return the environment in which imports come from `folder` and nothing is written elsewhere."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PUFFERVEC_", "PYTEST_"))}
     return {
         **kept,
@@ -121,7 +119,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def in_session(session: int) -> Iterator[psutil.Process]:
-    """Yield the processes of a session, also those that made a group of their own or have lost their parent."""
+    """Yield the processes of a session, including those with a group of their own or without their parent."""
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
             if os.getsid(process.pid) == session:
@@ -129,7 +127,7 @@ def in_session(session: int) -> Iterator[psutil.Process]:
 
 
 def end_session(session: int) -> None:
-    """Kill all that is left of a session, until nothing is."""
+    """Kill the processes of a session until none is left."""
     while left := [process for process in in_session(session) if process.status() != psutil.STATUS_ZOMBIE]:
         for process in left:
             with contextlib.suppress(psutil.Error):
@@ -138,7 +136,7 @@ def end_session(session: int) -> None:
 
 
 def run(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int | None, str]:
-    """Run a command in `folder`, in a session of its own. Returns its exit status (None: it was ended) and what it said."""
+    """Run a command in `folder`, in a session of its own. Returns its exit status (None: killed) and its output."""
     with tempfile.TemporaryFile("w+b") as said:
         process = subprocess.Popen(
             command, cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
@@ -159,7 +157,7 @@ def run(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int | Non
 def build(folder: Path) -> None:
     """Build the C core of a copy.
 
-    Raises: Stale where it does not compile: a compiler's error is not a test's.
+    Raises: Stale if it does not compile: that is not found by a test.
     """
     code, said = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder, BUILD_LIMIT_S)
     if code != 0:
@@ -167,7 +165,7 @@ def build(folder: Path) -> None:
 
 
 def run_tests(folder: Path, chosen: Sequence[str], limit_s: float) -> tuple[bool, str]:
-    """Run tests in a copy until the first is red. Returns (all green, which was red or ran when time was up)."""
+    """Run tests in a copy until one fails. Returns (all passed, the test that failed or hung)."""
     options = ("-m", CI, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={folder / TEMPORARY}")
     code, said = run([sys.executable, "-m", "pytest", *options, *chosen], folder, limit_s)
     if code is None:
@@ -184,7 +182,7 @@ def run_tests(folder: Path, chosen: Sequence[str], limit_s: float) -> tuple[bool
 
 
 def _last_words(code: int, said: str) -> str:
-    """Return how pytest itself ended: broken code may take it down."""
+    """Return how pytest itself ended: broken code may crash it."""
     if code < 0:
         running = RUNNING.findall(said)
         where = f" in {running[-1]}" if running else ""
@@ -197,7 +195,7 @@ def _last_words(code: int, said: str) -> str:
 
 
 def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) -> Outcome:
-    """Apply a breakage to a copy of `base` (which is built already), run its tests there and remove the copy.
+    """Apply a breakage to a copy of `base`, which is built already, run its tests and remove the copy.
 
     Raises: Stale.
     """
@@ -219,9 +217,9 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
 
 
 def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: float) -> None:
-    """Copy and build the tree, and see that all named tests are green in it.
+    """Copy and build the tree and check that all named tests pass in it.
 
-    Raises: Stale where they are not.
+    Raises: Stale if they do not.
     """
     copy_tree(root, folder)
     if (folder / "setup.py").exists():
@@ -254,7 +252,7 @@ def run_all(root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, w
         with ThreadPoolExecutor(jobs) as pool:
             try:
                 return list(pool.map(attempt, chosen))
-            except BaseException:  # Ctrl-C, or a stale entry: nobody waits for the rest
+            except BaseException:  # Ctrl-C, or a stale entry: do not wait for the rest
                 pool.shutdown(wait=False, cancel_futures=True)
                 for leader in psutil.Process().children():
                     end_session(leader.pid)
@@ -268,9 +266,9 @@ def line(outcome: Outcome) -> str:
 
 
 def choose(everything: Sequence[Sabotage], only: Sequence[str] | None) -> list[Sabotage]:
-    """Return the breakages with these names, or all; a name that ends in "*" stands for all that begin so.
+    """Return the breakages with these names, or all. "NAME*" matches all that begin with NAME.
 
-    Raises: Stale for a name that is not there.
+    Raises: Stale for an unknown name.
     """
     if not only:
         return list(everything)
@@ -284,7 +282,7 @@ def choose(everything: Sequence[Sabotage], only: Sequence[str] | None) -> list[S
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the outcomes for JSON, with their counts."""
+    """Return the outcomes and their counts for JSON."""
     green = [outcome.name for outcome in outcomes if not outcome.found]
     return {"tried": len(outcomes), "found": len(outcomes) - len(green), "green": green,
             "sabotages": [dataclasses.asdict(outcome) for outcome in outcomes]}  # fmt: skip
@@ -293,14 +291,15 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--only", action="append", metavar="NAME", help='this one; may be repeated; "NAME*": all that begin so')
-    flags.add_argument("--list", action="store_true", help="print the breakages and end")
-    flags.add_argument("--wide", action="store_true", help="run the whole suite where the named tests stay green")
+    flags.add_argument("--only", action="append", metavar="NAME", help='this one; may be repeated; "NAME*" matches by prefix')
+    flags.add_argument("--list", action="store_true", help="print the breakages and exit")
+    flags.add_argument("--wide", action="store_true", help="run the whole suite if the named tests pass")
     flags.add_argument("--jobs", type=int, default=common.usable_cores(), help="at a time (default: %(default)s)")
-    flags.add_argument("--limit-s", type=float, default=90.0, help="time for the tests of one; longer is a hang")
+    flags.add_argument("--limit-s", type=float, default=90.0, help="time for the tests of one; longer counts as a hang")
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     options = flags.parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM):  # tests inherit none that a shell's "&" ignores; both clean up
+    # A shell's "&" ignores SIGINT, and tests would inherit that; both signals clean up.
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
         chosen = choose(read_list(), options.only)

@@ -4,8 +4,8 @@
 
     python scripts/sanitize.py [arguments of pytest]          (make asan runs all but the slow tests)
 
-Python itself is not instrumented, so the runtimes are loaded before it; worker processes inherit that. Leaks are not looked
-for: Python keeps memory until it ends. Tests that cannot run so carry the marker normal_build with the reason.
+Python itself is not instrumented, so the runtimes are preloaded; worker processes inherit that. Leak detection is off, because
+Python keeps memory until it ends. Tests that cannot run in this build have the marker normal_build with the reason.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZERS = "address,undefined"
-# Signals of faults stay with faulthandler and the kernel, so that a worker that dies by one does so in this build too.
+# Leave fatal signals to faulthandler and the kernel: a worker has to die of them in this build too.
 ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0"
 UBSAN_OPTIONS = "halt_on_error=1:abort_on_error=1:print_stacktrace=1"
-TIME_SCALE = 6  # how much longer tests may take
+TIME_SCALE = 6  # factor on the tests' deadlines
 TESTS = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not gpu"]
 
 
 def runtimes(compiler: str = "gcc") -> str:
-    """Return the runtime libraries as LD_PRELOAD takes them.
+    """Return the runtime libraries in the form of LD_PRELOAD.
 
     Raises:
-        FileNotFoundError: the compiler has none; the message says what to install.
+        FileNotFoundError: the compiler lacks one; the message says what to install.
     """
     found = []
     for name in ("libasan.so", "libubsan.so"):
@@ -43,7 +43,7 @@ def runtimes(compiler: str = "gcc") -> str:
 
 
 def environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return `given` with what the sanitized build needs."""
+    """Return the environment `given` with the variables that the sanitized build needs."""
     return {
         **given,
         "PUFFERVEC_BUILD": "sanitize",
@@ -56,7 +56,7 @@ def environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def build() -> None:
-    """Compile the sanitized module beside the normal one."""
+    """Compile the sanitized module next to the normal one."""
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "PUFFERVEC_SANITIZE": SANITIZERS}, check=True)
 

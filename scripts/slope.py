@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How fast the memory of a process grows: a robust slope with its interval, over one life or several. Used by scripts/soak.py.
+"""How fast a process's memory grows: a robust slope with its interval, over one or several lives. Used by scripts/soak.py.
 
-Memory of a working process goes up and down: arenas fill and are trimmed, garbage waits for its collector. What a leak raises
-is the floor, so a life is cut into blocks and each block stands for its least value. The slope is the median of the slopes of
-all pairs of blocks of the same life (Theil 1950; Sen 1968), so a life may begin at any level; its 95 % interval is Sen's, by
-the ranks that Kendall's S can have by chance. Neither a single spike nor a step at a restart moves it much.
+A life is the time from the start of a process to its end. Memory goes up and down: arenas fill and are trimmed, garbage waits
+to be collected. A leak raises the floor, so a life is divided into blocks, and each block counts with its least value. The
+slope is the median of the slopes between all pairs of blocks of the same life (Theil 1950; Sen 1968), so lives may begin at
+different levels. Its 95 % interval is Sen's, from the ranks that Kendall's S takes by chance. Single spikes hardly move it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-BLOCKS = 24  # of a life, at most; fewer samples: one block each
+BLOCKS = 24  # at most, per life; with fewer samples each is a block
 FEWEST_BLOCKS = 4
 Z_95 = 1.96
 HOUR_S = 3600.0
@@ -27,7 +27,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Slope:
-    """MiB per hour: the median, and the ends of the 95 % interval; blocks it was fitted to and the hours they span."""
+    """MiB per hour: the median and the 95 % interval; the number of blocks, and the hours that they span."""
 
     median: float
     low: float
@@ -36,7 +36,7 @@ class Slope:
     hours: float
 
     def verdict(self, limit: float) -> str:
-        """Return "flat" (below the limit for certain), "grows" (above it for certain) or "undecided" (too short a run)."""
+        """Return "flat" (certainly below the limit), "grows" (certainly above it) or "undecided" (the run was too short)."""
         if self.low > limit:
             return "grows"
         return "flat" if self.high < limit else "undecided"
@@ -57,7 +57,7 @@ def floors(life: Points, blocks: int = BLOCKS) -> list[tuple[float, float]]:
 
 
 def fit(lives: Sequence[Points]) -> Slope | None:
-    """Return the slope that all lives share, or None where no life has blocks enough.
+    """Return the slope that all lives share, or None if no life has enough blocks.
 
     Args: lives: samples (seconds, bytes) of each life, in order of time, without its warm-up.
     """
@@ -67,7 +67,7 @@ def fit(lives: Sequence[Points]) -> Slope | None:
     )
     if not slopes:
         return None
-    # Variance of Kendall's S, summed over lives: pairs are taken within a life only.
+    # Variance of Kendall's S, summed over lives, since pairs are within a life.
     spread = Z_95 * math.sqrt(sum(n * (n - 1) * (2 * n + 5) / 18 for n in map(len, cut)))
     low, high = math.floor((len(slopes) - spread) / 2), math.ceil((len(slopes) + spread) / 2)
     return Slope(

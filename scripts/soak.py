@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make soak`: training for long, with a fault every half minute; then whether memory, files and threads stayed flat.
+"""`make soak`: a long training with a fault every half minute, then a report on whether memory, files and threads stayed flat.
 
     python scripts/soak.py                          10 minutes of drive and tag_grid, four workers in all
-    python scripts/soak.py --minutes 1440           a day; what it takes to claim a slope under 1 MiB/h
+    python scripts/soak.py --minutes 1440           a day, which is needed to claim a slope under 1 MiB/h
     PV_SEED=7 python scripts/soak.py                the same faults in the same order
 
-Two runs of `puffer-train` go on side by side. The first takes faults of all kinds, also those that end it; it is then resumed
-from its newest checkpoint, as a user would. The second takes only faults that it must survive, so that its processes live as
-long as the soak: their slopes are the ones to look at. After each fault the run has to go on, from no earlier than the
-checkpoint that it had, and a learner that has ended may leave no process behind.
+Two runs of `puffer-train` go on at the same time. The first suffers faults of all kinds; after a fatal one it is resumed from
+its newest checkpoint. The second suffers only faults that it must survive, so its processes live as long as the soak, and their
+slopes matter most. After each fault the run has to go on from its newest checkpoint or later, and a learner that has ended may
+leave no process behind.
 
     kill worker    SIGKILL; the learner ends with an error, and is resumed
     kill learner   SIGKILL; its workers end by themselves, and it is resumed
@@ -17,9 +17,9 @@ checkpoint that it had, and a learner that has ended may leave no process behind
     stop worker    SIGSTOP, and SIGCONT after some seconds
     full disk      no file may grow until a checkpoint has failed (RLIMIT_FSIZE of the learner); then they may again
 
-Memory is what only a leak makes grow: anonymous pages and shared memory; pages of libraries come and go with the files. See
-scripts/slope.py for the fit. Exit status: 0; 1 if a run did not go on, something was left, or a slope is above the limit for
-certain. A slope whose interval reaches over the limit is called undecided, and is no failure: run longer.
+"Memory" is anonymous pages and shared memory, which grow only by a leak; pages of library files come and go. See
+scripts/slope.py for the fit. Exit status: 0; 1 if a run did not go on, something was left behind, or a slope is certainly above
+the limit. A slope whose interval includes the limit is undecided, which is no failure: run longer.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from scripts.slope import Slope, fit, floors, steady
 
 FATAL = ("kill worker", "kill learner", "terminate")
 HARMLESS = ("stop worker", "full disk")
-PATIENCE_S = 180.0  # for a start, a checkpoint or an update, on a busy machine
-LEFT_OVER_S = 10.0  # within which the processes of a dead learner are gone
+PATIENCE_S = 180.0  # limit for a start, a checkpoint or an update on a busy machine
+LEFT_OVER_S = 10.0  # limit for the processes of a dead learner to end
 STOPPED_S = 3.0
 POLL_S = 0.1
 LIMIT_MIB_PER_HOUR = 1.0
@@ -63,20 +63,20 @@ FLAGS = (
 
 
 class Trouble(Exception):
-    """A run did not do what it is to do."""
+    """A run misbehaved."""
 
 
 # ---- one run of puffer-train ---------------------------------------------------------------------------------
 
 
 class Run:
-    """A training run that is started, broken and resumed. Times are seconds of the soak."""
+    """A training run that is started, hit by faults and resumed. Times are in seconds since the soak began."""
 
     def __init__(self, env: str, workers: int, folder: Path, checkpoint_s: float, extra: Sequence[str] = ()) -> None:
         """Start it. folder: of all runs."""
         self.env, self.folder = env, folder / env
         self.lines: deque[str] = deque(maxlen=200)
-        self.notes = 0  # checkpoints that the disk refused, as the run reports them
+        self.notes = 0  # failed checkpoints, as the run reports them
         command = [env, "--log.folder", str(folder), "--run-name", env, "--log.checkpoint-interval-s", str(checkpoint_s)]
         self._start([*command, "--num-workers", str(workers), *FLAGS.split(), *extra])
 
@@ -105,7 +105,7 @@ class Run:
         return psutil.Process(self.process.pid)
 
     def workers(self) -> list[psutil.Process]:
-        """Return the worker processes, without helpers of multiprocessing."""
+        """Return the worker processes, without multiprocessing's helpers."""
         found = []
         with contextlib.suppress(psutil.Error):
             for child in self.learner.children():
@@ -120,26 +120,26 @@ class Run:
         return 0
 
     def is_going(self) -> bool:
-        """Return whether it has made updates since it was started; until then its processes are still being set up."""
+        """Return whether it has made updates since its start; before that its processes are still being set up."""
         return bool(self.workers()) and self.steps() > 0 and self._metrics_bytes() > self._before
 
     def steps(self) -> int:
-        """Return the agent-steps of the last whole line of metrics, 0 before the first."""
+        """Return the agent-steps of the last complete line of metrics, 0 before the first."""
         with contextlib.suppress(OSError):
             return last_step((self.folder / "metrics.jsonl").read_bytes()[-20_000:])
         return 0
 
     def checkpoint(self) -> int:
-        """Return the agent-steps of the newest checkpoint, -1 where there is none."""
+        """Return the agent-steps of the newest checkpoint, -1 if there is none."""
         with contextlib.suppress(OSError):
             names = [path.name.split("-")[0] for path in (self.folder / "checkpoints").iterdir()]
             return max((int(name) for name in names if name.isdigit()), default=-1)
         return -1
 
     def await_(self, condition: Callable[[], bool], what: str, alive: bool = True) -> None:
-        """Wait until something is so.
+        """Wait until a condition holds.
 
-        Raises: Trouble where it does not come, or (alive) the learner ends before it.
+        Raises: Trouble if it takes too long, or (alive) the learner ends first.
         """
         give_up = time.monotonic() + PATIENCE_S
         while not condition():
@@ -150,11 +150,11 @@ class Run:
             time.sleep(POLL_S)
 
     def last_words(self) -> str:
-        """Return the end of what it said, in one line."""
+        """Return the end of its output in one line."""
         return " / ".join(list(self.lines)[-3:])
 
     def await_end(self, expected: int, pid: int) -> None:
-        """Wait for the learner to end as it should, and for its processes to be gone.
+        """Wait until the learner has ended as expected and its processes are gone.
 
         Raises: Trouble.
         """
@@ -169,14 +169,14 @@ class Run:
             raise Trouble(f"{self.env} ended with {self.process.returncode}, not {expected}: {self.last_words()}")
 
     def close(self) -> None:
-        """End it however it is."""
+        """Kill it."""
         end_session(self.process.pid)
         self.process.wait()
         self._reader.join(LEFT_OVER_S)
 
 
 def last_step(tail: bytes) -> int:
-    """Return the "step" of the last whole line of metrics in the end of such a file, 0 where there is none; markers are none.
+    """Return the "step" of the last complete line of metrics in the tail of a log, 0 if there is none. Markers do not count.
 
     >>> last_step(b'"cut": 1}\\n{"step": 5, "x": 1}\\n{"step": 7, "x"')
     5
@@ -195,9 +195,9 @@ def last_step(tail: bytes) -> int:
 
 
 def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
-    """Yield (index of the run, kind of fault) for ever: rounds in which each comes once, in an order drawn from the seed.
+    """Yield (index of the run, kind of fault) for ever, in rounds with each fault once, in an order drawn from the seed.
 
-    Only the first run gets fatal ones.
+    Only the first run gets fatal faults.
     """
     chance = random.Random(seed)
     while True:
@@ -207,7 +207,7 @@ def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
 
 
 def inject(run: Run, kind: str, chance: random.Random) -> None:
-    """Let a fault happen to a run, and wait until it has taken it as it should.
+    """Cause a fault in a run and wait until the run has reacted as it should.
 
     Raises: Trouble.
     """
@@ -235,7 +235,7 @@ def inject(run: Run, kind: str, chance: random.Random) -> None:
 
 
 def _fill_disk(run: Run) -> None:
-    """Let no file of the learner grow until a checkpoint has failed; what it prints goes through a pipe, which has no size."""
+    """Let no file of the learner grow until a checkpoint has failed. Its output goes through a pipe, which is not limited."""
     notes, (_, hard) = run.notes, resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -245,7 +245,7 @@ def _fill_disk(run: Run) -> None:
 
 
 def strike(run: Run, kind: str, chance: random.Random) -> dict[str, Any]:
-    """Let a fault happen and wait until the run goes on. Returns what happened.
+    """Cause a fault and wait until the run goes on. Returns a record of it.
 
     Raises: Trouble.
     """
@@ -261,7 +261,7 @@ def strike(run: Run, kind: str, chance: random.Random) -> dict[str, Any]:
 
 
 def _next_step(run: Run, before: int) -> int:
-    """Wait for the next line of metrics and return its agent-steps; before: those of the last one, -1 after a new start."""
+    """Wait for the next line of metrics and return its agent-steps. before: those of the last line, -1 after a new start."""
     path = run.folder / "metrics.jsonl"
     size = path.stat().st_size
     found = 0
@@ -284,7 +284,7 @@ def _next_step(run: Run, before: int) -> int:
 
 @dataclass
 class Life:
-    """What was seen of one process since its first update: (seconds of the soak, value) by measure. role: "drive learner"."""
+    """Samples of one process since its first update: (seconds of the soak, value) by measure. role: such as "drive learner"."""
 
     role: str
     pid: int
@@ -292,7 +292,7 @@ class Life:
     seen: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def after(self, warm_up_s: float, measure: str) -> list[tuple[float, float]]:
-        """Return the samples of a measure without the life's warm-up."""
+        """Return the samples of a measure after the life's warm-up."""
         return [point for point in self.seen.get(measure, []) if point[0] - self.began_s >= warm_up_s]
 
 
@@ -314,7 +314,7 @@ def look(process: psutil.Process) -> dict[str, float]:
 
 
 class Sampler:
-    """Looks at all processes of the runs now and then, in a thread; a new process is a new life."""
+    """Samples all processes of the runs at intervals, in a thread. A new process is a new life."""
 
     def __init__(self, runs: Sequence[Run], every_s: float) -> None:
         self.runs, self.every_s = runs, every_s
@@ -331,7 +331,7 @@ class Sampler:
                     self._look_at(run)
 
     def _look_at(self, run: Run) -> None:
-        with contextlib.suppress(psutil.Error, OSError, StopIteration):  # it may end while we look
+        with contextlib.suppress(psutil.Error, OSError, StopIteration):  # it may end meanwhile
             self._note(f"{run.env} learner", run.learner)
             for worker in run.workers():
                 self._note(f"{run.env} worker", worker)
@@ -346,7 +346,7 @@ class Sampler:
             life.seen.setdefault(name, []).append((now, value))
 
     def stop(self) -> list[Life]:
-        """End the thread and return all lives."""
+        """Stop the thread and return all lives."""
         self._stop.set()
         self._thread.join()
         return list(self.lives.values())
@@ -356,7 +356,7 @@ class Sampler:
 
 
 def judge(lives: Sequence[Life], warm_up_s: float) -> list[dict[str, Any]]:
-    """Return one entry per role: lives, level, slope with verdict, the floors of open files and threads."""
+    """Return one entry per role: lives, level, slope with verdict, floors of open files and threads."""
     entries = []
     for role in sorted({life.role for life in lives}):
         mine = [life for life in lives if life.role == role]
@@ -406,7 +406,7 @@ def show(entries: Sequence[dict[str, Any]], incidents: Sequence[dict[str, Any]],
         "fds",
         "threads",
     )
-    common.print_table("memory that only a leak makes grow", columns, rows)
+    common.print_table("anonymous and shared memory", columns, rows)
     kinds = {kind: sum(incident["kind"] == kind for incident in incidents) for kind in FATAL + HARMLESS}
     resumed = sum(incident["kind"] in FATAL for incident in incidents)
     print(f"{len(incidents)} faults, {resumed} resumes: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
@@ -433,7 +433,7 @@ def told(incident: dict[str, Any]) -> str:
 
 
 def soak(runs: Sequence[Run], seconds: float, every_s: float, seed: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Let faults happen until the time is up. Returns what happened, and what did not go as it should (which ends the soak)."""
+    """Cause faults until the time is up. Returns their records and the failures; a failure ends the soak."""
     begin = time.monotonic()
     chance = random.Random(seed + 1)
     incidents: list[dict[str, Any]] = []
@@ -465,7 +465,7 @@ def _require_alive(runs: Sequence[Run]) -> None:
 
 
 def _finish(run: Run) -> None:
-    """Stop a run as Ctrl-C does, and load what it leaves.
+    """Stop a run as Ctrl-C does, and load its last checkpoint.
 
     Raises: Trouble.
     """
@@ -496,7 +496,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, extra = flags.parse_known_args(arguments)
     seed = int(os.environ.get("PV_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
     print(f"PV_SEED={seed} {common.command_line()}", flush=True)
-    for number in (signal.SIGINT, signal.SIGTERM):  # runs inherit none that a shell's "&" ignores; both clean up
+    # A shell's "&" ignores SIGINT, and runs would inherit that; both signals clean up.
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="puffervec-soak-") as scratch, contextlib.ExitStack() as stack:
         runs = []

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs another project's own tests with our classes in the place of theirs.
+"""Runs another project's own tests with our classes in place of theirs.
 
     python scripts/upstream_suites.py gymnasium FOLDER [what else pytest takes]
     python scripts/upstream_suites.py sb3 FOLDER [...]
 
-FOLDER is a checkout (or an unpacked source distribution) of that project with its `tests`, of the version that is installed;
-none of it is ours to ship. Every import of AsyncVectorEnv, SyncVectorEnv and make_vec there, or of SubprocVecEnv, DummyVecEnv
-and make_vec_env, finds ours; what differs on purpose is listed in docs/differences.md.
+FOLDER is a checkout or an unpacked source distribution of that project, with its `tests`, of the installed version. Every
+import of AsyncVectorEnv, SyncVectorEnv and make_vec there, or of SubprocVecEnv, DummyVecEnv and make_vec_env, gets ours.
+docs/differences.md lists the intended differences.
 """
 
 from __future__ import annotations
