@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -234,9 +235,14 @@ def test_an_import_loads_nothing_heavy() -> None:
     assert (done.stdout.split("\n")[:2], done.stderr) == (["[]", "[]"], "")
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield (module, at the top of the file) of every import."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -284,7 +290,7 @@ def test_extras_are_imported_where_they_are_used() -> None:
 def test_no_pickle_no_eval_no_shell_no_wall_clock() -> None:
     found = []
     for path in PY_SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 shell = any(keyword.arg == "shell" for keyword in node.keywords)

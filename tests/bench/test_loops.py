@@ -14,6 +14,13 @@ from bench.loops import Loop, Ways, ladder
 from puffervec.train import TrainConfig
 from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
+
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of torch would only wait for each other here."""
+    monkeypatch.setattr(loops, "usable_cores", lambda: 1)
+
+
 SMALL = {
     "vec": {"backend": "serial", "num_envs": 4},
     "train": {"horizon": 4, "update_epochs": 1, "minibatch_size": 8, "microbatch_size": 4, "device": "cpu"},

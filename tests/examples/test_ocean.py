@@ -82,6 +82,7 @@ def test_returns_are_those_of_the_rewards_shown() -> None:
             sums[terminals] = 0.0
 
 
+@pytest.mark.slow  # tests/examples/test_out_of_tree.py starts such a command at every push
 def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "puffervec.train.cli", "lantern", "--vec.num-envs", "64", "--vec.num-workers", "2"]
     command += ["--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]

@@ -44,7 +44,8 @@ def evaluated(path: Path, deterministic: bool = True) -> list[ev.TypeRates]:
     return ev.evaluate_python(config, ev.PolicyActor(policies, CPU, deterministic), episodes=40, seed=1)
 
 
-@pytest.mark.parametrize("nested", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_learns_with_agents_that_leave is the quick one
+@pytest.mark.parametrize("nested", [True, False])
 def test_learns_choices_that_begin_at_one(small: Small, nested: bool) -> None:
     """Dict of all kinds of leaves, or a float64 Box; two numbers of three: the best return is 8, chance 2.67."""
     metrics, path = learn(small(envs.Guess, env={"nested": nested}), 12_000)

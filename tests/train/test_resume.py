@@ -134,7 +134,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
 def test_resume_is_exact(small: Small, case: str) -> None:
     """UPDATES in one go, against SAVED of them, a save, another trainer and the rest."""
     target, tables = CASES[case]
-    config = small(target, train={"total_timesteps": 100_000}).merged(tables)
+    config = small(target, train={"total_timesteps": 100_000, "update_epochs": 2}).merged(tables)
     torch.manual_seed(5)
     with Trainer(config, dashboard=StopAt(0)) as trainer:
         if config.python:

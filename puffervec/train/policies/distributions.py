@@ -123,6 +123,8 @@ class ActionMap:
 
 def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
     """The env's action per joint choice: (product, parts) int32."""
+    if device.type == "meta":  # only its size is asked for, and with "meta" torch would import its compiler, for a second or more
+        return torch.empty(math.prod(spec.parts), len(spec.parts), dtype=torch.int32, device=device)
     first = spec.start or (0,) * len(spec.parts)
     choices = [torch.arange(n, n + size, dtype=torch.int32, device=device) for n, size in zip(first, spec.parts, strict=True)]
     return torch.cartesian_prod(*choices).view(-1, len(choices))
