@@ -123,7 +123,7 @@ class ActionMap:
 
 def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
     """The env's action per joint choice: (product, parts) int32."""
-    if device.type == "meta":  # only its size is asked for, and with "meta" torch would import its compiler, for a second or more
+    if device.type == "meta":  # for its size; cartesian_prod would import the compiler here, for 1.5 s
         return torch.empty(math.prod(spec.parts), len(spec.parts), dtype=torch.int32, device=device)
     first = spec.start or (0,) * len(spec.parts)
     choices = [torch.arange(n, n + size, dtype=torch.int32, device=device) for n, size in zip(first, spec.parts, strict=True)]
