@@ -40,7 +40,7 @@ class EnvEquality:
 
     Attributes:
         steps, resets: of all envs, seeds and settings.
-        events: how often an episode ended ("terminals", "truncations"), and what the reference has counted.
+        events: in how many steps some agent's episode ended ("terminals", "truncations"), and what the reference counted.
         exempt: of how many agents "rewards", "observations", ... were too near to a threshold to be compared, over all steps.
         largest: the largest difference by name, of all that was compared.
     """
@@ -89,6 +89,8 @@ def check_env_equal(
         EnvMismatchError: an AssertionError that shows the first difference with actions and state before. ConfigError: an
             argument, or what the reference returned, cannot be used.
     """
+    if not len(seeds):
+        raise ConfigError("check_env_equal: seeds is empty: give at least one, such as the default (0,)")
     report = EnvEquality()
     several = [settings] if settings is None or isinstance(settings, Mapping) else settings
     for chosen in several:
@@ -215,15 +217,21 @@ class _Columns:
 
     def differences(self, shown: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Return (columns,): how far two vectors are apart; infinity where only one of both is a number."""
+        around = np.flatnonzero(self.period)
         with np.errstate(invalid="ignore"):
             found: np.ndarray = np.abs(shown - wanted)
-        found[(shown == wanted) | (np.isnan(shown) & np.isnan(wanted))] = 0.0
+            found[around] = np.minimum(found[around] % self.period[around], -found[around] % self.period[around])
         found[np.isnan(found)] = np.inf
-        around = np.flatnonzero(self.period)
-        found[around] = np.minimum(found[around] % self.period[around], -found[around] % self.period[around])
+        found[(shown == wanted) | (np.isnan(shown) & np.isnan(wanted))] = 0.0
         acting = wanted[self.by_name["masks"]] > 0
-        found[self.of_agents] *= acting[self.agent[self.of_agents]]
+        found[self.of_agents] = np.where(acting[self.agent[self.of_agents]], found[self.of_agents], 0.0)
         return found
+
+    def place(self, column: int) -> str:
+        """Return the name of a column with its indices: of the agent, and in the field where that is an array."""
+        name, agent = self.names[self.name[column]], self.agent[column]
+        places = [int(at) for at in self.by_name[name] if self.agent[at] == agent]
+        return f"{name}[{agent}]" if len(places) == 1 else f"{name}[{agent}, {places.index(column)}]"
 
 
 def _rounded(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
@@ -309,7 +317,7 @@ class _Run:
         """Return the reference's state, as far as the C env has it too."""
         fields = self.columns.state_fields
         state = self.references[env].state() if fields else {}
-        return {f.name: state[f.name] for f in fields}
+        return {f.name: np.array(state[f.name]) for f in fields}
 
     def _peek(self, env: int) -> dict[str, np.ndarray]:
         return self.vec.peek(env) if self.vec.spec.state_fields else {}
@@ -341,16 +349,23 @@ class _Run:
     def _mismatch(self, env: int, shown: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> EnvMismatchError:
         columns, at = self.columns, wrong[0]
         name = columns.names[columns.name[at]]
-        others = [other for i in dict.fromkeys(columns.name[wrong].tolist()) if (other := columns.names[i]) != name]
+        others = {columns.names[columns.name[other]] for other in wrong} - {name}
+        taken, before = (self.taken[env], self.before[env]) if self.taken else (None, {})
         when = f"step {self.step}" if self.step else "the reset"
         lines = [
-            f"{self.vec.env.name} has {shown[at]:.9g} in {name} of agent {columns.agent[at]}, "
-            f"{type(self.references[env]).__name__} has {wanted[at]:.9g} (allowed difference: {columns.allowed[at]:g})",
+            f"{self.vec.env.name} has {shown[at]:.9g} in {columns.place(at)}, {type(self.references[env]).__name__} has "
+            f"{wanted[at]:.9g} (allowed difference: {columns.allowed[at]:g})",
             f"in {when} of env {env}, seed {self.seed}, settings {dict(self.settings)}",
         ]
-        if self.taken:
-            lines += [f"actions: {self.taken[env].tolist()}", "state before:"]
-            lines += [f"    {field}: {np.asarray(value).tolist()}" for field, value in self.before[env].items()]
+        if taken is not None:
+            lines += [f"actions: {_shortened(taken)}", "state before:"]
+            lines += [f"    {field}: {_shortened(value)}" for field, value in before.items()]
         if others:
-            lines.append(f"other differences: {', '.join(others)}")
-        return EnvMismatchError("\n".join(lines), field=name, env=env, seed=self.seed, step=self.step)
+            lines.append(f"other differences: {', '.join(sorted(others))}")
+        where = {"field": name, "env": env, "seed": self.seed, "step": self.step}
+        return EnvMismatchError("\n".join(lines), **where, actions=taken, before=before)
+
+
+def _shortened(values: Any) -> str:
+    text = str(np.asarray(values).tolist())
+    return text if len(text) < 300 else f"{text[:300]}... (the error has all)"

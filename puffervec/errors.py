@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 
@@ -116,11 +116,23 @@ class EnvMismatchError(PuffervecError, AssertionError):
 
     Attributes:
         field: what differs, such as "rewards" or "observations.x". env: index of the env. seed, step: when; step 0 is a reset.
+        actions: of that step, one row per agent; None at a reset. before: the state before, by name, as `poke` takes it.
     """
 
-    def __init__(self, message: str, *, field: str = "", env: int = 0, seed: int = 0, step: int = 0) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str = "",
+        env: int = 0,
+        seed: int = 0,
+        step: int = 0,
+        actions: Any = None,
+        before: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.field, self.env, self.seed, self.step = field, env, seed, step
+        self.actions, self.before = actions, dict(before or {})
 
 
 class InvalidAgentError(PuffervecError, ValueError):

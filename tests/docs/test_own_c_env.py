@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,12 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     assert "ConfigError: line_walk: length is 1" in refused
     trained, evaluated = (said[command] for command in commands if command.startswith("puffer-train"))
     assert "reached" in trained
+    reference = folder / "line_walk" / "reference.py"  # off the line, as the page says
+    reference.write_text(reference.read_text().replace(", 0), self.length - 1)", ", 0), self.length)"))
+    command = [sys.executable, "-c", "import test_line_walk; test_line_walk.test_the_game_is_the_same_in_c_and_python()"]
+    found = subprocess.run(command, cwd=folder, env=user(folder), capture_output=True, text=True, timeout=200).stderr
+    shown = re.search(r"^    line_walk has .*?^    other differences[^\n]*$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert shown is not None and textwrap.dedent(shown[0]) in found, found
     mean_return = re.search(r"^ +0 +\d+ +([\d.]+) ", evaluated, re.MULTILINE)
     assert mean_return is not None and float(mean_return[1]) > 0.9, evaluated
 
