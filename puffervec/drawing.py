@@ -11,7 +11,7 @@
     ENV = NativeEnv(..., drawing=drawing)
 
 `puffer-train render` makes films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/). The y axis
-points up. What comes later is drawn over what came before.
+points up. What comes later is drawn over what came before, but what is faded lies under all else.
 """
 
 from __future__ import annotations

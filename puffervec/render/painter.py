@@ -81,16 +81,16 @@ def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.I
     brush = _Brush(drawing, size)
     for shape in drawing.still:
         brush.paint(shape)
-    for step, event in moment.events:
-        if moment.step - step >= NEW_STEPS:
-            brush.paint_event(event, OLD)
     for shape, places in moment.trails:
         brush.paint_trail(shape, places)
-    for shape in moment.shapes:
+    for shape in (shape for shape in moment.shapes if shape.faded):
         brush.paint(shape)
-    for step, event in moment.events:
-        if moment.step - step < NEW_STEPS:
-            brush.paint_event(event)
+    for event in (event for step, event in moment.events if moment.step - step >= NEW_STEPS):
+        brush.paint_event(event, OLD)
+    for shape in (shape for shape in moment.shapes if not shape.faded):
+        brush.paint(shape)
+    for event in (event for step, event in moment.events if moment.step - step < NEW_STEPS):
+        brush.paint_event(event)
     return brush.image.reduce(FINER)
 
 

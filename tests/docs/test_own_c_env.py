@@ -65,7 +65,7 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     assert registered.splitlines() == ["puffervec/line_walk-v0 4 (4,)", "NativeEnvView (2,) Discrete(3)"]
     refused = next(said[command] for command in commands if "'length': 1" in command)
     assert "ConfigError: line_walk: length is 1" in refused
-    trained, evaluated = (said[command] for command in commands if command.startswith("puffer-train"))
+    trained, evaluated, rendered = (said[command] for command in commands if command.startswith("puffer-train"))
     assert "reached" in trained
     reference = folder / "line_walk" / "reference.py"  # off the line, as the page says
     reference.write_text(reference.read_text().replace(", 0), self.length - 1)", ", 0), self.length)"))
@@ -75,6 +75,7 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     assert shown is not None and textwrap.dedent(shown[0]) in found, found
     mean_return = re.search(r"^ +0 +\d+ +([\d.]+) ", evaluated, re.MULTILINE)
     assert mean_return is not None and float(mean_return[1]) > 0.9, evaluated
+    assert "snapshots.png: steps 0, " in rendered
 
 
 def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ with puffervec.make(ENV, num_envs=8, backend="serial") as vec:
 def test_the_same_file_is_cpp(tmp_path: Path) -> None:
     """Compiled with the flags for C++, it shows the same bytes as in C."""
     (c_text,) = [text for info, text in blocks() if info.startswith("c ")]
-    (python_text,) = [text for info, text in blocks() if 'title="line_walk/__init__.py"' in info]
+    python_text = next(text for info, text in blocks() if 'title="line_walk/__init__.py"' in info)
     shown = []
     for language, compiler in (("c", os.environ.get("CC", "cc")), ("c++", os.environ.get("CXX", "c++"))):
         if shutil.which(compiler) is None:

@@ -50,7 +50,7 @@ ABOUT = """\
 FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
 FILES = {"film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
 SNAPSHOTS = "0,50,150,300"
-MOST_SNAPSHOTS = 24
+MOST_SNAPSHOTS, MOST_TITLE = 24, 95
 _VALUES = ("out", "format", "fps", "snapshots", "episodes", "steps")
 
 
@@ -238,7 +238,7 @@ def _plot(found: Recording, title: str, request: RenderRequest, kind: str) -> tu
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(fontsize=8, frameon=False)
-    figure.suptitle(title, fontsize=10, wrap=True)
+    figure.suptitle(title if len(title) <= MOST_TITLE else f"{title[:45]}...{title[-45:]}", fontsize=10)
     out = io.BytesIO()
     figure.savefig(out, format="png")
     ends = ", ".join(f"{name} {as_text(value)}" for name, value in rows[-1].items())

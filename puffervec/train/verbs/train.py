@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from puffervec.errors import ConfigError
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
-from puffervec.train.config.target import own_evaluation
+from puffervec.train.config.target import native_env, own_evaluation
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import clock, time_split
 from puffervec.train.metrics.tables import note, print_command, table_lines
@@ -138,6 +138,9 @@ def print_summary(config: TrainConfig, folder: Path, steps: int, metrics: Mappin
         _evaluate_at_the_end(config, folder)
     print("\nTry next:")
     print_command("puffer-train", "eval", folder, *own_code(config), *(["--png", "picture.png"] if _draws(config) else []))
+    native = native_env(config.target)
+    if native is not None and native.drawing is not None:
+        print_command("puffer-train", "render", folder, *own_code(config))
     classes = (("--policy.kind", config.policy.kind), ("--train.algorithm", config.train.algorithm))
     named = [word for flag, name in classes if ":" in name for word in (flag, name)]  # Code that is imported only if named.
     print_command("puffer-train", config.target, "--resume", folder, *named, *_longer(config, steps))
