@@ -103,7 +103,8 @@ class Drawing:
         shapes: shapes(state, before) -> what there is to see after a step, from back to front.
         colours: "#rrggbb" by role; they and their roles are the legend.
         still: what never moves, behind all other shapes.
-        numbers: numbers(state) -> numbers to follow, by name: what is left, who leads. None: there are none.
+        numbers: numbers(state) -> numbers to follow, by name, always the same ones: what is left, who leads. None: there are
+            none.
         wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these as shares.
         fps: steps per second of a film.
     """
@@ -117,12 +118,15 @@ class Drawing:
     fps: float = 15.0
 
     def __post_init__(self) -> None:
-        """Raises: ConfigError: a view without an area, or a colour in another notation."""
+        """Raises: ConfigError: a view without an area, a colour in another notation, or a number out of range."""
         left, bottom, right, top = self.view
         if not (all(map(math.isfinite, self.view)) and left < right and bottom < top):
             raise ConfigError(f"view is {self.view}: give (left, bottom, right, top) with left < right and bottom < top")
         for role, colour in self.colours.items():
             if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
                 raise ConfigError(f"the colour of {role!r} is {colour!r}: use #rrggbb")
+        for name, whole in self.wholes.items():
+            if not 0 < whole < math.inf:
+                raise ConfigError(f"the whole of {name!r} is {whole}: use a finite number above 0")
         if not 0 < self.fps <= 120:
             raise ConfigError(f"fps is {self.fps}: use more than 0 and at most 120")

@@ -28,6 +28,7 @@ def drawing(**changes: Any) -> Drawing:
         ({"view": (0, 0, 0, 1)}, "left < right"),
         ({"view": (0, 0, float("inf"), 1)}, "view is"),
         ({"colours": {"dot": "red"}}, "colour of 'dot' is 'red': use #rrggbb"),
+        ({"wholes": {"left": 0.0}}, "whole of 'left' is 0.0"),
         ({"fps": 0}, "fps is 0"),
     ],
 )

@@ -131,7 +131,7 @@ class NativeVectorEnv(TwoPartVectorEnv):
             stats_key: the key under which infos report finished episodes, {"r": return, "l": length}, each (num_envs,) with
                 masks, and the named values of the env's records where it has one agent; None for none. Not "episode" by
                 default, which Gymnasium's RecordEpisodeStatistics claims for itself.
-            render_mode: None; C envs have nothing to show step by step.
+            render_mode: None; `gymnasium.make` makes one env with pictures.
             settings: of the env, as its config names them.
         Raises:
             ConfigError: a setting that cannot be used, or an env with several agents without flatten_agents=True.

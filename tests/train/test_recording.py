@@ -2,10 +2,16 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
+import pytest
 
 import puffervec
+from puffervec.drawing import Drawing, State
 from puffervec.envs import get
+from puffervec.errors import ConfigError
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.train.act.recording import Recording, record
 
@@ -44,6 +50,15 @@ def test_moments_are_those_of_the_first_env() -> None:
     moments = list(found.moments())
     assert [moment.step for moment in moments] == list(range(len(found.states)))
     assert [moment.numbers[LEFT] for moment in moments] == found.numbers[LEFT][: len(moments), 0].tolist()
+
+
+def test_numbers_that_come_and_go_are_refused() -> None:
+    def drawing(config: Any, state: State) -> Drawing:
+        return Drawing((0, 0, 1, 1), lambda state, before: (), numbers=lambda state: {f"at {state['time'][0]}": 1.0})
+
+    env = dataclasses.replace(get("tag_grid"), drawing=drawing)
+    with pytest.raises(ConfigError, match="tag_grid: its drawing gave numbers of at 0, and later of at 1"):
+        record(env, TAG, RandomActor(0), episodes=1, most_steps=2, seed=0)
 
 
 def test_long_episodes_are_cut() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import puffervec
+from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor
 from puffervec.native import NativeEnv
 from puffervec.render.episode import Episode, Moment
@@ -70,6 +71,8 @@ def record(env: NativeEnv, config: Any, actor: Actor, *, episodes: int, most_ste
             numbers.append([last if state is None else episode.numbers(state) for episode, state, last in pairs])
             running &= _going_on(vec)
         names = numbers[0][0]
+        if odd := next((one for step in numbers for one in step if one.keys() != names.keys()), None):
+            raise ConfigError(f"{env.name}: its drawing gave numbers of {', '.join(names)}, and later of {', '.join(odd)}")
         columns = {name: np.array([[one[name] for one in step] for step in numbers]) for name in names}
         return Recording(env, vec.config, states, columns)
 
