@@ -18,6 +18,7 @@ TRAINER = ("torch", "rich", "tyro", "safetensors")
 # module: the extra in pyproject.toml that brings it
 EXTRA_OF = {
     **dict.fromkeys(TRAINER, "train"),
+    "yaml": "train",
     "matplotlib": "plot",
     "PIL": "video",
     "imageio_ffmpeg": "video",

@@ -22,6 +22,7 @@ class Training:
         rates: of records that stand for many agents and hold counts: name in the log -> record. They become rates per agent;
             the record `agents` says how many one stands for.
         search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH", "LOW:HIGH:log" or "ONE/TWO/...".
+        warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that the name implies.
         solved_after: agent-steps after which the preset was seen to do well, for an estimate of the time; 0: unknown.
     """
 
@@ -29,4 +30,5 @@ class Training:
     metric: str = RETURN
     rates: Mapping[str, str] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
+    warpdrive: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     solved_after: int = 0

@@ -212,6 +212,7 @@ TRAINING = Training(
         "policy": {"hidden": (64, 64), "normalize": False},
     },
     metric="env/tags",
+    warpdrive={"tag_continuous": {}},
 )
 ENV = NativeEnv(
     name="tag_continuous",

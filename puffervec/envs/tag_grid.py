@@ -107,6 +107,7 @@ TRAINING = Training(
         "policy": {"hidden": (32, 32), "normalize": False},
     },
     search={"train.update_epochs": "1/2", "policy.hidden": "32,32/64,64"},
+    warpdrive={"tag_gridworld": {}, "tag_gridworld_with_reset_pool": {"reset_pool": 5}},
 )
 ENV = NativeEnv(
     name="tag_grid",

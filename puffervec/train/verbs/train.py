@@ -35,6 +35,7 @@ ABOUT = """\
   puffer-train VERB --help                      the flags of a verb
 
   --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys as the flags
+  --warpdrive FILE.yaml a run config of WarpDrive; ENV may be left out where the file's name means one
   --resume RUN|latest   go on from the newest checkpoint of a run folder
   --opponent POLICY=RUN one of several policies is not trained, but played by that of RUN: a run, a checkpoint or a folder of
                         checkpoints, of which one is drawn for each episode. POLICY may be left out where another is not trained
@@ -47,8 +48,10 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
     target = flags.take_target(args)
-    resume = flags.take_option(args, "--resume")
+    resume, warpdrive = flags.take_option(args, "--resume"), flags.take_option(args, "--warpdrive")
     checkpoint: Path | None = None
+    if resume is not None and warpdrive is not None:
+        raise ConfigError("--warpdrive begins a run, --resume goes on with one: give one of them")
     if resume is not None:
         from puffervec.train.run import checkpoint as ckpt
         from puffervec.train.run.find import find_checkpoint, run_folder_of
@@ -63,11 +66,23 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
             raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
+    elif warpdrive is not None:
+        config = _of_warpdrive(Path(warpdrive), target)
     elif target is None:
         raise ConfigError("which env? For example: puffer-train drive (puffer-train --help shows more)")
     else:
         config = TrainConfig.of(target)
     return flags.settled(config, args), checkpoint
+
+
+def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
+    """Return the config that a WarpDrive file means, and say what it leaves out. Raises: ConfigError."""
+    from puffervec.train.config import warpdrive
+
+    converted = warpdrive.read(path, target)
+    for line in converted.lines:
+        note(line)
+    return converted.config
 
 
 def _runs_folder(args: Sequence[str]) -> Path:
