@@ -163,12 +163,14 @@ def _draw_legend(draw: Any, drawing: Drawing, at: tuple[int, int]) -> None:
     x, y = at
     for role, colour in drawing.colours.items():
         draw.rectangle((x, y + 4, x + 11, y + 15), colour)
-        draw.text((x + 17, y), role, INK, _font(FONT_PX))
-        x += 17 + round(_font(FONT_PX).getlength(role)) + GAP_PX
+        name = _shortened(role, FONT_PX, WIDTH_PX // 3)
+        draw.text((x + 17, y), name, INK, _font(FONT_PX))
+        x += 17 + round(_font(FONT_PX).getlength(name)) + GAP_PX
 
 
 def _shortened(text: str, font_px: int, width: int) -> str:
-    """Return as much of a text as fits, with its beginning and its end."""
+    """Return as much of a text as fits in one line, with its beginning and its end."""
+    text = " ".join(text.split())
     if _font(font_px).getlength(text) <= width:
         return text
     for kept in range(len(text) // 2, 0, -1):

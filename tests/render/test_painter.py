@@ -78,7 +78,7 @@ def test_one_size_for_all_pictures_and_a_head_that_fits() -> None:
     drawn, size = drawing(numbers=lambda state: {"left": 3.0}, wholes={"left": 4.0}), painter.size_of(drawing())
     first, second = (
         painter.picture_of(drawn, Moment(step, (), numbers={"left": 3.0}), title, size)
-        for step, title in ((0, "short"), (7, "long/" * 60 + "end"))
+        for step, title in ((0, "short"), (7, "long/" * 60 + "\nend"))
     )
     assert first.size == second.size == (664, 320 + 24 + 3 * 24) and first.width % 2 == first.height % 2 == 0
     edge = np.asarray(second)[:, -painter.MARGIN_PX + 1 :]

@@ -97,7 +97,7 @@ def test_films_as_mp4(here: Path) -> None:
         ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
         ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
         ("tag_grid --format avi", "--format avi: use mp4, gif or png"),
-        ("tag_grid --fps 0", "--fps is 0"),
+        ("tag_grid --fps 0 --format png", "--fps is 0"),
         ("tag_grid --fps 60 --format gif", "--fps is 60: use more than 0 and at most 50 in gif files"),
         ("tag_grid --snapshots 1,-2", "--snapshots 1,-2: give steps, as in 0,50,150,300"),
         ("tag_grid --snapshots " + ",".join(map(str, range(25))), "--snapshots names 25 steps: at most 24"),

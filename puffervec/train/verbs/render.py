@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -145,8 +144,9 @@ def _film_kind(request: RenderRequest) -> str:
         raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
     if kind == "mp4":
         extras.require("--format mp4", "imageio_ffmpeg")
-    if request.fps is not None and not 0 < request.fps <= FILMS.get(kind, math.inf):
-        raise ConfigError(f"--fps is {request.fps:g}: use more than 0 and at most {FILMS[kind]:g} in {kind} files")
+    most = FILMS.get(kind, max(FILMS.values()))
+    if request.fps is not None and not 0 < request.fps <= most:
+        raise ConfigError(f"--fps is {request.fps:g}: use more than 0 and at most {most:g} in {kind} files")
     return kind
 
 
