@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import puffervec
 from puffervec.drawing import Circle
+from puffervec.envs import get
 from puffervec.envs.tag_drawing import COLOURS, LEFT, drawing_of_grid, drawing_of_plane
 from puffervec.envs.tag_grid import TagGridConfig
 from puffervec.render.episode import Episode, Moment
@@ -91,3 +93,20 @@ def test_runners_that_stay_are_marked_where_they_were_tagged() -> None:
     last = in_the_plane(runner_exits_game_after_tagged=False).moment
     assert [event.x for _, event in last.events] == [2.0] and last.numbers == {LEFT: 2.0}
     assert not circles(last)["runner_0"].faded
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_each_tag_of_the_game_is_marked(leaves: bool) -> None:
+    """By the env's own record of an episode."""
+    settings = {"num_taggers": 3, "tagging_distance": 0.1, "episode_length": 40, "runner_exits_game_after_tagged": leaves}
+    env, tags = get("tag_continuous"), np.zeros(0)
+    assert env.drawing is not None
+    with puffervec.make(env, env_kwargs=settings, backend="serial", num_envs=1) as vec:
+        vec.reset(seed=3)
+        episode, rng = Episode(env.name, env.drawing, vec.config, vec.peek(0)), np.random.default_rng(3)
+        while not len(tags):
+            infos = vec.step(rng.integers(0, 11, (vec.num_agents, 2)))[4]
+            moment = episode.add(vec.peek(0))
+            tags = infos.episodes["values"][:, vec.spec.record_names.index("tags")] if infos else tags
+    assert 3 < len(moment.events) == tags.max()
+    assert moment.numbers[LEFT] == (10 - len(moment.events) if leaves else 10)
