@@ -34,7 +34,7 @@ def test_flags_of_the_commands_exist() -> None:
             assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
             command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command, comments=True)
-        if first in ("plot", "export", "cache"):
+        if first in ("plot", "render", "export", "cache"):
             assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), command
             continue
         verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)

@@ -273,6 +273,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "render", "RUN|CHECKPOINT|latest|ENV [RUN] [flags]", "films and snapshots of what a policy does", ABOUT, run,
+    "render", "RUN|latest|ENV [RUN] [flags]", "films and snapshots of what a policy does", ABOUT, run,
     values={"--device": ("auto", "cpu", "cuda"), "--format": (*FILMS, "png")},
 )  # fmt: skip
