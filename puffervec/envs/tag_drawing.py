@@ -15,8 +15,8 @@ from puffervec.drawing import BLUE, INK, ORANGE, Box, Circle, Drawing, Event, Li
 
 COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
 LEFT = "runners left"
-TRAIL = 20  # steps
-LEAST_RADIUS = 1 / 80  # Of the width of the field: in a large one agents are drawn larger than they are.
+TRAIL, CROWDED_TRAIL = 20, 3  # steps
+RADIUS, CROWDED = 1 / 80, 400  # Of an agent, in widths of the field; more agents than that are drawn smaller.
 MOST_CELLS_DRAWN = 25  # Across.
 
 
@@ -26,7 +26,7 @@ def drawing_of_grid(config: Any, state: State) -> Drawing:
     inner = [cell - 0.5 for cell in range(1, length + 1)] if length < MOST_CELLS_DRAWN else []
     lines = [Line(((at, -0.5), (at, length + 0.5)), faded=True) for at in inner]
     lines += [Line(((-0.5, at), (length + 0.5, at)), faded=True) for at in inner]
-    radius = max(0.4, LEAST_RADIUS * length)
+    radius = max(0.4, _radius(length, config.num_taggers + 1))
 
     def shapes(state: State, before: State | None) -> Iterator[Shape]:
         caught = _tagged(state)
@@ -71,7 +71,7 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
     """
     length, margin = config.grid_length, float(np.float32(config.tagging_distance * config.grid_length))
     taggers, runners = np.flatnonzero(types == 1), np.flatnonzero(types == 0)
-    radius = LEAST_RADIUS * length
+    radius, trail = _radius(length, len(types)), TRAIL if len(types) <= CROWDED else CROWDED_TRAIL
 
     def tagged(state: State, before: State | None) -> np.ndarray:
         """The runners that were tagged in this step: gone now, or near a tagger where they stay in the game."""
@@ -91,7 +91,7 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
                 yield Line(((x[agent], y[agent]), ahead), role=role)
             if role == "tagger" and margin > radius:
                 yield Circle(x[agent], y[agent], margin, role=role, filled=False, faded=True)
-            yield Circle(x[agent], y[agent], radius, role=role, name=f"{role}_{agent}", trail=TRAIL, faded=gone)
+            yield Circle(x[agent], y[agent], radius, role=role, name=f"{role}_{agent}", trail=trail, faded=gone)
         for agent in tagged(state, before).tolist():
             yield Event(x[agent], y[agent], role="tag")
 
@@ -104,6 +104,10 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
         wholes={LEFT: float(len(runners))},
         fps=20,
     )
+
+
+def _radius(length: float, agents: int) -> float:
+    return length * RADIUS * min(1.0, math.sqrt(CROWDED / agents))
 
 
 def _around(low: float, high: float) -> tuple[float, float, float, float]:
