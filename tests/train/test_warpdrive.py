@@ -116,6 +116,11 @@ def test_the_configs_in_use(name: str, horizon: int, agents: int, tmp_path: Path
     assert ("trainer.env_backend: the envs run on the CPU" in ignored) == (name == "grid")
 
 
+def test_a_reset_pool(tmp_path: Path) -> None:
+    found = warpdrive.read(written(tmp_path, {**GRID, "name": "tag_gridworld_with_reset_pool"}))
+    assert (found.config.target, found.config.env.reset_pool, found.config.env.seed) == ("tag_grid", 5, 20)
+
+
 @pytest.mark.parametrize("name", ["repository", "grid"])
 def test_a_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Flags win over the file; what is ignored is said once."""
