@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LANES 8
-#define MOST_TAGGERS 4095
+#define MOST_TAGGERS 16383
 
 typedef int32_t ints __attribute__((vector_size(4 * LANES))); // any bits, floats too
 

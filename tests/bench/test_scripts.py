@@ -25,6 +25,7 @@ from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 8, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
 SHORT = ("--seconds", "0.001", "--repeats", "1")
 PAUSES = ("--pause-s", "0.01", "--pauses", "1", "--idle-s", "0.05")
+FIVE = "grid, 5 agents, full"
 
 COMMANDS = {
     "env_step": ["--num-envs", "2", "--envs", "probe,tag_grid"],
@@ -32,10 +33,15 @@ COMMANDS = {
     "latency": PAUSES,
     "limits": ["--envs", "tag_grid"],
     "sampling": ["--actions", "5,20", "--rows", "8"],
+    "tag": ["--parts", "rates,sampling", "--cases", FIVE, "--num-envs", "4", "--workers", "1"],
     "sps": ["--num-envs", "8", "--warmup", "0.001", "--envs", "probe", "--workers", "1", "--modes", "serial,envs"],
 }
 SLOW_COMMANDS = {
     "bottlenecks": ["--env", "probe"],
+    "tag": [
+        *"--parts growth,training,chase --most-envs 1 --most-agents 5 --num-envs 4 --seeds 1 --chase-seconds 0.1".split(),
+        *("--train-seconds", "0.1", "--train-repeats", "1", "--cases", FIVE),
+    ],
     "train": ["--parts", "speed,ladder,presets", "--runs", "probe", "--envs", "probe"],
 }
 BAD = [
@@ -48,6 +54,8 @@ BAD = [
     ("peers", "--pufferlib-python /does/not/exist", "'/does/not/exist': no such program"),
     ("peers_train", "--tasks Pong", "--tasks has 'Pong': use some of CartPole-v1"),
     ("sps", "--seconds 0.001 --repeats 1 --envs probe --modes serial --policy-ms -1", "policy"),
+    ("tag", "--parts rate", "--parts has 'rate': use some of rates"),
+    ("tag", "--cases chess", "--cases has 'chess': use some of grid, 5 agents, full"),
     ("train", "--parts sped", "--parts has 'sped': use some of speed"),
 ]
 
