@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from puffervec import _ffi
 from tests.builds import BUILD_PRODUCTS, Build, build_script, source_folder
 
 STEPS = 400
@@ -72,7 +74,8 @@ def test_a_source_tree_that_was_never_built_says_so(tmp_path: Path) -> None:
     # Without site-packages, where an editable install would answer for the missing module.
     done = subprocess.run([sys.executable, "-S", "-c", "import puffervec._ffi"], cwd=tmp_path, capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: puffervec's C core is not built: run `pip install .`")
+    command = _ffi.BUILDS[os.environ.get("PUFFERVEC_BUILD", "")]
+    assert last == f"ImportError: puffervec's C core is not built: run {command} in the source folder"
 
 
 # ---- the build script --------------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
             np.testing.assert_array_equal(observations, tracer)
 
 
+@pytest.mark.normal_build("others overwrite the observations between send and recv")
 def test_nothing_moves_before_the_worker_ran() -> None:
     """The other side of stop 4: a command that stands in the line changes no row."""
     with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, backend=ManyInOne, num_envs=ENVS, num_workers=2) as vec:

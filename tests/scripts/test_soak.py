@@ -43,6 +43,7 @@ def test_the_last_whole_line_counts(tail: bytes, step: int) -> None:
     assert last_step(tail) == step
 
 
+@pytest.mark.normal_build("AddressSanitizer gives memory back when it likes")
 def test_a_process_is_looked_at() -> None:
     found = soak.look(psutil.Process())
     assert set(found) == {"memory", "rss", "pss", "fds", "threads", "children"}
