@@ -1,22 +1,20 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `cartpole`: the second teaching env. probe.c shows the whole contract with one struct per env; this one shows how a small env
-// gets fast: one array per state variable over all envs of a worker (structure of arrays), and a step made of flat loops
-// without branches that the compiler turns into vector instructions. Few envs end at a step, so they are put right one by one
-// afterwards.
+// `cartpole`: the second teaching env. probe.c shows the whole contract with one struct per env; this one shows how to make a
+// small env fast: one array per state variable over all envs of a worker (structure of arrays), and a step of flat loops without
+// branches, which the compiler turns into vector instructions. Few envs end at a step; they are handled one by one afterwards.
 //
 // The game is Gymnasium's CartPole-v1: Barto, Sutton, Anderson, "Neuronlike Adaptive Elements That Can Solve Difficult Learning
 // Control Problems", 1983, with the equations of Florian, "Correct Equations for the Dynamics of the Cart-Pole System", 2005,
 // without friction, integrated by Euler's method. A cart on a track balances a pole; action 0 pushes it left, action 1 right.
 //
-// Numbers. Gymnasium computes in float64 and shows float32, and so do we, with its order of operations: with the same start and
-// actions most episodes are equal bit for bit. Where a sine or cosine rounds differently from the C library's (1 in 400), the
-// difference of 1e-17 grows by 8 % a step, because a pole is unstable: of 4,000 balanced episodes none was off by 1e-6 before
-// step 300, and 1 in 200 at step 500. In float32 that bound breaks within 50 steps. Our own sine gives the same bits on all
-// machines.
+// Numbers. Like Gymnasium we compute in float64, in its order of operations, and show float32: with the same start and actions
+// most episodes are equal bit for bit. Our own sine and cosine give the same bits on all machines. Where they round differently
+// from the C library's (1 in 400), the difference of 1e-17 grows by 8 % per step, because a pole is unstable: of 4,000 balanced
+// episodes none was off by 1e-6 before step 300, and 1 in 200 at step 500. In float32 they would be off by that within 50 steps.
 //
-// One difference: where pole and time limit end an episode at the same step, it is a terminal, and not a truncation as well.
+// One difference: if the pole falls at the step of the time limit, the episode ends with a terminal only, not a truncation as well.
 #include "env.h"
 #include "rng.h"
 
@@ -32,12 +30,12 @@
 #define STEP_S 0.02
 #define MOST_X 2.4                                         // m; beyond it the episode ends
 #define MOST_THETA (12 * 2 * 3.14159265358979323846 / 360) // rad, 12 degrees; likewise
-#define MOST_X_DOT 100.0    // m/s, of a cart that is loaded or set and stands: it stays within twice MOST_X for a step
+#define MOST_X_DOT 100.0    // m/s, bound for a running cart that is loaded or set: it stays within twice MOST_X for a step
 #define MOST_THETA_DOT 10.0 // rad/s, likewise; play does not reach half of it
-#define MOST_LEFT 1e3       // of any number of a saved cart that is over: it may have left with any speed
+#define MOST_LEFT 1e3       // bound for all numbers of a saved finished cart, which may have any speed
 #define START 0.05                                         // every state variable starts in [-START, START)
 
-// ---- 1. settings ------------------------------------------------------------------------------------------------------------
+// ---- 1. settings -----------------------------------------------------------------------------------------------------------
 
 typedef struct cartpole_config {
     int32_t max_episode_steps;
@@ -51,7 +49,7 @@ static const pv_config_field config_fields[] = {
 
 static const cartpole_config* config_of(const pv_context* context) { return (const cartpole_config*)context->config; }
 
-// ---- 2. state: pointers into the block's memory, made anew from its base at each call ---------------------------------------
+// ---- 2. state: pointers into the block's memory, computed from its base at each call ---------------------------------------
 
 typedef struct cartpole_state {
     double* x;         // (E,) m, of the cart
@@ -60,7 +58,7 @@ typedef struct cartpole_state {
     double* theta_dot; // (E,) rad/s
     uint64_t* seed;    // (E,)
     uint64_t* episode; // (E,)
-    int64_t* task;     // (E,) of the running episode; changes nothing here, but records name it
+    int64_t* task;     // (E,) of the running episode; only for records
     int32_t* steps;    // (E,) of the running episode
     uint8_t* over;     // (E,) 1: the episode ended, so the next step is a reset
 } cartpole_state;
@@ -89,7 +87,7 @@ static cartpole_state state_of(const pv_block* block) {
     return state;
 }
 
-// ---- 3. describe: what the rows hold ----------------------------------------------------------------------------------------
+// ---- 3. describe: what the rows hold ---------------------------------------------------------------------------------------
 
 static int cartpole_describe(const pv_context* context, pv_spec* spec, char* text) {
     const cartpole_config* config = config_of(context);
@@ -137,7 +135,7 @@ static int cartpole_init(pv_block* block) {
 
 static void cartpole_close(pv_block* block) { (void)block; }
 
-// ---- 4. reset ---------------------------------------------------------------------------------------------------------------
+// ---- 4. reset --------------------------------------------------------------------------------------------------------------
 
 static void write_observation(const pv_block* block, const cartpole_state* state, uint32_t env) {
     float* observation = (float*)(void*)block->rows[0].observations + 4 * (uint64_t)env;
@@ -185,7 +183,7 @@ static int cartpole_reset(pv_block* block, const uint8_t* mask, const uint64_t* 
     return PV_OK;
 }
 
-// ---- 5. step: flat loops over all envs, then the few that end or begin ------------------------------------------------------
+// ---- 5. step: flat loops over all envs, then the few that end or begin -----------------------------------------------------
 
 // Taylor series, for the angles of a standing pole: for |angle| < 0.21 the terms left out are below 1e-20.
 static inline double sine(double angle) {
@@ -206,10 +204,10 @@ static inline double cosine(double angle) {
     series = series * square + 1.0 / 40320.0;
     series = series * square - 1.0 / 720.0;
     series = series * square + 1.0 / 24.0;
-    return rest + (((1.0 - rest) - half) + square * square * series); // what `rest` lost in rounding is added back
+    return rest + (((1.0 - rest) - half) + square * square * series); // adds back what `rest` lost in rounding
 }
 
-// Moves all carts. Envs that are over are moved too, since a branch would cost more than it saves; they are reset below.
+// Moves all carts, also of finished episodes, which are reset below: a branch would cost more than it saves.
 PV_CLONES static void move_all(const pv_block* block, const cartpole_state* state) {
     const int32_t* restrict actions = block->rows[0].indices;
     double* restrict x = state->x;
@@ -223,14 +221,14 @@ PV_CLONES static void move_all(const pv_block* block, const cartpole_state* stat
         const double inertia = HALF_LENGTH * (4.0 / 3.0 - MASS_POLE * (c * c) / MASS_TOTAL);
         const double theta_acc = (GRAVITY * s - c * push) / inertia;
         const double x_acc = push - POLE_MOMENT * theta_acc * c / MASS_TOTAL;
-        x[i] = x[i] + STEP_S * x_dot[i]; // Euler: positions move with the speeds of before
+        x[i] = x[i] + STEP_S * x_dot[i]; // Euler: positions move with the old speeds
         x_dot[i] = x_dot[i] + STEP_S * x_acc;
         theta[i] = theta[i] + STEP_S * theta_dot[i];
         theta_dot[i] = theta_dot[i] + STEP_S * theta_acc;
     }
 }
 
-// Writes all rows, also of envs that are over.
+// Writes all rows, also of finished episodes.
 PV_CLONES static void write_rows(const pv_block* block, const cartpole_state* state) {
     const cartpole_config* config = config_of(block->context);
     const pv_rows* rows = &block->rows[0];
@@ -281,7 +279,7 @@ static int cartpole_step(pv_block* block) {
     for (uint32_t env = 0; env < block->env_count; env++) {
         if (PV_LIKELY(!(state.over[env] | rows->terminals[env] | rows->truncations[env]))) continue;
         pv_block_at(block, env);
-        if (state.over[env]) { // next-step autoreset: this turn's action was for nothing
+        if (state.over[env]) { // next-step autoreset: this turn's action is ignored
             state.episode[env]++;
             begin_episode(block, &state, env);
         } else {
@@ -292,7 +290,7 @@ static int cartpole_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- 6. save, load, peek, poke ----------------------------------------------------------------------------------------------
+// ---- 6. save, load, peek, poke ---------------------------------------------------------------------------------------------
 
 // The flat form of one env.
 typedef struct cartpole_saved {
@@ -316,7 +314,7 @@ static int cartpole_load(pv_block* block, uint32_t env, const uint8_t* in) {
     cartpole_state state = state_of(block);
     cartpole_saved saved;
     memcpy(&saved, in, sizeof saved);
-    // Comparisons with NaN are false, so that it is refused too. A pole that lies, or has no steps left, may be saved only
+    // Comparisons with NaN are false, so NaN is refused too. A fallen pole, or one without steps left, may be saved only
     // between an end and its reset.
     const int over = saved.over != 0;
     const int placed = fabs(saved.x) <= (over ? MOST_LEFT : MOST_X) && fabs(saved.theta) <= (over ? MOST_LEFT : MOST_THETA);
@@ -324,7 +322,7 @@ static int cartpole_load(pv_block* block, uint32_t env, const uint8_t* in) {
         fabs(saved.x_dot) <= (over ? MOST_LEFT : MOST_X_DOT) && fabs(saved.theta_dot) <= (over ? MOST_LEFT : MOST_THETA_DOT);
     const int32_t last = config_of(block->context)->max_episode_steps - !over;
     if (!placed || !slow || saved.steps < 0 || saved.steps > last)
-        return pv_block_error(block, env, "saved state: x %g, theta %g, steps %d is no state that play can go on from", saved.x,
+        return pv_block_error(block, env, "saved state: x %g, theta %g, steps %d cannot be a state of this env", saved.x,
                               saved.theta, saved.steps);
     state.x[env] = saved.x;
     state.x_dot[env] = saved.x_dot;

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `probe`: the teaching env, and the one that tests lean on. Every number it writes can be computed by hand, and its config can make
-// it fail in any way a real env can. Read it from top to bottom to learn the contract of env.h; copy it to start an env of your own.
+// `probe`: the teaching env, which most tests use too. Every number that it writes can be computed by hand, and its settings can
+// make it fail in every way in which a real env can. Read it from top to bottom to learn the contract of env.h; copy it to start
+// your own.
 //
-// The game: agent a of an env takes step after step; its reward at step t (1, 2, ...) is
+// The game: the reward of agent a at step t (1, 2, ...) is
 //     t + 0.25 * a + action / 16
-// and the episode ends after episode_length steps: as a terminal, as a truncation, or in turn, as end_kind says. With leave = 1,
-// agent a > 0 leaves (terminal) at step a and its rows are empty until the next episode. One struct per env; no derived caches.
+// and the episode ends after episode_length steps with a terminal, a truncation, or both in turn, as end_kind says. With leave = 1,
+// agent a > 0 leaves (terminal) at step a, and its rows are empty until the next episode. There is one struct per env.
 //
 //   mode 0   one group "agents": num_agents rows, float32[obs_size] observations, Discrete(5)
 //   mode 1   two groups of unequal spaces: "scouts" (num_agents rows, float32[6], Discrete(3) with an action mask) and "towers"
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// ---- 1. settings: a plain struct, and a table so that Python can compare its dataclass with it ---------------------------------
+// ---- 1. settings: a plain struct, and a table that Python compares with its dataclass ------------------------------------------
 
 typedef struct probe_config {
     int32_t num_agents;
@@ -34,7 +35,7 @@ typedef struct probe_config {
     int32_t leave;      // 1: agent a > 0 leaves at step a
     int32_t mode;       // 0 one group, 1 two groups
     int32_t obs_size;   // floats per observation in mode 0
-    int32_t work;       // iterations of a busy loop per env and step: stands for simulation
+    int32_t work;       // iterations of a busy loop per env and step, in place of a simulation
     int32_t fault;      // FAULT_...
     int32_t fault_env;  // global index of the env that fails
     int32_t fault_step; // the env's clock at which it fails, or IN_RESET ...
@@ -49,10 +50,10 @@ static const pv_config_field config_fields[] = {
 
 enum { FAULT_NONE, FAULT_SEGV, FAULT_ABORT, FAULT_EXIT, FAULT_KILL, FAULT_HANG, FAULT_SPIN, FAULT_NAN, FAULT_OOB, FAULT_OOM,
        FAULT_ERROR, FAULT_SLOW, FAULT_COUNT };
-// Values of fault_step beside those of the clock.
+// Values of fault_step, besides those of the clock.
 enum { IN_RESET = -1, IN_SAVE = -2, IN_LOAD = -3, IN_PEEK = -4, IN_CLOSE = -5, IN_INIT = -6, IN_POKE = -7 };
 
-// ---- 2. state: flat, no pointers, so that save and load are copies --------------------------------------------------------------
+// ---- 2. state: flat and without pointers, so save and load are copies ----------------------------------------------------------
 
 typedef struct probe_env {
     uint64_t seed, episode;
@@ -60,7 +61,7 @@ typedef struct probe_env {
     uint32_t clock;       // steps since the seeded reset
     uint32_t step;        // steps of this episode
     uint32_t over;        // the episode ended: the next step is a reset
-    float work;           // result of the busy loop, kept so that it is not optimized away
+    float work;           // result of the busy loop, which must not be optimized away
     float episode_return; // sum over agents
     int32_t last_action[]; // per agent, scouts before the tower
 } probe_env;
@@ -77,7 +78,7 @@ static probe_env* env_at(pv_block* block, uint32_t env) {
     return (probe_env*)(void*)((uint8_t*)block->state + env * env_bytes(config_of(block->context)));
 }
 
-// ---- 3. describe: check the config, declare rows, actions, records and readable state --------------------------------------------
+// ---- 3. describe: check the config, declare rows, actions, records and readable state ------------------------------------------
 
 static int check(const probe_config* config, char* text) {
     if (config->num_agents < 1 || config->num_agents > 1024)
@@ -146,16 +147,16 @@ static int probe_describe(const pv_context* context, pv_spec* spec, char* text) 
                  0.0f, 7.0f, 1.0f);
     spec->save_bytes = (uint32_t)env_bytes(config);
     spec->records_per_turn = 1;
-    spec->task_count = PV_ANY_TASK; // a probe shows its task; an env with scenes or layouts says how many it has
+    spec->task_count = PV_ANY_TASK; // any number: a probe only shows its task; an env with scenes or layouts gives their number
     return PV_OK;
 }
 
 static uint64_t probe_bytes(const pv_context* context, uint32_t env_count) { return env_count * env_bytes(config_of(context)); }
 
 
-// ---- 4. rows: the only place that writes observations, rewards, flags and masks ---------------------------------------------------
+// ---- 4. rows: the only place that writes observations, rewards, flags and masks ------------------------------------------------
 
-// The numbers that every observation begins with.
+// The first numbers of every observation.
 static void tracer(const probe_env* env, uint32_t agent, float values[8]) {
     values[0] = (float)(env->seed % 4096);
     values[1] = (float)env->episode;
@@ -229,7 +230,7 @@ static void clear_observations(pv_block* block, uint32_t env) {
     }
 }
 
-// ---- 5. faults: what a broken env does, on demand -----------------------------------------------------------------------------------
+// ---- 5. faults: failing on demand ----------------------------------------------------------------------------------------------
 
 static void sleep_forever(void) {
     for (;;) pause();
@@ -285,7 +286,7 @@ static void probe_close(pv_block* block) {
     for (uint32_t env = 0; env < block->env_count; env++) fault_if_due(block, env, IN_CLOSE);
 }
 
-// ---- 6. reset and step ------------------------------------------------------------------------------------------------------------
+// ---- 6. reset and step ---------------------------------------------------------------------------------------------------------
 
 static void begin_episode(pv_block* block, uint32_t env) {
     probe_env* state = env_at(block, env);
@@ -295,7 +296,7 @@ static void begin_episode(pv_block* block, uint32_t env) {
     state->over = 0;
     state->episode_return = 0.0f;
     memset(state->last_action, 0, agents * sizeof(int32_t));
-    clear_observations(block, env); // rows are never cleared for us, and write_row does not write the zeros behind the first 8
+    clear_observations(block, env); // nobody else does, and write_row writes 8 numbers only
     for (uint32_t agent = 0; agent < agents; agent++) write_row(block, env, agent, state, (row_flags){0.0f, 0, 0, 1});
 }
 
@@ -374,17 +375,17 @@ static int probe_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- 7. save, load, peek, poke ------------------------------------------------------------------------------------------------------
+// ---- 7. save, load, peek, poke -------------------------------------------------------------------------------------------------
 
 static int probe_save(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, env_at(block, env), env_bytes(config_of(block->context)));
     return fault_if_due(block, env, IN_SAVE);
 }
 
-// A state comes from a file: what no run of this env can have left is refused before anything is changed.
+// A state comes from a file: one that this env cannot have saved is refused before anything is changed.
 static int probe_load(pv_block* block, uint32_t env, const uint8_t* in) {
     const probe_config* config = config_of(block->context);
-    const uint32_t agents = agents_of(config), most = 1000000000; // as the fields declare
+    const uint32_t agents = agents_of(config), most = 1000000000; // upper bounds of the fields
     probe_env saved;
     memcpy(&saved, in, sizeof saved);
     int sound =
@@ -397,7 +398,7 @@ static int probe_load(pv_block* block, uint32_t env, const uint8_t* in) {
     }
     if (!sound)
         return pv_block_error(block, env,
-                              "saved state: over %u, step %u, episode %llu, return %g and actions are no state to go on from",
+                              "saved state: over %u, step %u, episode %llu, return %g and actions cannot be a state of this env",
                               saved.over, saved.step, (unsigned long long)saved.episode, (double)saved.episode_return);
     memcpy(env_at(block, env), in, env_bytes(config));
     return fault_if_due(block, env, IN_LOAD);
@@ -434,7 +435,7 @@ static int probe_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     return fault_if_due(block, env, IN_POKE);
 }
 
-// ---- 8. the table -------------------------------------------------------------------------------------------------------------------
+// ---- 8. the table --------------------------------------------------------------------------------------------------------------
 
 const pv_env_type pv_probe_type = {
     .abi = PV_ABI,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Turns an env in the convention of PufferLib's Ocean into an env type of puffervec, without an edit of the env's header:
+// Makes an env type of puffervec from an env in the convention of PufferLib's Ocean, whose header stays as it is:
 //
 //     typedef struct { float score; ...; float n; } Log;               floats, summed over n episodes
 //     typedef struct { Log log; float* observations; int* actions;     or unsigned char* observations, float* actions, ...
@@ -9,7 +9,7 @@
 //     void c_reset(MyEnv* env);  void c_step(MyEnv* env);  void c_close(MyEnv* env);
 //     void c_render(MyEnv* env);                                       is never called
 //
-// The glue is one C file that says what the header cannot, and includes this file, which includes the header:
+// The glue is one C file. It defines what the header does not say and includes this file, which includes the header:
 //
 //     #define OCEAN_HEADER "my_env.h"
 //     #define OCEAN_NAME my_env                          // name of the env type
@@ -23,11 +23,11 @@
 //     #define OCEAN_ACTION_SIZES 5                       // choices; 3, 4 for two dims
 //     #include "pv_ocean.h"
 //
-// and instead of OCEAN_ACTION_SIZES, for continuous actions in [OCEAN_ACTION_LOW, OCEAN_ACTION_HIGH] (default -1 and 1):
+// For continuous actions in [OCEAN_ACTION_LOW, OCEAN_ACTION_HIGH] (default -1 and 1), instead of OCEAN_ACTION_SIZES:
 //
 //     #define OCEAN_ACTION_DIMS 2
 //
-// and where needed:
+// If needed:
 //
 //     #define OCEAN_AGENTS config->num_agents            // agents per env, default 1
 //     #define OCEAN_INIT(env) init(env)                  // called once per env, after the settings are in
@@ -35,26 +35,26 @@
 // `config` is a struct with the settings; the Python dataclass has the same fields in the same order. The header's folder must
 // be among the compiler's include folders.
 //
-// What the convention lacks, and what happens:
+// What the convention lacks, and what happens instead:
 //
-// The last observation: c_step resets the env in the step that ends it, so the row that ends an episode already shows the next
-// one's first observation. Rewards and ends are right. After a step in which all agents are terminal the env is held for a turn
+// Last observation: c_step resets the env in the step that ends it, so the row that ends an episode already shows the first
+// observation of the next. Rewards and ends are right. After a step in which all agents are terminal the env pauses for a turn
 // (action ignored, reward 0, nothing ends, the first observation again). That turn is the reset row of puffervec's next-step
-// autoreset, so that returns and losses are exact. Same-step and disabled modes need the last observation: refused.
+// autoreset, so returns and losses are exact. The modes same-step and disabled need the last observation and are refused.
 //
-// Agents that respawn alone: their rows pass as they are. The reward of the step after such an end is in no return, since
-// puffervec takes the row after an end for a reset row.
+// Agents that respawn alone: their rows are not changed. puffervec takes the row after an end for a reset row, so the reward of the
+// step after such an end counts in no return.
 //
 // Truncation: a time limit inside c_step is a terminal.
 //
-// Saving: the struct holds pointers. save and load are refused, and save_bytes is 0.
+// Saving: the struct contains pointers, so save and load are refused, and save_bytes is 0.
 //
-// Random numbers: rand() and srand() within the header become a generator of each env, keyed by its seed: same seed same bytes,
-// for any number of workers. rand() in other C files, rand_r, random and clocks stay what they are, and so do static variables:
-// with those, bytes may depend on the workers, and the threading backend is out of the question.
+// Random numbers: rand() and srand() within the header use a generator per env, keyed by its seed: the same seed gives the same
+// bytes with any number of workers. rand() in other C files, rand_r, random, clocks and static variables stay as they are: with
+// those, bytes may depend on the workers, and the threading backend must not be used.
 //
-// Records: when log.n > 0 after a step, one record with the mean of each member is left, n among them, and the log is cleared.
-// episode_return and episode_length, where the log has them, are also the record's return and length.
+// Records: when log.n > 0 after a step, the env leaves one record with the mean of each member, and n, and clears the log. The
+// members episode_return and episode_length, if any, are also the record's return and length.
 //
 // Drawing: a header that includes raylib.h is compiled and linked with raylib, though c_render is never called.
 #pragma once
@@ -102,7 +102,7 @@ static inline int ocean_rand(void) {
     return (int)(pv_rng_u64(ocean_stream->seed, drawn >> 32, (uint32_t)drawn, 0) % ((uint64_t)RAND_MAX + 1));
 }
 
-static inline void ocean_srand(unsigned seed) { (void)seed; } // a seed comes with reset
+static inline void ocean_srand(unsigned seed) { (void)seed; } // reset sets the seed
 
 #define rand() ocean_rand()
 #define srand(seed) ocean_srand(seed)
@@ -142,7 +142,7 @@ typedef struct ocean_slot {
     uint64_t episode;
     int64_t task;
     uint32_t steps;       // of this episode
-    uint32_t over;        // 1: c_step has reset the env, and the next turn shows that
+    uint32_t over;        // 1: c_step has reset the env, and the next turn is its reset row
     float episode_return; // of this episode, over all agents
     uint32_t unused;
 } ocean_slot;
@@ -181,7 +181,7 @@ static uint64_t ocean_bytes(const pv_context* context, uint32_t env_count) {
 
 // ---- describe ---------------------------------------------------------------------------------------------------------------
 
-// Members of the log by name: means of an episode.
+// Members of the log by name.
 #define OCEAN_MEMBER(name) {#name, offsetof(Log, name)},
 static const struct {
     const char* name;
@@ -209,7 +209,7 @@ static int ocean_describe(const pv_context* context, pv_spec* spec, char* text) 
     const ocean_config* config = ocean_config_of(context);
     if (context->autoreset != PV_NEXT_STEP)
         return pv_describe_error(text, PV_ERROR_CONFIG,
-                                 "an Ocean env resets itself within its last step, so that the last observation is lost: use "
+                                 "an Ocean env resets itself within its last step, which loses the last observation: use "
                                  "autoreset_mode=\"next_step\"");
     const int64_t agents = (int64_t)(OCEAN_AGENTS), sizes[] = {OCEAN_OBSERVATION_COUNT};
     enum { AXES = sizeof sizes / sizeof sizes[0] };
@@ -295,7 +295,7 @@ static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
         ocean_clear_flags(block, env);
         ocean_stream = &slot->random;
         c_reset(&slot->env);
-        ocean_clear_flags(block, env); // some envs share code between c_reset and the end of an episode
+        ocean_clear_flags(block, env); // in some envs c_reset runs the code that ends an episode
     }
     return PV_OK;
 }
@@ -342,7 +342,7 @@ static void ocean_step_env(pv_block* block, uint32_t env) {
     const pv_rows* rows = &block->rows[0];
     const uint64_t agents = block->spec->groups[0].agents, first = env * agents;
     ocean_clear_flags(block, env);
-    if (slot->over) { // the reset row: c_step has written its observations a turn ago
+    if (slot->over) { // the reset row: c_step wrote its observations in the last turn
         slot->episode++;
         ocean_begin_episode(block, env);
         return;
@@ -372,7 +372,7 @@ static int ocean_step(pv_block* block) {
 // ---- save, load, peek -------------------------------------------------------------------------------------------------------
 
 static int ocean_refuse(pv_block* block, uint32_t env) {
-    return pv_block_error(block, env, "the state of an Ocean env holds pointers: it cannot be saved or loaded");
+    return pv_block_error(block, env, "the state of an Ocean env contains pointers: it cannot be saved or loaded");
 }
 
 static int ocean_save(pv_block* block, uint32_t env, uint8_t* out) {
@@ -392,7 +392,7 @@ static int ocean_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// The name is a macro: these let it be replaced before it is pasted or quoted.
+// The name is a macro, which these expand before it is pasted or quoted.
 #define OCEAN_TYPE(name) PV_ENV_TYPE(name)
 #define OCEAN_QUOTE(name) #name
 #define OCEAN_TEXT(name) OCEAN_QUOTE(name)

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Generates driving scenes from a seed, as many as wanted; among them the 200 that are the env's default.
+"""Generates any number of driving scenes from a seed, among them the env's 200 default scenes.
 
-The 100 held-out ones have another seed and wider ranges, and are never trained on by default. Runs in the learner, or on its
-behalf, on first use (the compiled result is cached), or as `python -m drive_env.generate.generate --out DIR --count N
---seed S`, which writes JSON of the current schema. Scene i of a seed depends on (seed, i, wide) alone, not on how many are
-generated.
+The 100 held-out scenes have another seed and wider ranges, and are not trained on by default. Runs in the learner or in its
+helper processes on first use (the compiled result is cached), or as `python -m drive_env.generate.generate --out DIR --count N
+--seed S`, which writes JSON of the current schema. Scene i depends only on (seed, i, wide), not on how many are generated.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from drive_env.scenes.schema import INVALID, Floats, Scene
 from puffervec.errors import PuffervecError, SceneError
 from puffervec.host.cache import write_atomically
 
-GENERATOR_VERSION = 2  # raised when the same seed would give other scenes; part of the cache key
+GENERATOR_VERSION = 2  # raise it when a seed gives other scenes than before; part of the cache key
 DEFAULT_COUNT, DEFAULT_SEED = 200, 1
 HELD_OUT_COUNT, HELD_OUT_SEED = 100, 1_000_003
 MIN_CARS = 4
@@ -48,7 +47,7 @@ WIDE = Ranges(
 
 
 def generate_scene(seed: int, index: int, wide: bool = False) -> Scene:
-    """Generate one scene and pass it through the same checks as one that is read."""
+    """Generate one scene and check it as if it had been read from a file."""
     tree = generate_tree(seed, index, wide)
     return scene_from_tree(tree, tree["name"], tree["name"])
 
@@ -78,13 +77,13 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
 
 
 def draw_family(rng: np.random.Generator) -> str:
-    """Draw the kind of road. It is drawn once per scene: kinds on which few cars find room must not become rare by retries."""
+    """Draw the kind of road, once per scene: with retries, kinds with little room for cars would become rare."""
     names = tuple(FAMILIES)
     return names[int(rng.choice(len(names), p=tuple(FAMILIES.values())))]
 
 
 def scene_tree(rng: np.random.Generator, layout: Layout, cars: list[Car], name: str) -> dict[str, Any]:
-    """Put layout and cars into a world frame and into the format's words. Values are rounded to a tenth of a millimetre."""
+    """Return layout and cars in a world frame as data of the format. Values are rounded to a tenth of a millimetre."""
     turn_rad, shift = float(rng.uniform(-np.pi, np.pi)), rng.uniform(-4000.0, 4000.0, 2)
     turning = np.array([[np.cos(turn_rad), np.sin(turn_rad)], [-np.sin(turn_rad), np.cos(turn_rad)]])
 
@@ -114,7 +113,7 @@ def scene_tree(rng: np.random.Generator, layout: Layout, cars: list[Car], name: 
 
 
 def object_tree(car: Car, number: int, world: Any, turning: Floats, turn_rad: float) -> dict[str, Any]:
-    """One car in the format's words; frames in which it is not there hold the format's -10000."""
+    """Return one car as data of the format; frames in which it is absent hold the format's -10000."""
     frames = len(car.x_m)
     valid = (np.arange(frames) >= car.first) & (np.arange(frames) <= car.last)
     position = np.where(valid[:, None], world(np.stack([car.x_m, car.y_m], axis=-1)), INVALID)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Road layouts for generated scenes: straight and curved roads, crossings, and the trips that cars can make on them.
 
-Runs in the learner (drive_env.generate.generate). Traffic keeps right. A layout is drawn from a numpy Generator in its own
-frame, with the middle of the road or crossing at the origin; generate.py turns and moves it. Headings are counter-clockwise
-from +x, metres throughout. Left of a direction (dx, dy) is (-dy, dx).
+Runs in the learner (drive_env.generate.generate). Traffic keeps right. A layout is drawn from a numpy Generator in a frame
+whose origin is the middle of the road or crossing; generate.py rotates and moves it. Headings are counter-clockwise from +x;
+lengths are in metres. Left of a direction (dx, dy) is (-dy, dx).
 
         arm 1 (side road)         D_i: where an arm ends and the crossing begins.
             |  ' |                Incoming lanes lie left of the arm's outward direction,
@@ -32,7 +32,7 @@ Spans = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Ranges:
-    """What layouts and traffic are drawn from; the held-out scenes widen these."""
+    """The ranges that layouts and traffic are drawn from; those of the held-out scenes are wider."""
 
     lane_width_m: tuple[float, float] = (3.4, 3.9)
     shoulder_m: tuple[float, float] = (1.0, 2.0)
@@ -43,19 +43,19 @@ class Ranges:
     corner_m: tuple[float, float] = (6.0, 9.0)  # radius of kerbs
     arm_m: tuple[float, float] = (75.0, 100.0)
     road_m: tuple[float, float] = (150.0, 210.0)
-    speed_mps: tuple[float, float] = (7.0, 13.0)  # that drivers would like
+    speed_mps: tuple[float, float] = (7.0, 13.0)  # that drivers aim at
     cars: tuple[int, int] = (5, 13)
 
 
 @dataclass(frozen=True)
 class Trip:
-    """A way through a layout: the line that a car's centre follows, and how it may use it."""
+    """A way through a layout: the line that a car's centre follows, and what the car may do on it."""
 
     path_m: Floats  # (n, 2), about STEP_M apart
     turn: str  # "straight", "left" or "right"
     major: bool  # has priority at the crossing
-    start_m: tuple[float, float]  # a car may start between these arc lengths
-    pass_m: float  # arc length that the car should get past for the trip to show its turn
+    start_m: tuple[float, float]  # arc lengths between which a car may start
+    pass_m: float  # arc length that the car should pass, or the log does not show its turn
     shift_spans_m: Spans  # arc lengths between which the car may change lanes
     shifts_m: tuple[float, ...]  # lateral offsets of the neighbouring lanes of the same direction, left positive
 
@@ -87,20 +87,20 @@ class Profile:
     width_m: float
     median_m: float
     shoulder_m: float
-    parking_m: float  # width of the strip for parked cars, 0 for none
+    parking_m: float  # width of the parking strip, 0: none
 
     def lane_offset_m(self, lane: int) -> float:
-        """Distance of a lane's centre from the middle of the road; lane 0 is the innermost."""
+        """Return the distance of a lane's centre from the middle of the road; lane 0 is the innermost."""
         return self.median_m / 2 + (lane + 0.5) * self.width_m
 
     @property
     def outer_m(self) -> float:
-        """Distance of the outermost lane's outer boundary from the middle."""
+        """Return the distance of the outermost lane's outer boundary from the middle."""
         return self.median_m / 2 + self.lanes * self.width_m
 
     @property
     def edge_m(self) -> float:
-        """Distance of the road edge from the middle."""
+        """Return the distance of the road edge from the middle."""
         return self.outer_m + self.parking_m + self.shoulder_m
 
 
@@ -112,7 +112,7 @@ def draw_layout(rng: np.random.Generator, family: str, ranges: Ranges) -> Layout
 
 
 def draw_lanes(rng: np.random.Generator, ranges: Ranges) -> int:
-    """Draw the number of lanes each way: one on a third of the roads, so that lanes are often changed on the others."""
+    """Draw the number of lanes each way: one on a third of the roads, more on the others, where cars can change lanes."""
     return 1 if rng.random() < 1 / 3 else int(rng.integers(2, ranges.max_lanes + 1))
 
 
@@ -124,7 +124,7 @@ def draw_profile(rng: np.random.Generator, ranges: Ranges, lanes: int) -> Profil
 
 
 def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
-    """A two-way road without crossings, straight or with one or two bends."""
+    """Return a two-way road without crossings, straight or with one or two bends."""
     layout = Layout("curve" if curved else "straight")
     profile = draw_profile(rng, ranges, draw_lanes(rng, ranges))
     length_m = rng.uniform(*ranges.road_m)
@@ -142,7 +142,7 @@ def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
 
 
 def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout:
-    """A crossing of a major road (arms 0 and 2) with a side road (arm 1, or arms 1 and 3)."""
+    """Return a crossing of a major road (arms 0 and 2) with a side road (arm 1, or arms 1 and 3)."""
     layout = Layout("tee" if arms == 3 else "cross")
     angles = np.arange(arms) * (np.pi / 2) + rng.uniform(-ranges.skew_rad, ranges.skew_rad, arms)
     major = draw_profile(rng, ranges, draw_lanes(rng, ranges))
@@ -154,7 +154,7 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
     corners = [
         corner_of(directions[i], directions[j], profiles[i], profiles[j], rng.uniform(*ranges.corner_m)) for i, j in following
     ]
-    # An arm begins where both of its kerbs have become straight; a side without a corner asks for nothing.
+    # An arm begins where both of its kerbs are straight; a side without a corner does not matter.
     mouths = [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(arms)]
     for i, j in following:
         add_kerb(layout, (i, j), directions, profiles, corners, mouths, lengths)
@@ -170,7 +170,7 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
 
 
 def add_cross_section(layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator) -> None:
-    """Lanes, lines, edges and parking places of a two-way road along a middle line."""
+    """Return lanes, lines, edges and parking places of a two-way road along a middle line."""
     add_lanes(layout, middle, profile)
     for side in (-1.0, 1.0):
         layout.pieces.append(Piece(EDGE, BOUNDARY, offset(middle, side * profile.edge_m)))
@@ -178,7 +178,7 @@ def add_cross_section(layout: Layout, middle: Floats, profile: Profile, rng: np.
 
 
 def add_lanes(layout: Layout, middle: Floats, profile: Profile) -> None:
-    """The lanes of both ways."""
+    """Return the lanes of both directions."""
     for lane in range(profile.lanes):
         d = profile.lane_offset_m(lane)
         layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, -d)))
@@ -186,7 +186,7 @@ def add_lanes(layout: Layout, middle: Floats, profile: Profile) -> None:
 
 
 def add_markings(layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator) -> None:
-    """Painted lines, median and parking places along a middle line that points away from a crossing, or along a road."""
+    """Return painted lines, median and parking places along the middle line of a road or (outwards) of an arm."""
     if profile.median_m > 0:
         kerb = profile.median_m / 2 - 0.3
         left, right = offset(middle, kerb), offset(middle, -kerb)[::-1]
@@ -209,7 +209,7 @@ def add_markings(layout: Layout, middle: Floats, profile: Profile, rng: np.rando
 def add_arm(
     layout: Layout, direction: Floats, profile: Profile, mouth_m: float, length_m: float, rng: np.random.Generator
 ) -> None:
-    """Lanes, lines and crosswalk of one arm, from the mouth of the crossing outwards (edges come with the kerbs)."""
+    """Return lanes, lines and crosswalk of one arm, from the crossing outwards; its edges come with the kerbs."""
     middle = line(direction * mouth_m, direction * length_m)
     add_lanes(layout, middle, profile)
     add_markings(layout, middle, profile, rng)
@@ -221,9 +221,9 @@ def add_arm(
 
 
 def corner_of(here: Floats, there: Floats, profile: Profile, other: Profile, radius_m: float) -> tuple[float, float, float]:
-    """Where the kerb between an arm and the next one begins to bend: arc length along each arm, and the radius.
+    """Return where the kerb between an arm and the next begins to bend: arc length along each arm, and the radius.
 
-    (0, 0, 0) where the two arms are about opposite, so that there is no corner.
+    (0, 0, 0) if the arms are roughly opposite and there is no corner.
     """
     angle = float(np.arctan2(cross(here, there), here @ there)) % (2 * np.pi)
     if angle > np.radians(150):
@@ -240,7 +240,7 @@ def add_kerb(
     layout: Layout, arms: tuple[int, int], directions: Floats, profiles: list[Profile],
     corners: list[tuple[float, float, float]], mouths: list[float], lengths: Floats,
 ) -> None:  # fmt: skip
-    """The road edge from the end of an arm, round the corner, to the end of the next arm."""
+    """Return the road edge from the end of an arm, round the corner, to the end of the next arm."""
     i, j = arms
     here, there, corner = directions[i], directions[j], corners[i]
     bends = (corner[0], corner[1]) if corner[2] > 0 else (mouths[i], mouths[j])
@@ -255,7 +255,7 @@ def add_turns(
     layout: Layout, arms: tuple[int, int], directions: Floats, profiles: list[Profile],
     corners: list[tuple[float, float, float]], mouths: list[float], lengths: Floats,
 ) -> None:  # fmt: skip
-    """Connecting lanes and trips from one arm to another."""
+    """Return connecting lanes and trips from one arm to another."""
     i, j = arms
     here, there, profile, other = directions[i], directions[j], profiles[i], profiles[j]
     angle = float(np.arctan2(cross(-here, there), -here @ there))
@@ -281,13 +281,13 @@ def add_turns(
 
 
 def neighbour_shifts(profile: Profile, lane: int) -> tuple[float, ...]:
-    """Lateral offsets to the lanes beside a lane, left positive: the inner one is to the left."""
+    """Return lateral offsets from a lane to its neighbours, left positive: the inner one is to the left."""
     shifts = [profile.width_m] if lane > 0 else []
     return (*shifts, -profile.width_m) if lane < profile.lanes - 1 else tuple(shifts)
 
 
 def bent_line(rng: np.random.Generator, length_m: float, smallest_m: float, largest_m: float) -> Floats:
-    """A line with one bend or two opposite ones, curvature without jumps, centred on the origin."""
+    """Return a line with one bend or two opposite bends and continuous curvature, centred on the origin."""
     count = round(length_m / STEP_M)
     share = np.linspace(0.0, 1.0, count + 1)
     bends = [(0.5, 1.0)] if rng.random() < 0.6 else [(0.27, 1.0), (0.73, -1.0)]
@@ -307,10 +307,10 @@ def bent_line(rng: np.random.Generator, length_m: float, smallest_m: float, larg
 
 
 def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -> Floats:
-    """A smooth curve from one point and direction to another: a cubic whose handles make a quarter turn nearly circular."""
+    """Return a cubic curve from one point and direction to another; its handles make a quarter turn nearly circular."""
     chord = float(np.hypot(*(last - first)))
     cosine = float(np.clip(leaving @ arriving, -1.0, 1.0))
-    # Handle of a circular arc of angle a over its chord: 4/3 tan(a/4) / (2 sin(a/2)); 1/3 as a tends to 0.
+    # Handle / chord of a circular arc of angle a: 4/3 tan(a/4) / (2 sin(a/2)), which tends to 1/3 for small a.
     angle = float(np.arccos(cosine))
     handle = chord * (4 / 3 * np.tan(angle / 4) / (2 * np.sin(angle / 2)) if angle > 1e-3 else 1 / 3)
     t = np.linspace(0.0, 1.0, max(4, round(1.1 * chord / STEP_M)))[:, None]
@@ -320,32 +320,32 @@ def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -
 
 
 def line(first: Floats, last: Floats) -> Floats:
-    """Points from one end to the other, about STEP_M apart, both ends included."""
+    """Return points from one end to the other, about STEP_M apart, with both ends."""
     return np.linspace(first, last, max(2, round(float(np.hypot(*(last - first))) / STEP_M) + 1))
 
 
 def offset(points_m: Floats, left_m: float) -> Floats:
-    """The parallel line at a distance to the left (negative: right)."""
+    """Return the parallel line at a distance to the left (negative: right)."""
     heading = headings_of(points_m)
     return np.asarray(points_m + left_m * np.stack([-np.sin(heading), np.cos(heading)], axis=-1))
 
 
 def headings_of(points_m: Floats) -> Floats:
-    """Direction of a polyline at its points, (n,) radians, unwrapped."""
+    """Return the directions of a polyline at its points, (n,) radians, unwrapped."""
     steps = np.gradient(points_m, axis=0)
     return np.asarray(np.unwrap(np.arctan2(steps[:, 1], steps[:, 0])))
 
 
 def arc_length(points_m: Floats) -> Floats:
-    """Arc length at each point of a polyline, (n,) metres, from 0."""
+    """Return the arc length at each point of a polyline, (n,) metres, from 0."""
     return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points_m, axis=0).T))])
 
 
 def left_of(direction: Floats) -> Floats:
-    """The direction turned left by a right angle."""
+    """Return the direction turned left by 90 degrees."""
     return np.array([-direction[1], direction[0]])
 
 
 def cross(a: Floats, b: Floats) -> float:
-    """z of the cross product of two plane vectors."""
+    """Return the z component of the cross product of two plane vectors."""
     return float(a[0] * b[1] - a[1] * b[0])

@@ -3,12 +3,12 @@
 """Cars for generated scenes: each follows a trip of the layout and gives way to the cars planned before it.
 
 Runs in the learner (drive_env.generate.generate). Cars are planned one after another, those with priority first. For a new car,
-`blocked` says for each moment at which arc lengths of its path it would touch a car already planned; of some hundred ways to
-drive (cruise, brake and go on, stop and wait) the one that loses least time without touching is taken, so yielding and
-following come about by themselves. If none is free, the car is not there.
+`blocked` says at which times and arc lengths of its path it would touch a planned car. Of some hundred speed profiles (cruise,
+brake and go on, stop and wait) the one that loses least time without contact is chosen, which makes cars yield and follow. If
+all of them are blocked, the car is left out.
 
-A path has continuous curvature k, and the heading stands off its tangent by the slip angle asin(k * wheelbase / 2), so that
-the log is what the env's bicycle model (csrc/drive/dynamics.c) does when the car's centre follows the path.
+A path has continuous curvature k, and the heading differs from its tangent by the slip angle asin(k * wheelbase / 2), as with
+the env's bicycle model (csrc/drive/dynamics.c) when the car's centre follows the path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, simpli
 from drive_env.scenes.schema import FRAME_S, Floats
 
 FRAMES = 91
-LAST_FRAMES = (40, 64)  # in which a car reaches its goal
+LAST_FRAMES = (40, 64)  # of a trip to the goal
 WHEELBASE_FACTOR = 0.6  # the env's default
 LATERAL_MPS2 = 2.4  # comfortable in bends
 BRAKE_MPS2 = 2.5  # before bends
@@ -31,7 +31,7 @@ PICK_UP_MPS2 = 1.8  # when going on
 SMOOTH_M = 1.5  # standard deviation of the filter that makes curvature continuous
 EDGE_MARGIN_M = 0.3  # of logs to road edges; above the bound of simplification
 CAR_MARGIN_M = 0.15  # of logs to other cars
-AHEAD_M, BEHIND_M, BESIDE_M = 2.5, 0.8, 0.25  # room that planning keeps around a car
+AHEAD_M, BEHIND_M, BESIDE_M = 2.5, 0.8, 0.25  # least gap between planned cars
 SAMPLE_M = 1.0  # of the path, for `blocked`
 SAMPLE_FRAMES = 2
 PARKED = "parked"  # Car.turn of cars that stand at the kerb
@@ -39,7 +39,7 @@ PARKED = "parked"  # Car.turn of cars that stand at the kerb
 
 @dataclass(frozen=True)
 class Car:
-    """One planned car: its size and its log over all frames; pose of frames outside [first, last] is meaningless."""
+    """One planned car: its size and its log over all frames; poses outside frames [first, last] are meaningless."""
 
     length_m: float
     width_m: float
@@ -56,7 +56,7 @@ class Car:
 
     @property
     def displacement_m(self) -> float:
-        """Distance from the first to the last pose."""
+        """Return the distance from the first to the last pose."""
         return float(np.hypot(self.x_m[self.last] - self.x_m[self.first], self.y_m[self.last] - self.y_m[self.first]))
 
 
@@ -71,11 +71,11 @@ class Path:
 
     @property
     def length_m(self) -> float:
-        """Arc length from first to last sample."""
+        """Return the arc length from the first to the last sample."""
         return (len(self.points_m) - 1) * STEP_M
 
     def at(self, s_m: Floats, values: Floats) -> Floats:
-        """Values given at the samples, at other arc lengths."""
+        """Interpolate values at the samples to other arc lengths."""
         return np.interp(s_m, np.arange(len(values)) * STEP_M, values)
 
 
@@ -86,7 +86,7 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
     wanted = int(rng.integers(ranges.cars[0], ranges.cars[1] + 1))
     tries = [draw_trip(rng, layout) for _ in range(3 * wanted + 4)]
     tries.sort(key=lambda trip: (not trip.major, trip.turn == "left"))
-    # Dense traffic with priority would leave no room for the rest: a share of the tries keeps a random place in the order.
+    # Dense traffic with priority would leave no room for the others, so some tries get a random place in the order.
     for index in np.flatnonzero(rng.random(len(tries)) < 0.4):
         tries.insert(int(rng.integers(len(tries))), tries.pop(int(index)))
     moving = 0
@@ -101,7 +101,7 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
 
 
 def draw_trip(rng: np.random.Generator, layout: Layout) -> Trip:
-    """Pick a trip; turns are as likely as going straight on."""
+    """Pick a trip: turning is as likely as going straight on."""
     turns = sorted({trip.turn for trip in layout.trips})
     weights = np.array([{"straight": 0.28, "left": 0.37, "right": 0.35}[turn] for turn in turns])
     turn = turns[int(rng.choice(len(turns), p=weights / weights.sum()))]
@@ -110,7 +110,7 @@ def draw_trip(rng: np.random.Generator, layout: Layout) -> Trip:
 
 
 def parked_cars(rng: np.random.Generator, layout: Layout) -> list[Car]:
-    """Cars on a share of the parking places."""
+    """Return cars on a share of the parking places."""
     share = rng.uniform(0.1, 0.7)
     cars = []
     for x, y, heading in layout.parking:
@@ -123,10 +123,10 @@ def parked_cars(rng: np.random.Generator, layout: Layout) -> list[Car]:
 
 
 def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple[Floats, Floats], ranges: Ranges) -> Car | None:
-    """Plan one moving car, or None if it finds no free way or would hardly move."""
+    """Plan one moving car. Returns None if every way is blocked or it would hardly move."""
     length_m, width_m, height_m = draw_size(rng)
     cruise_mps = rng.uniform(*ranges.speed_mps) * (1.0 if trip.major else 0.85)
-    last = int(rng.integers(*LAST_FRAMES))  # well before the end, so that a slower driver can still make it
+    last = int(rng.integers(*LAST_FRAMES))  # well before the end: a slower driver can still reach it
     late = rng.random() < 0.04
     first = int(rng.integers(5, 25)) if late else 0
     low, high = trip.start_m
@@ -154,20 +154,20 @@ def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple
 
 
 def draw_size(rng: np.random.Generator) -> tuple[float, float, float]:
-    """Length, width and height of a car, or of one of the few vans."""
+    """Draw length, width and height of a car, or sometimes of a van."""
     if rng.random() < 0.1:
         return (float(rng.uniform(5.4, 6.8)), float(rng.uniform(2.0, 2.25)), float(rng.uniform(2.0, 2.8)))
     return (float(rng.uniform(4.2, 5.1)), float(rng.uniform(1.75, 2.05)), float(rng.uniform(1.4, 1.8)))
 
 
 def make_path(rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: float) -> Path | None:
-    """The trip from a starting point on, perhaps with a lane change, resampled and smoothed; None if too little is left."""
+    """Return the trip from a starting point on, perhaps with a lane change, resampled and smoothed; None if it is too short."""
     points = trip.path_m
     where = arc_length(points)
     if trip.shifts_m and trip.shift_spans_m and rng.random() < 0.7:
         points = change_lane(rng, trip, points, where, start_m, cruise_mps)
         where = arc_length(points)
-    # The filter shortens the line at both ends by its reach, so it gets some more in front.
+    # The filter shortens the line by its reach at both ends, so the line is extended at the front first.
     reach_m = 3 * SMOOTH_M
     begin_m = max(0.0, start_m - reach_m)
     even = np.arange(begin_m, where[-1], STEP_M)
@@ -203,13 +203,13 @@ def change_lane(
 
 
 def edge_segments(layout: Layout) -> tuple[Floats, Floats]:
-    """Starts and ends of the road edges, (S, 2) each, thinned to every fourth point where they are straight enough."""
+    """Return starts and ends of the road edges, (S, 2) each, with every fourth point where they are straight enough."""
     edges = [simplify(piece.points_m, 0.02) for piece in layout.pieces if piece.type == "road_edge"]
     return np.concatenate([points[:-1] for points in edges]), np.concatenate([points[1:] for points in edges])
 
 
 def path_is_clear(path: Path, length_m: float, width_m: float, edges: tuple[Floats, Floats], reach_m: float) -> bool:
-    """Whether a car keeps off the road edges along the first reach_m of its path."""
+    """Return whether a car keeps clear of the road edges along the first reach_m of its path."""
     every = slice(0, min(len(path.points_m), round(reach_m / STEP_M) + 1), round(SAMPLE_M / STEP_M))
     half = (length_m / 2 + EDGE_MARGIN_M, width_m / 2 + EDGE_MARGIN_M)
     heading = body_heading(path, length_m)
@@ -217,27 +217,27 @@ def path_is_clear(path: Path, length_m: float, width_m: float, edges: tuple[Floa
 
 
 def body_heading(path: Path, length_m: float) -> Floats:
-    """Heading of a car whose centre follows the path: the tangent less the slip angle of the bicycle model."""
+    """Return the heading of a car whose centre follows the path: the tangent minus the bicycle model's slip angle."""
     slip = np.arcsin(np.clip(path.curvature * WHEELBASE_FACTOR * length_m / 2, -0.9, 0.9))
     return np.asarray(path.tangent_rad - slip)
 
 
 def speed_limit(path: Path, cruise_mps: float) -> Floats:
-    """Highest speed at each sample so that bends are taken and reached comfortably, (n,) m/s."""
+    """Return the highest comfortable speed in bends and before them at each sample, (n,) m/s."""
     limit2 = np.minimum(cruise_mps**2, LATERAL_MPS2 / np.maximum(np.abs(path.curvature), 1e-6))
-    # Braking at a constant rate: v^2 may fall by 2 a per metre. Going backwards, that is a running minimum of a sloped line.
+    # Braking at a constant rate a, v^2 falls by 2 a per metre: from the end backwards, a running minimum of v^2 + 2 a s.
     slope = 2 * BRAKE_MPS2 * STEP_M * np.arange(len(limit2))
     backward = np.minimum.accumulate((limit2 + slope)[::-1])[::-1] - slope
     return np.asarray(np.sqrt(np.maximum(backward, 0.25)))
 
 
 def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDArray[np.bool_]:
-    """Where and when the path is taken, (frames / SAMPLE_FRAMES, samples): True where a car would touch one of the cars."""
+    """Return (frames / SAMPLE_FRAMES, samples) bool: True where a car on the path would touch one of the cars."""
     stride = round(SAMPLE_M / STEP_M)
     points, heading = path.points_m[::stride], body_heading(path, length_m)[::stride]
     times = np.arange(0, FRAMES, SAMPLE_FRAMES)
     taken = np.zeros((len(times), len(points)), dtype=np.bool_)
-    # The own box reaches farther ahead than behind: shift its centre by half the difference.
+    # Its own box reaches farther ahead than behind: shift the centre by half the difference.
     half = (length_m / 2 + (AHEAD_M + BEHIND_M) / 2, width_m / 2 + BESIDE_M)
     ahead = (AHEAD_M - BEHIND_M) / 2 * np.stack([np.cos(heading), np.sin(heading)], axis=-1)
     centre = points + ahead
@@ -259,7 +259,7 @@ def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDA
 def cars_of(
     cars: list[Car], times: NDArray[np.int64], moving: bool
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_], tuple[Floats, Floats]]:
-    """x, y, heading and presence (C, times) and sizes (C, 1) of the moving or the parked cars."""
+    """Return x, y, heading and presence (C, times) and sizes (C, 1) of the moving or the parked cars."""
     chosen = [car for car in cars if (car.turn != PARKED) == moving]
     shape = (len(chosen), len(times))
     x, y, heading = (
@@ -273,7 +273,7 @@ def cars_of(
 
 
 def profiles(cruise_mps: float) -> Floats:
-    """Ways to drive, (M, 6): speed before, time of braking, lower speed, time of going on, speed after, deceleration."""
+    """Return speed profiles, (M, 6): first speed, time of braking, lower speed, time of going on, last speed, deceleration."""
     rows = [(share * cruise_mps, 99.0, 0.0, 99.0, 0.0, 2.0) for share in (1.0, 0.85, 0.7, 0.55)]
     rows += [
         (cruise_mps, begin, low, begin + hold, cruise_mps, brake)
@@ -288,7 +288,7 @@ def profiles(cruise_mps: float) -> Floats:
 def choose_profile(
     path: Path, speed_mps: float, cruise_mps: float, taken: NDArray[np.bool_], frames: int, first: int
 ) -> Floats | None:
-    """Arc length in each frame of the free profile that gets farthest, or None if each one touches something.
+    """Return the arc length in each frame of the free profile that gets farthest, or None if all are blocked.
 
     Args:
         taken: see `blocked`.
@@ -323,12 +323,12 @@ def choose_profile(
 
 
 def car_on_path(path: Path, s_m: Floats, size_m: tuple[float, float, float], first: int, expert: bool, turn: str) -> Car:
-    """The log of a car that is at s_m[i] in frame first + i."""
+    """Return the log of a car that is at s_m[i] in frame first + i."""
     last = first + len(s_m) - 1
     all_s = np.interp(np.arange(FRAMES), np.arange(first, last + 1), s_m)
     x, y = path.at(all_s, path.points_m[:, 0]), path.at(all_s, path.points_m[:, 1])
     speed = np.gradient(all_s, FRAME_S)
-    speed[last] = (all_s[last] - all_s[last - 1]) / FRAME_S  # the last frame's neighbour behind it is no log
+    speed[last] = (all_s[last] - all_s[last - 1]) / FRAME_S  # the frame after the last one is not in the log
     speed[first] = (all_s[first + 1] - all_s[first]) / FRAME_S
     tangent = path.at(all_s, path.tangent_rad)
     heading = path.at(all_s, body_heading(path, size_m[0]))
@@ -336,7 +336,7 @@ def car_on_path(path: Path, s_m: Floats, size_m: tuple[float, float, float], fir
 
 
 def touches(car: Car, cars: list[Car]) -> bool:
-    """Whether a car's log comes within CAR_MARGIN_M of another's, over all frames in which both are there."""
+    """Return whether a car's log comes within CAR_MARGIN_M of another's in a frame in which both are present."""
     half = (np.array(car.length_m / 2 + CAR_MARGIN_M), np.array(car.width_m / 2 + CAR_MARGIN_M))
     for other in cars:
         span = slice(max(car.first, other.first), min(car.last, other.last) + 1)

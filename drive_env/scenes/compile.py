@@ -4,11 +4,11 @@
 
 Runs in the learner, once per scene and settings; `sceneset` puts the results into one file. Coordinates become float32
 relative to the mean of the scene's points; lanes, lines and edges become short straight segments with a cell index; logs keep
-only the frames from the first to the last in which the object is there.
+only the frames from the first to the last in which the object is present.
 
-C builds the cell index: for each cell the segments that can be among the k nearest. Cells where no car is expected are left
-out; the env scans all segments there, which is slower and gives the same answer. So the choice of cells trades bytes for speed
-and never changes what an agent sees.
+C builds the cell index: for each cell the segments that can be among the k nearest. It leaves out cells where no car is
+expected; there the env scans all segments, which is slower but gives the same result. So the choice of cells trades bytes for
+speed and does not change observations.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
 CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)  # sizes to choose from; 5 m gave the shortest lists of candidates
-MARGIN_M = 10.0  # cells within this of a lane or of a logged vehicle are indexed: young policies leave the road
+MARGIN_M = 10.0  # cells within this distance of a lane or a logged vehicle are indexed: untrained policies leave the road
 MAX_CELLS = 1 << 14
-SCENE_BYTES = 290_000  # a compiled scene should stay within this: cells grow until it does
-MOST_LOOKS = 60_000_000  # distances taken while an index is built, over all sizes tried: a fraction of a second
-MIN_INDEX_BYTES = 60_000  # ... but not below an index of this size, where objects and segments alone are too large
+SCENE_BYTES = 290_000  # target size of a compiled scene: cells grow until it is met
+MOST_LOOKS = 60_000_000  # distances computed while an index is built, over all cell sizes: a fraction of a second
+MIN_INDEX_BYTES = 60_000  # an index may always have this size, even if objects and segments alone are too large
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Grid:
     cell_m: float
     nx: int
     ny: int
-    wanted: NDArray[np.uint8]  # (ny * nx,) 1: cars are expected here
+    wanted: NDArray[np.uint8]  # (ny * nx,) 1: index this cell, since cars are expected
 
 
 def choose_grid(places_m: Floats, cell_m: float) -> Grid:
-    """The grid around the places (n, 2) where cars are expected, with cells near them wanted.
+    """Return the grid around the places (n, 2) where cars are expected; cells near them are wanted.
 
-    Cells grow where the area is so large that there would be more than MAX_CELLS. Without places: one cell that is not wanted.
+    Cells grow if there would be more than MAX_CELLS. Without places the grid is one cell that is not wanted.
     """
     if len(places_m) == 0:
         return Grid(0.0, 0.0, cell_m, 1, 1, np.zeros(1, dtype=np.uint8))
@@ -73,7 +73,7 @@ def choose_grid(places_m: Floats, cell_m: float) -> Grid:
     extent = places_m.max(axis=0) + MARGIN_M - low
     while math.ceil(extent[0] / cell_m) * math.ceil(extent[1] / cell_m) > MAX_CELLS:
         cell_m *= 1.25
-    # float32, as the file stores it, so that C and Python agree on which cell a point is in.
+    # float32 as in the file: C and Python have to agree on the cell of a point.
     x0_m, y0_m, cell_m = float(np.float32(low[0])), float(np.float32(low[1])), float(np.float32(cell_m))
     nx, ny = (max(1, math.ceil(length / cell_m)) for length in extent)
     wanted = np.zeros((ny, nx), dtype=np.uint8)
@@ -132,17 +132,17 @@ IndexBuilder = Callable[[Segments, Grid, tuple[int, int, int], float], tuple[NDA
 
 @dataclass(frozen=True)
 class CompileSettings:
-    """What the bytes of a compiled scene depend on, besides the scene."""
+    """The settings that a compiled scene's bytes depend on."""
 
-    index_k: tuple[int, int, int]  # nearest segments per type that the cell index must hold
-    range_m: float  # ... within this range
-    simplify_m: float = 0.1  # bound on the deviation of a simplified polyline
+    index_k: tuple[int, int, int]  # nearest segments per type that a cell lists
+    range_m: float  # range of those segments
+    simplify_m: float = 0.1  # largest deviation of a simplified polyline
     split_m: float = SPLIT_M  # longest segment
 
 
 @dataclass(frozen=True)
 class CompiledScene:
-    """One packed scene and what the table of the set says of it."""
+    """One packed scene and its entry in the table of the set."""
 
     name: str
     data: bytes
@@ -188,7 +188,7 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
 
 
 def _assemble(head: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> bytes:
-    """Lay the arrays out behind the head, each on a multiple of 64 bytes, and pad the end likewise."""
+    """Place the arrays behind the head, each on a multiple of 64 bytes, and pad the end to one."""
     offset = packed.align_up(packed.SCENE.itemsize)
     parts: list[tuple[int, bytes]] = []
     for name in packed.OFFSETS:
@@ -204,7 +204,7 @@ def _assemble(head: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> bytes:
 
 
 def _origin(scene: Scene) -> Floats:
-    """Mean of all points of roads and of logged positions, (2,)."""
+    """Return the mean of all road points and logged positions, (2,)."""
     points = [road.points_m[:, :2] for road in scene.roads]
     points += [item.position_m[item.valid, :2] for item in scene.objects]
     everything = np.concatenate(points)
@@ -212,7 +212,7 @@ def _origin(scene: Scene) -> Floats:
 
 
 def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Objects that are there in some frame, in file order, and their frames one after another."""
+    """Return the objects that are present in some frame, in file order, and their frames one after another."""
     present = [item for item in scene.objects if item.valid.any()]
     objects = np.zeros(len(present), dtype=packed.OBJECT)
     frames = []
@@ -231,7 +231,7 @@ def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[A
 
 
 def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]:
-    """Frames of one object; speed is the part of the velocity along the heading, so reversing is negative."""
+    """Return the frames of one object; speed is the velocity along the heading, negative when reversing."""
     valid = item.valid[span]
     heading = item.heading_rad[span]
     along = item.velocity_mps[span, 0] * np.cos(heading) + item.velocity_mps[span, 1] * np.sin(heading)
@@ -246,7 +246,7 @@ def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]
 
 
 def _pack_segments(scene: Scene, origin: Floats, settings: CompileSettings) -> Segments:
-    """Simplified and split segments of all lanes, lines and edges, type by type, in file order."""
+    """Return simplified and split segments of all lanes, lines and edges, by type and in file order."""
     starts, ends, kinds, numbers, counts = [], [], [], [], []
     polyline_count = total = 0
     for name in SEGMENT_TYPES:
@@ -256,7 +256,7 @@ def _pack_segments(scene: Scene, origin: Floats, settings: CompileSettings) -> S
                 continue
             points = simplify(road.points_m[:, :2] - origin, settings.simplify_m)
             if len(points) < 2:
-                continue  # a single point, or all its points coincide
+                continue  # it has a single point, or all its points coincide
             total += split_count(points, settings.split_m)
             if total > packed.MAX_SEGMENTS:
                 _refuse_segments(scene, settings)
@@ -298,7 +298,7 @@ def _float32(values: Floats) -> NDArray[np.float32]:
 
 
 def _places(scene: Scene, origin: Floats, segments: Segments) -> Floats:
-    """Points (n, 2) around which cars are expected: along lanes, and where logged vehicles were."""
+    """Return points (n, 2) around which cars are expected: along lanes and at logged vehicles."""
     lanes = slice(0, segments.count[0])
     steps = np.linspace(-1.0, 1.0, 2 + int(SPLIT_M / PLACE_STEP_M))
     along = steps * segments.half[lanes, None]
@@ -311,8 +311,8 @@ def _places(scene: Scene, origin: Floats, segments: Segments) -> Floats:
 def _fitting_index(
     places: Floats, segments: Segments, settings: CompileSettings, build: IndexBuilder, room_bytes: int
 ) -> tuple[Grid, NDArray[Any], NDArray[np.uint16]]:
-    """The index with the smallest cells that stays within `room_bytes` and takes at most MOST_LOOKS distances to build; if none
-    does, one in which no cell is indexed."""
+    """Return the index with the smallest cells that fits into `room_bytes` and needs at most MOST_LOOKS distances; if none
+    does, an index without cells."""
     looks = 0
     for cell_m in CELLS_M:
         grid = choose_grid(places, cell_m)

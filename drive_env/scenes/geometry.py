@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns dense polylines into few straight segments, with a stated bound on what is lost; and overlap of oriented boxes.
+"""Turns dense polylines into few straight segments, within a tolerance; and tests oriented boxes for overlap.
 
-Runs in the learner, never per step. Data sets sample lanes and edges every 0.5 m; the env needs segments, and its cost grows
-with their number. Source of the method: Douglas and Peucker 1973, written as a loop.
+Runs in the learner, not per step. Data sets sample lanes and edges every 0.5 m; the env needs segments, and its cost grows with
+their number. Source of the method: Douglas and Peucker 1973, written as a loop.
 
-Bound: no input point is farther than `tolerance_m` from the segment that replaces its stretch. The converse holds as well: a
-stretch runs from one end of its segment to the other without leaving that tube, so every point of the segment is as near to
-the input.
+Bound: no input point is farther than `tolerance_m` from the segment that replaces its part of the polyline. The converse holds
+as well: that part runs from one end of the segment to the other within the tolerance, so every point of the segment is as near
+to it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from drive_env.scenes.schema import Floats
 from puffervec.errors import SceneError
 
-JOIN_M = 1e-3  # points closer than this to their predecessor are the same point; segments are longer than this
-MOST_LOOKS, MOST_LOOKS_PER_POINT = 20_000_000, 200  # points looked at again and again; roads need about 15 per point
+JOIN_M = 1e-3  # a point closer to its predecessor counts as the same; all segments are longer
+MOST_LOOKS, MOST_LOOKS_PER_POINT = 20_000_000, 200  # distances computed per polyline, in all; roads need about 15 per point
 
 
 def simplify(points_m: Floats, tolerance_m: float) -> Floats:
@@ -30,11 +30,11 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
         tolerance_m: bound on the distance, 0 or more; 0 keeps all but points exactly on a straight stretch.
 
     Returns:
-        (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) where
-        the polyline has no extent.
+        (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) if the
+        polyline has no extent.
 
     Raises:
-        SceneError: it has thousands of points that split off one at a time, which takes time by the square of their number.
+        SceneError: thousands of points split off one at a time, which would take time by the square of their number.
     """
     points = _distinct(points_m)
     if len(points) <= 2:
@@ -60,7 +60,7 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
 
 
 def split(points_m: Floats, longest_m: float) -> Floats:
-    """Insert points so that no segment is longer than `longest_m`. (n, 2) -> (m, 2), m >= n; the shape stays as it is."""
+    """Insert points on the line: no segment stays longer than `longest_m`. (n, 2) -> (m, 2), m >= n."""
     if len(points_m) < 2:
         return points_m
     pieces = _pieces(points_m, longest_m)
@@ -73,7 +73,7 @@ def split(points_m: Floats, longest_m: float) -> Floats:
 
 
 def split_count(points_m: Floats, longest_m: float) -> int:
-    """How many segments `split` would return for at least two points (n, 2), without making them."""
+    """Return the number of segments that `split` would make of at least two points (n, 2)."""
     return int(_pieces(points_m, longest_m).sum())
 
 
@@ -83,7 +83,7 @@ def _pieces(points_m: Floats, longest_m: float) -> NDArray[np.int64]:
 
 
 def segment_distance(points_m: Floats, start_m: Floats, end_m: Floats) -> Floats:
-    """Distance of points (n, 2) from the segment between two points (2,), as (n,) metres; a zero-length segment is a point."""
+    """Return the distances of points (n, 2) from the segment between two points (2,), (n,) metres; it may have no length."""
     direction = end_m - start_m
     length2 = float(direction @ direction)
     offset = points_m - start_m
@@ -107,7 +107,7 @@ def _distinct(points_m: Floats) -> Floats:
 def boxes_overlap(
     offset_m: Floats, heading: Floats, other_heading: Floats, half: tuple[Floats, Floats], other_half: tuple[Floats, Floats]
 ) -> NDArray[np.bool_]:
-    """Whether boxes overlap; arrays broadcast (separating axes: Ericson, Real-Time Collision Detection, 4.4, in the plane).
+    """Return whether boxes overlap; arrays broadcast. Source: separating axes, Ericson, Real-Time Collision Detection, 4.4.
 
     Args:
         offset_m: (..., 2) centre of the other box minus centre of this one.
@@ -129,7 +129,7 @@ def boxes_overlap(
 def box_crosses_segment(
     centre_m: Floats, heading: Floats, half_length_m: float, half_width_m: float, start_m: Floats, end_m: Floats
 ) -> NDArray[np.bool_]:
-    """Whether segments touch or enter boxes: (P, 2) centres and (P,) headings against (S, 2) ends give (P, S).
+    """Return (P, S) bool: whether segments with ends (S, 2) touch boxes with centres (P, 2) and headings (P,).
 
     The segment is clipped against the box in the box's own frame (Liang and Barsky 1984).
     """
@@ -145,7 +145,7 @@ def box_crosses_segment(
         for first, last, half in ((x0, x1, half_length_m), (y0, y1, half_width_m)):
             step = last - first
             near, far = (-half - first) / step, (half - first) / step
-            flat = step == 0  # parallel to this side: either always between the two or never
+            flat = step == 0  # parallel to this pair of sides: always between them, or never
             inside = np.abs(first) <= half
             enter = np.maximum(enter, np.where(flat, np.where(inside, -np.inf, np.inf), np.minimum(near, far)))
             leave = np.minimum(leave, np.where(flat, np.where(inside, np.inf, -np.inf), np.maximum(near, far)))

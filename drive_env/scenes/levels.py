@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds where cars drive above or below something that they would touch in the plane: the env does not simulate height.
+"""Finds cars that drive above or below something that they would touch in the plane, since the env does not simulate height.
 
-Runs in the learner, once per scene that is compiled. Two logged boxes, or a box and a road edge, are in conflict where they
-overlap in the plane at any two steps of the log (agents need not keep to their log's timing) while more than LEVEL_M of height
-lies between them. Bridges leave at least 4.5 m for what passes below; slopes, curbs and the noise of recorded heights stay
-below 1 m within the length of a car.
+Runs in the learner, once per compiled scene. Two logged boxes, or a box and a road edge, are in conflict if they overlap in the
+plane at any two steps of the log (agents need not keep to their log's timing) and differ in height by more than LEVEL_M.
+Bridges leave at least 4.5 m for traffic below; slopes, curbs and the noise of recorded heights stay below 1 m within a car's
+length.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from drive_env.scenes.schema import VEHICLE, Floats, Scene
 
 LEVEL_M = 2.0
 STEP_M = 1.0  # spacing of the poses and road edge points that are compared
-MOST_LOOKS = 20_000_000  # pairs of points compared; scenes with levels need a tenth of that
+MOST_LOOKS = 20_000_000  # pairs of points compared at most; scenes with levels need a tenth
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class _Poses:
-    """Logged poses of all objects, those of one object at least STEP_M apart. xy_m: (n, 2); the others (n,)."""
+    """Logged poses of all objects; those of one object are at least STEP_M apart. xy_m: (n, 2); the others (n,)."""
 
     object: NDArray[np.int64]
     xy_m: Floats
@@ -36,15 +36,15 @@ class _Poses:
     half: tuple[Floats, Floats]  # half length, half width
 
     def of(self, chosen: Bools) -> _Poses:
-        """Some of them."""
+        """Return some of the poses."""
         half = (self.half[0][chosen], self.half[1][chosen])
         return _Poses(self.object[chosen], self.xy_m[chosen], self.ground_m[chosen], self.heading_rad[chosen], half)
 
 
 def height_conflicts(scene: Scene) -> str:
-    """Say in one line which objects of a scene meet others or road edges of another height; "" where none do.
+    """Return one line about objects of a scene that meet others, or road edges, at another height; "" if none do.
 
-    Only what moving vehicles meet counts: nothing else can be an agent.
+    Only moving vehicles are looked at: nothing else can be an agent.
     """
     poses, starts, ends = _poses(scene), *_edges(scene)
     heights = np.concatenate([poses.ground_m, starts[:, 2], ends[:, 2]])
@@ -66,7 +66,7 @@ def height_conflicts(scene: Scene) -> str:
 
 
 def _worst(what: str, found: dict[tuple[int, ...], float]) -> str:
-    """How many, and the ones that are farthest apart in height."""
+    """Return how many there are, and which are farthest apart in height."""
     worst = max(found, key=lambda key: found[key])
     numbers = " and ".join(f"objects[{index}]" for index in worst)
     return f"{len(found)} {what} at another height ({numbers}: {found[worst]:.1f} m)"
@@ -95,7 +95,7 @@ def _poses(scene: Scene) -> _Poses:
 
 
 def _edges(scene: Scene) -> tuple[Floats, Floats]:
-    """Starts and ends (n, 3) of pieces of all road edges, of some STEP_M at most."""
+    """Return starts and ends (n, 3) of pieces of all road edges, of about STEP_M at most."""
     starts, ends = [np.zeros((0, 3))], [np.zeros((0, 3))]
     for road in scene.roads:
         if road.type == "road_edge" and len(road.points_m) > 1:
@@ -108,7 +108,7 @@ def _edges(scene: Scene) -> tuple[Floats, Floats]:
 
 
 def _near_levels(xy_m: Floats, height_m: Floats, cell_m: float) -> Bools:
-    """Points (n,) in whose cell and its eight neighbours there are heights more than LEVEL_M apart."""
+    """Return which points (n,) have heights more than LEVEL_M apart in their cell and its eight neighbours."""
     cells = np.floor(xy_m / cell_m).astype(np.int64)
     cells -= cells.min(axis=0) - 1
     stride = int(cells[:, 1].max()) + 2
@@ -126,7 +126,7 @@ def _near_levels(xy_m: Floats, height_m: Floats, cell_m: float) -> Bools:
 
 
 def _crossings(scene: Scene, poses: _Poses, drivers: list[int]) -> dict[tuple[int, ...], float]:
-    """Pairs of objects whose paths cross at different heights, with the height between them in metres."""
+    """Return pairs of objects whose paths cross at different heights, with the difference in metres."""
     found: dict[tuple[int, ...], float] = {}
     reach = np.hypot(*poses.half)
     tall = np.array([scene.objects[i].height_m for i in poses.object.tolist()])
@@ -152,7 +152,7 @@ def _crossings(scene: Scene, poses: _Poses, drivers: list[int]) -> dict[tuple[in
 
 
 def _edge_crossings(poses: _Poses, drivers: list[int], starts: Floats, ends: Floats) -> dict[tuple[int, ...], float]:
-    """Vehicles that pass above or below a road edge, with the height between them in metres."""
+    """Return vehicles that pass above or below a road edge, with the difference in metres."""
     found: dict[tuple[int, ...], float] = {}
     height = (starts[:, 2] + ends[:, 2]) / 2
     looks = 0

@@ -24,7 +24,7 @@ _FLOATS = {"float": "float32", "double": "float64"}
 
 
 def _dtype(struct: str) -> np.dtype[Any]:
-    """Return a C struct as a NumPy dtype."""
+    """Return the NumPy dtype of a C struct."""
     members = ffi.typeof(struct).fields
     return np.dtype(
         {
@@ -51,7 +51,7 @@ ARRAYS = {"objects": OBJECT, "frames": FRAME, **{name: np.dtype("<f4") for name 
 
 
 def align_up(value: int) -> int:
-    """The next multiple of ALIGNMENT.
+    """Return the next multiple of ALIGNMENT.
 
     >>> align_up(0), align_up(1), align_up(64)
     (0, 64, 64)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Reads driving scenes from JSON of the current schema and says exactly what is wrong with a bad one.
 
-Runs in the learner. The format has no version number, and three generations of it are in circulation; they are told apart by
-content: A (no ids, no height, headings in degrees), B (z and height, still degrees), C (ids, mark_as_expert, metadata,
-radians). Only C is read. Values are checked here, once; what leaves this file is finite, in range and of equal length.
+Runs in the learner. The format has no version number, but three generations of it exist, which differ in content: A (no ids, no
+height, headings in degrees), B (z and height, still degrees), C (ids, mark_as_expert, metadata, radians). Only C is read.
+Values are checked here, once: all returned values are finite and in range, and arrays have equal lengths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from drive_env.scenes.schema import OBJECT_TYPES, ROAD_TYPES, Floats, Road, Scene, SceneObject
 from puffervec.errors import SceneError
 
-MAX_FILE_BYTES = 64 << 20  # parsed JSON takes several times its text; the largest scenes known have 3 MiB
+MAX_FILE_BYTES = 64 << 20  # parsed JSON takes several times its text; the largest known scenes have 3 MiB
 MAX_OBJECTS = 4096
 MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
@@ -40,12 +40,12 @@ _OLDER = {
 
 
 class Unusable(SceneError):
-    """A sound file that holds nothing to drive: an older format, a single frame, no objects."""
+    """A valid file without anything to drive: an older format, a single frame, no objects."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file of a folder that was left out, and why, in one line."""
+    """A file of a folder that was left out, and the reason in one line."""
 
     path: Path
     reason: str
@@ -65,7 +65,7 @@ def read_bytes(path: Path) -> bytes:
     """Read the bytes of a scene file: a plain file (or a link to one) of at most MAX_FILE_BYTES.
 
     Raises:
-        SceneError: it is missing, something else than a file, too large, or cannot be read.
+        SceneError: it is missing, not a plain file, too large, or cannot be read.
     """
     try:
         if not path.is_file():
@@ -81,7 +81,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def scene_files(folder: Path) -> list[Path]:
-    """Every `*.json` of a folder that is no folder itself, in the order of their names.
+    """Return every `*.json` file of a folder, in the order of their names.
 
     Raises:
         SceneError: the folder is missing or holds none.
@@ -95,7 +95,7 @@ def scene_files(folder: Path) -> list[Path]:
 
 
 def read_usable(path: Path) -> Scene | LeftOut:
-    """Read one scene file of a folder, or say why the folder leaves it out: `read_scene` refuses it."""
+    """Read one scene file of a folder. A file that `read_scene` refuses is left out, with the reason."""
     try:
         return read_scene(path)
     except SceneError as error:
@@ -167,7 +167,7 @@ def generation_of(top: dict[str, Any]) -> str:
 
 
 def _frames(objects: list[Any]) -> int:
-    """Frames of the longest object, whatever the generation; 0 where nothing tells."""
+    """Return the frames of the longest object in any generation; 0 if unknown."""
     flags = [item.get("valid") for item in objects if isinstance(item, dict)]
     return max((len(found) for found in flags if isinstance(found, list)), default=0)
 
@@ -181,7 +181,7 @@ def _keys_of(items: Any) -> set[str]:
 
 
 def _read_object(check: _Checker, item: dict[str, Any], key: str, frame_count: int) -> SceneObject:
-    """Check one object. frame_count 0: this is the first one, whose length decides."""
+    """Check one object. frame_count 0: this is the first object, whose length counts for all."""
     valid = check.flags(check.get(item, "valid", key), f"{key}.valid", frame_count)
     count = len(valid)
     position = check.points(check.get(item, "position", key), f"{key}.position", count, valid, COORDINATE_LIMIT_M, "xyz")
@@ -238,24 +238,24 @@ class _Checker:
         self.source = source
 
     def fail(self, key: str, expected: str, found: Any) -> NoReturn:
-        """Raise the SceneError for one value."""
+        """Raise a SceneError about one value."""
         raise SceneError(f"{self.source}: {key}: expected {expected}, found {_describe(found)}")
 
     def get(self, item: dict[str, Any], name: str, key: str) -> Any:
-        """The value of a key that must be there."""
+        """Return the value of a required key."""
         value = item.get(name, _MISSING)
         if value is _MISSING:
             self.fail(f"{key}.{name}" if key else name, "this key", _MISSING)
         return value
 
     def mapping(self, value: Any, key: str) -> dict[str, Any]:
-        """A JSON object."""
+        """Return a JSON object."""
         if not isinstance(value, dict):
             self.fail(key, "a JSON object {...}", value)
         return value
 
     def items(self, value: Any, key: str, limit: int) -> list[Any]:
-        """A list of at most `limit` items."""
+        """Return a list of at most `limit` items."""
         if not isinstance(value, list):
             self.fail(key, "a list", value)
         if len(value) > limit:
@@ -263,13 +263,13 @@ class _Checker:
         return value
 
     def integer(self, value: Any, key: str) -> int:
-        """A whole number that fits in 32 bits."""
+        """Return a whole number that fits in 32 bits."""
         if type(value) is not int or not -(2**31) <= value < 2**31:
             self.fail(key, "a whole number of at most 32 bits", value)
         return value
 
     def size(self, value: Any, key: str, used: bool) -> float:
-        """A width, length or height in metres; anything numeric where the object is never there."""
+        """Return a width, length or height in metres; any number for an object that is never present."""
         if type(value) not in (int, float):
             self.fail(key, "a number", value)
         if used and not SIZE_LEAST_M <= value <= SIZE_LIMIT_M:
@@ -277,14 +277,14 @@ class _Checker:
         return float(value) if used else 1.0
 
     def length(self, value: Any, key: str, count: int) -> list[Any]:
-        """A list of exactly `count` items."""
+        """Return a list of exactly `count` items."""
         items = self.items(value, key, MAX_FRAMES if count == 0 else max(count, MAX_FRAMES))
         if len(items) != count:
             self.fail(key, f"a list of {count}", value)
         return items
 
     def flags(self, value: Any, key: str, count: int) -> NDArray[np.bool_]:
-        """A list of booleans; count 0 lets any length from 1 to MAX_FRAMES pass."""
+        """Return a list of booleans; count 0 allows any length from 1 to MAX_FRAMES."""
         items = self.items(value, key, MAX_FRAMES)
         if not items:
             self.fail(key, "at least one frame", value)
@@ -296,7 +296,7 @@ class _Checker:
         return np.array(items, dtype=np.bool_)
 
     def numbers(self, value: Any, key: str, count: int, used: NDArray[np.bool_]) -> Floats:
-        """Headings, (count,) float64; those of used frames are wrapped to [-pi, pi), others become 0."""
+        """Return headings, (count,) float64; those of used frames are wrapped to [-pi, pi), others are 0."""
         items = self.length(value, key, count)
         column = self._column(items, lambda index: f"{key}[{index}]", "")
         bad = np.flatnonzero(used & ~(np.abs(column) <= HEADING_LIMIT_RAD))
@@ -306,7 +306,7 @@ class _Checker:
         return np.where(column >= math.pi, column - 2 * math.pi, np.where(column < -math.pi, column + 2 * math.pi, column))
 
     def points(self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str) -> Floats:
-        """Points {x, y[, z]}, (count, len(axes)) float64; used ones lie within +-limit, others become 0. z may be absent."""
+        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others 0. z may be absent."""
         items = value if key.endswith("geometry") else self.length(value, key, count)
 
         def name(index: int) -> str:
@@ -330,13 +330,13 @@ class _Checker:
         return result
 
     def _fail_point(self, items: list[Any], letter: str, name: Callable[[int], str]) -> NoReturn:
-        """Find the first point that has no such axis."""
+        """Raise a SceneError about the first point without an axis."""
         for index, item in enumerate(items):
             self.get(self.mapping(item, name(index)), letter, name(index))
         raise AssertionError("unreachable: a point without its axis was seen before")
 
     def _column(self, values: list[Any], name: Callable[[int], str], suffix: str) -> Floats:
-        """Numbers (not booleans) as float64; whole-column checks first, since files hold tens of thousands of them."""
+        """Return numbers (not booleans) as float64; columns are checked as a whole first, since there are tens of thousands."""
         if not set(map(type, values)) <= {float, int}:
             index = next(index for index, value in enumerate(values) if type(value) not in (float, int))
             self.fail(name(index) + suffix, "a number", values[index])
@@ -347,7 +347,7 @@ class _Checker:
             self.fail(name(index) + suffix, "a number that a double can hold", values[index])
 
     def unique_ids(self, ids: list[int]) -> None:
-        """No two objects share an id (other than -1, none)."""
+        """Check that no two objects share an id, except -1 for none."""
         seen: dict[int, int] = {}
         for index, value in enumerate(ids):
             if value != -1 and seen.setdefault(value, index) != index:
@@ -355,7 +355,7 @@ class _Checker:
 
 
 def _describe(value: Any) -> str:
-    """Say what was found, in a few words."""
+    """Describe what was found, in a few words."""
     if value is _MISSING:
         return "nothing (the key is missing)"
     if value is None:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One file of compiled scenes: writes it, verifies it, and shows what is in it.
+"""One file of compiled scenes: writes it, verifies it, and shows its contents.
 
-Runs in the learner; workers map the same file read-only (csrc/drive/scene.h has the picture of its bytes). Whoever uses a set
-from the cache verifies it first: magic, version, sizes, checksum. What fails is compiled anew.
+Runs in the learner; workers map the same file read-only (csrc/drive/scene.h shows its layout). A set from the cache is verified
+before use: magic, version, sizes, checksum. If that fails, the scenes are compiled again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from puffervec.host.cache import holding, write_atomically
 
 
 class SceneSet:
-    """A verified set in memory. Arrays handed out alias the file's bytes and are read-only.
+    """A verified set in memory. Returned arrays alias the file's bytes and are read-only.
 
     Args:
         path: a file written by `write_scene_set`.
@@ -44,13 +44,13 @@ class SceneSet:
 
     @property
     def names(self) -> list[str]:
-        """File names of the scenes, in task order."""
+        """The file names of the scenes, in task order."""
         return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
 
     def agents(self, control: int, goal_radius_m: float) -> NDArray[np.int64]:
-        """Agents per scene, (scenes,), counted as in C (drive_object_controlled in csrc/drive/bundle.c).
+        """Return the agents per scene, (scenes,), counted as in C (drive_object_controlled in csrc/drive/bundle.c).
 
-        Args: control, goal_radius_m: see DriveConfig. A vehicle that starts within the goal radius of its goal is no agent.
+        Args: control, goal_radius_m: see DriveConfig. A vehicle that starts within goal_radius_m of its goal is no agent.
         Raises: SceneError: see `scene`.
         """
         try:
@@ -60,7 +60,7 @@ class SceneSet:
         return np.array(counts, dtype=np.int64)
 
     def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """Head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene.
+        """Return the head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene.
 
         Raises:
             SceneError: its arrays do not lie in the file.
@@ -88,15 +88,15 @@ class SceneSet:
 
 
 def _agents(arrays: dict[str, NDArray[Any]], control: int, goal_radius_m: float) -> int:
-    """Agents of one scene. The distances are float32, as in C."""
+    """Return the number of agents in one scene. Distances are float32, as in C."""
     objects = arrays["objects"]
     needed = packed.VALID_AT_START | (0 if control else packed.MOVES)
     refused = 0 if control else packed.EXPERT
     flags = objects["flags"]
     chosen = objects[(objects["type"] == VEHICLE) & (flags & needed == needed) & (flags & refused == 0)]
-    start = arrays["frames"][chosen["frames_index"]]  # of frame 0, since they are there then
+    start = arrays["frames"][chosen["frames_index"]]  # of frame 0, in which they are present
     radius = np.float32(goal_radius_m)
-    with np.errstate(all="ignore"):  # a damaged file may hold any number
+    with np.errstate(all="ignore"):  # a damaged file may contain any number
         dx, dy = chosen["goal_x_m"] - start["x_m"], chosen["goal_y_m"] - start["y_m"]
         return int(np.count_nonzero(~(dx * dx + dy * dy <= radius * radius)))
 
@@ -129,7 +129,7 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: Compi
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a plain file whose head says how large it is; anything else is not read, since it may have no end."""
+    """Return the bytes of a plain file whose head gives its size. Other kinds are not read: they may be endless."""
     try:
         with holding(path) as folder, os.fdopen(folder.open(path.name), "rb") as file:
             head, size = file.read(packed.SET.itemsize), os.fstat(file.fileno()).st_size
@@ -150,7 +150,7 @@ def _check_head(head: Any, size: int, path: Path) -> None:
 
 
 def _verify(data: bytes, path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Check head, table and checksum; the C side checks what is inside the scenes as well."""
+    """Check head, table and checksum; C also checks the contents of the scenes."""
     if len(data) < packed.SET.itemsize:
         raise SceneError(f"{path}: expected at least {packed.SET.itemsize} bytes of head, found {len(data)}")
     head = np.frombuffer(data, packed.SET, 1)[0]

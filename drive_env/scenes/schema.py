@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A driving scene in memory, as arrays: what the reader and the generator make and what the compiler and the plots take.
+"""A driving scene in memory, as arrays. Reader and generator make it; compiler and plots use it.
 
-Runs in the learner. Coordinates are metres in the scene's own world frame, headings radians counter-clockwise from +x, time in
-frames of 0.1 s. Objects own their arrays; nothing here aliases a file.
+Runs in the learner. Coordinates are metres in the scene's own world frame, headings radians counter-clockwise from +x, times
+frames of 0.1 s. Objects own their arrays: none aliases a file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 FRAME_S = 0.1
-INVALID = -10000.0  # what the format writes into frames in which an object is not there
+INVALID = -10000.0  # the format's value in frames in which an object is absent
 MOVE_M = 2.0  # an object whose goal is at least this far from its start counts as moving
 
-# Same numbers as PV_VEHICLE... in csrc/drive/scene.h.
+# The same numbers as PV_VEHICLE... in csrc/drive/scene.h.
 OBJECT_TYPES = ("vehicle", "pedestrian", "cyclist", "other")
 VEHICLE = 0
 # Types that the env sees, in the order of PV_LANE, PV_LINE, PV_EDGE.
@@ -46,12 +46,12 @@ class SceneObject:
 
     @property
     def valid_at_start(self) -> bool:
-        """True if the object is there in frame 0."""
+        """True if the object is present in frame 0."""
         return bool(self.valid[0])
 
     @property
     def moves(self) -> bool:
-        """True if it is there in frame 0 and its goal is at least 2 m away."""
+        """True if it is present in frame 0 and its goal is at least 2 m away."""
         return self.valid_at_start and float(np.hypot(*(self.goal_m[:2] - self.position_m[0, :2]))) >= MOVE_M
 
     @property
@@ -72,7 +72,7 @@ class Road:
 
 @dataclass(frozen=True)
 class Scene:
-    """A checked scene. Traffic lights and metadata are kept as read; the compiler does not use them."""
+    """A checked scene. Traffic lights and metadata are kept as in the file; the compiler does not use them."""
 
     name: str  # file name without folder
     scenario_id: str

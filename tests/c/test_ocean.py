@@ -226,7 +226,7 @@ def test_the_glue_must_say_what_actions_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])
 def test_other_autoreset_modes_are_refused_with_the_reason(env: NativeEnv, mode: str) -> None:
-    with pytest.raises(ConfigError, match=r"last observation is lost.*next_step"):
+    with pytest.raises(ConfigError, match=r"loses the last observation.*next_step"):
         puffervec.make(env, backend="serial", autoreset_mode=mode)
 
 
@@ -245,4 +245,4 @@ def test_save_and_load_are_refused_with_the_reason(env: NativeEnv) -> None:
         block, unused = vec.workers.opened[0].blocks + 0, ffi.new("uint8_t[]", 8)
         for refused in (env_type("swarm", env.shared_library).save, env_type("swarm", env.shared_library).load):
             assert refused(block, 0, unused) == lib.PV_ERROR_ENV
-            assert b"holds pointers: it cannot be saved or loaded" in ffi.string(block.error_text)
+            assert b"contains pointers: it cannot be saved or loaded" in ffi.string(block.error_text)
