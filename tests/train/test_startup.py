@@ -133,6 +133,7 @@ def test_envs_that_fail_are_left_to_the_run(small: Small, two_cores: None) -> No
 
     chosen = choose(small(vec=AUTO, train=LONG), fails)
     assert chosen.lines == () and chosen.config.vec.num_buffers == 2
+    assert chosen.measured == {"vec": {"failed": "RuntimeError: not in this process"}}
 
 
 def test_envs_that_take_long_to_make_are_not_made_twice(small: Small, two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +162,7 @@ def test_real_vec_envs_are_measured_and_ended(small: Small, two_cores: None, mon
     for vec in made:
         with pytest.raises(PuffervecError, match="closed"):
             vec.recv()
+    assert "agent_steps_per_s" in chosen.measured.get("vec", {}), chosen.measured
     assert all(rate > 0 for rate in chosen.measured["vec"]["agent_steps_per_s"].values())
 
 

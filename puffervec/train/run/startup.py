@@ -176,7 +176,8 @@ class _Choice:
         try:
             slots = _slots(config, self.spec, self.policies)
             rates, workers = _measure_vecs(config, slots, self.make_vec, tries, self.allowed_s)
-        except Exception:  # Envs that fail or cannot run in this process: the run itself will say, or not need it.
+        except Exception as error:  # Envs that fail or cannot run in this process: the run itself will say, or not need it.
+            self.measured["vec"] = {"failed": f"{type(error).__name__}: {error}"}
             return
         if not rates:
             return
