@@ -65,7 +65,7 @@ static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
 // Sets touch[j] to 1 for the bodies whose circle touches that of body i, 0 for others, up to a multiple of 16.
 PV_CLONES static void circles_touch(const drive_bodies* bodies, uint32_t i, uint8_t* restrict touch) {
     float x = bodies->x[i], y = bodies->y[i], radius = bodies->radius[i];
-    uint32_t end = (bodies->count + LANES - 1) / LANES * LANES; // what stands behind the bodies is far away
+    uint32_t end = (bodies->count + PV_LANES - 1) / PV_LANES * PV_LANES; // what stands behind the bodies is far away
     for (uint32_t j = 0; j < end; j++) {
         float dx = bodies->x[j] - x, dy = bodies->y[j] - y, reach = radius + bodies->radius[j];
         touch[j] = dx * dx + dy * dy <= reach * reach;

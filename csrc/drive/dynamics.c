@@ -127,7 +127,7 @@ static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_f
 // Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away, so that searches need no
 // special case for its end.
 PV_CLONES static void complete_bodies(drive_bodies* bodies) {
-    for (uint32_t i = bodies->count; i % LANES; i++) {
+    for (uint32_t i = bodies->count; i % PV_LANES; i++) {
         bodies->x[i] = bodies->y[i] = 1e9f;
         bodies->half_length[i] = bodies->half_width[i] = bodies->radius[i] = 0.0f;
         bodies->row[i] = -1;

@@ -10,18 +10,6 @@
 #include <stdint.h>
 #include <string.h>
 
-// Loops go over LANES entries at a time. Where the compiler does not see the vectors, they are written out as PIECES of WIDTH.
-// Wider ones than the target has would be taken apart element by element, so WIDTH is what all machines have, or AVX2's where a
-// variant for AVX2 exists (x86 machines older than that, of before 2013, take twice the time).
-#define LANES 16
-#if defined(PV_HAS_CLONES) || defined(__AVX2__)
-#define WIDTH 8
-#else
-#define WIDTH 4
-#endif
-#define PIECES (LANES / WIDTH)
-typedef int32_t drive_vector __attribute__((vector_size(4 * WIDTH)));
-
 #define DRIVE_PI 3.14159265358979f
 #define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
 #define SPEED_UNIT 0.01f                   // of pv_frame.speed

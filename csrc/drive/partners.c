@@ -3,39 +3,41 @@
 //
 // The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation
 // entries.
-#include "nearest.h"
+#include "../nearest.h"
+#include "kernels.h"
+#include "state.h"
 
 // Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at
 // least the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as
 // its least.
 PV_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int32_t row, uint32_t k, float range_square,
                              float* restrict square) {
-    int32_t least[LANES], keys[LANES];
-    for (uint32_t i = 0; i < LANES; i++) least[i] = FAR_BITS;
-    for (uint32_t base = 0; base < bodies->count; base += LANES) {
-        float value[LANES];
-        for (uint32_t i = 0; i < LANES; i++) {
+    int32_t least[PV_LANES], keys[PV_LANES];
+    for (uint32_t i = 0; i < PV_LANES; i++) least[i] = PV_FAR_BITS;
+    for (uint32_t base = 0; base < bodies->count; base += PV_LANES) {
+        float value[PV_LANES];
+        for (uint32_t i = 0; i < PV_LANES; i++) {
             float dx = bodies->x[base + i] - at->x, dy = bodies->y[base + i] - at->y;
             value[i] = dx * dx + dy * dy;
         }
-        for (uint32_t i = 0; i < LANES; i++) {
+        for (uint32_t i = 0; i < PV_LANES; i++) {
             int far = (value[i] > range_square) | (bodies->row[base + i] == row);
-            keys[i] = far ? FAR_BITS : bits_of(value[i]);
+            keys[i] = far ? PV_FAR_BITS : pv_bits_of(value[i]);
         }
-        for (uint32_t i = 0; i < LANES; i++) least[i] = keys[i] < least[i] ? keys[i] : least[i];
+        for (uint32_t i = 0; i < PV_LANES; i++) least[i] = keys[i] < least[i] ? keys[i] : least[i];
         memcpy(square + base, keys, sizeof keys);
     }
-    uint32_t order[LANES];
-    if (k > LANES || bodies->count <= LANES) return FAR_BITS - 1;
-    rank_keys(least, LANES, order);
+    uint32_t order[PV_LANES];
+    if (k > PV_LANES || bodies->count <= PV_LANES) return PV_FAR_BITS - 1;
+    pv_rank_keys(least, PV_LANES, order);
     int32_t limit = least[order[k - 1]];
-    return limit < FAR_BITS ? limit : FAR_BITS - 1;
+    return limit < PV_FAR_BITS ? limit : PV_FAR_BITS - 1;
 }
 
 // Columns of 16 candidates, v[column][candidate].
-PV_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*restrict raw)[RANKED], uint32_t base,
+PV_INLINE void compute_columns(float (*restrict v)[PV_RANKED], const float (*restrict raw)[PV_RANKED], uint32_t base,
                                   const drive_pose* at, float speed) {
-    for (uint32_t i = base; i < base + LANES; i++) {
+    for (uint32_t i = base; i < base + PV_LANES; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y;
         float cosine = raw[2][i] * at->cosine + raw[3][i] * at->sine, sine = raw[3][i] * at->cosine - raw[2][i] * at->sine;
 #define PUT(column, value)                                                                                                     \
@@ -54,9 +56,9 @@ PV_INLINE void compute_columns(float (*restrict v)[RANKED], const float (*restri
 
 PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k,
                                     float range_m, const drive_scratch* scratch, float* out, drive_near* near) {
-    _Alignas(64) float raw[7][RANKED], v[DRIVE_COUNT_partner][RANKED];
-    _Alignas(64) int32_t keys[RANKED];
-    uint32_t order[RANKED];
+    _Alignas(64) float raw[7][PV_RANKED], v[DRIVE_COUNT_partner][PV_RANKED];
+    _Alignas(64) int32_t keys[PV_RANKED];
+    uint32_t order[PV_RANKED];
     float* square = scratch->square;
     uint32_t* index = scratch->index;
     near->count = 0;
@@ -67,10 +69,10 @@ PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose
         float value = square[i];
         square[n] = value;
         index[n] = i;
-        n += (uint32_t)(bits_of(value) <= limit);
+        n += (uint32_t)(pv_bits_of(value) <= limit);
     }
-    if (n > RANKED) n = narrow(square, n, index, k);
-    uint32_t padded = (n + LANES - 1) / LANES * LANES;
+    if (n > PV_RANKED) n = pv_narrow(square, n, index, k);
+    uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t b = index[i];
         raw[0][i] = bodies->x[b];
@@ -80,14 +82,15 @@ PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose
         raw[4][i] = bodies->speed[b];
         raw[5][i] = bodies->half_width[b];
         raw[6][i] = bodies->half_length[b];
-        keys[i] = bits_of(square[i]);
+        keys[i] = pv_bits_of(square[i]);
     }
     for (uint32_t i = n; i < padded; i++) {
-        keys[i] = FAR_BITS;
+        keys[i] = PV_FAR_BITS;
         for (int f = 0; f < 7; f++) raw[f][i] = 0.0f;
     }
-    for (uint32_t base = 0; base < padded; base += LANES) compute_columns(v, (const float (*)[RANKED])raw, base, at, speed);
-    rank_keys(keys, n, order);
+    for (uint32_t base = 0; base < padded; base += PV_LANES)
+        compute_columns(v, (const float (*)[PV_RANKED])raw, base, at, speed);
+    pv_rank_keys(keys, n, order);
     uint32_t count = k < n ? k : n;
     for (uint32_t r = 0; r < count; r++) {
         uint32_t i = order[r];

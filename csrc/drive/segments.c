@@ -6,7 +6,9 @@
 //
 // Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned.
 // Distances and all columns are computed for every candidate, 16 at a time; then the columns of the nearest are copied.
-#include "nearest.h"
+#include "../nearest.h"
+#include "kernels.h"
+#include "state.h"
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
 PV_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
@@ -43,9 +45,9 @@ PV_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x,
 PV_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y,
                                     float range_square, float* square, uint32_t* index) {
     uint32_t kept = 0;
-    float values[4 * LANES];
-    for (uint32_t base = first; base < end; base += 4 * LANES) {
-        uint32_t n = end - base < 4 * LANES ? end - base : 4 * LANES;
+    float values[4 * PV_LANES];
+    for (uint32_t base = first; base < end; base += 4 * PV_LANES) {
+        uint32_t n = end - base < 4 * PV_LANES ? end - base : 4 * PV_LANES;
         uint32_t hits = 0;
         for (uint32_t i = 0; i < n; i++) {
             values[i] = square_of(scene, base + i, x, y);
@@ -61,12 +63,12 @@ PV_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint3
     return kept;
 }
 
-// At most RANKED segments, among them the k nearest within the range: the cell's list as it is, or what is left of a longer one
-// or of all segments, put into `found`.
+// At most PV_RANKED segments, among them the k nearest within the range: the cell's list as it is, or what is left of a longer
+// one or of all segments, put into `found`.
 PV_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, const drive_pose* at, uint32_t k,
                                              float range_m, const drive_scratch* scratch, uint16_t* found, uint32_t* count) {
     const uint16_t* list = cell_list(scene, type, at->x, at->y, k, range_m, count);
-    if (list && *count <= RANKED) return list;
+    if (list && *count <= PV_RANKED) return list;
     uint32_t n = *count;
     if (list) {
         for (uint32_t i = 0; i < n; i++) {
@@ -77,16 +79,16 @@ PV_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, co
         n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, range_m * range_m, scratch->square,
                           scratch->index);
     }
-    if (n > RANKED) n = narrow(scratch->square, n, scratch->index, k);
+    if (n > PV_RANKED) n = pv_narrow(scratch->square, n, scratch->index, k);
     for (uint32_t i = 0; i < n; i++) found[i] = (uint16_t)scratch->index[i];
     *count = n;
     return found;
 }
 
 // Columns of 16 candidates, v[column][candidate], and their squared distances (+infinity beyond the range).
-PV_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict square, const float (*restrict raw)[RANKED],
+PV_INLINE void compute_columns(float (*restrict v)[PV_RANKED], float* restrict square, const float (*restrict raw)[PV_RANKED],
                                   uint32_t base, const drive_pose* at, float range_square) {
-    for (uint32_t i = base; i < base + LANES; i++) {
+    for (uint32_t i = base; i < base + PV_LANES; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y, ux = raw[2][i], uy = raw[3][i], half = raw[4][i];
         float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
         float across = dx * uy - dy * ux;
@@ -107,15 +109,15 @@ PV_INLINE void compute_columns(float (*restrict v)[RANKED], float* restrict squa
 
 PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                                     const drive_scratch* scratch, float* out, drive_near* near) {
-    uint16_t found[RANKED];
-    _Alignas(64) float raw[5][RANKED], v[DRIVE_COUNT_segment][RANKED], square[RANKED];
-    _Alignas(64) int32_t keys[RANKED];
-    uint32_t order[RANKED];
+    uint16_t found[PV_RANKED];
+    _Alignas(64) float raw[5][PV_RANKED], v[DRIVE_COUNT_segment][PV_RANKED], square[PV_RANKED];
+    _Alignas(64) int32_t keys[PV_RANKED];
+    uint32_t order[PV_RANKED];
     near->count = 0;
     if (!k) return;
     uint32_t n = 0;
     const uint16_t* index = find_candidates(scene, type, at, k, range_m, scratch, found, &n);
-    uint32_t padded = (n + LANES - 1) / LANES * LANES;
+    uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = index[i];
         raw[0][i] = scene->x[s];
@@ -129,14 +131,14 @@ PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const dr
         raw[2][i] = 1.0f;
         raw[1][i] = raw[3][i] = raw[4][i] = 0.0f;
     }
-    for (uint32_t base = 0; base < padded; base += LANES)
-        compute_columns(v, square, (const float (*)[RANKED])raw, base, at, range_m * range_m);
+    for (uint32_t base = 0; base < padded; base += PV_LANES)
+        compute_columns(v, square, (const float (*)[PV_RANKED])raw, base, at, range_m * range_m);
     memcpy(keys, square, padded * sizeof(float));
-    rank_keys(keys, n, order);
+    pv_rank_keys(keys, n, order);
     uint32_t count = 0;
     for (uint32_t most = k < n ? k : n; count < most; count++) {
         uint32_t i = order[count];
-        if (keys[i] == FAR_BITS) break;
+        if (keys[i] == PV_FAR_BITS) break;
         near->index[count] = index[i];
         near->square[count] = square[i];
         for (uint32_t f = 0; f < DRIVE_COUNT_segment; f++) out[count * DRIVE_COUNT_segment + f] = v[f][i];
