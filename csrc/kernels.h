@@ -7,7 +7,18 @@
 
 #include "base.h"
 
+#include <string.h>
+
 #define PV_INLINE static inline __attribute__((always_inline))
+
+// Before a loop: no array that it writes is another one of its arrays, so the compiler need not look at run time.
+#if defined(__clang__)
+#define PV_APART _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define PV_APART _Pragma("GCC ivdep")
+#else
+#define PV_APART
+#endif
 
 // Loops go over PV_LANES entries at a time. Where the compiler does not see the vectors, they are written out as PV_PIECES of
 // PV_WIDTH. Wider ones than the target has would be taken apart element by element, so PV_WIDTH is what all machines have, or
@@ -20,6 +31,24 @@
 #endif
 #define PV_PIECES (PV_LANES / PV_WIDTH)
 typedef int32_t pv_ints __attribute__((vector_size(4 * PV_WIDTH)));
+typedef float pv_floats __attribute__((vector_size(4 * PV_WIDTH)));
+
+PV_INLINE pv_floats pv_load(const float* at) {
+    pv_floats v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+// Entries of `a` where the mask is -1, of `b` where it is 0.
+PV_INLINE pv_floats pv_choose(pv_ints mask, pv_floats a, pv_floats b) {
+    pv_ints one, other, both;
+    pv_floats v;
+    memcpy(&one, &a, sizeof one);
+    memcpy(&other, &b, sizeof other);
+    both = (one & mask) | (other & ~mask);
+    memcpy(&v, &both, sizeof v);
+    return v;
+}
 
 // Largest multiple of 1 near v, |v| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction.
 PV_INLINE float pv_round(float v) { return (v + 12582912.0f) - 12582912.0f; }

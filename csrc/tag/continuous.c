@@ -14,36 +14,45 @@
 #include <string.h>
 
 uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state) {
-    uint64_t agents = tag_agents(config), rows = envs * agents, at = 0;
-#define TAKE(member, count)                              \
-    state->member = (void*)(base + at);                  \
-    at = pv_align_up(at + (count) * sizeof *state->member, 64)
+    const uint64_t agents = tag_agents(config), rows = envs * agents, tile = agents > TAG_TILE ? agents : TAG_TILE;
+    uint64_t at = 0;
+#define TAKE(member, count)             \
+    state->member = (void*)(base + at); \
+    at = pv_align_up(at + ((count) + TAG_SLACK) * sizeof *state->member, 64)
     TAKE(constants, 1);
     TAKE(acceleration_change, (uint64_t)config->num_acceleration_levels + 1);
     TAKE(turn_change, (uint64_t)config->num_turn_levels + 1);
     TAKE(ids, agents);
     TAKE(sums, agents);
-    TAKE(near, agents);
     TAKE(seed, envs);
     TAKE(episode, envs);
     TAKE(task, envs);
-    TAKE(survived, envs);
     TAKE(time, envs);
     TAKE(left, envs);
     TAKE(tags, envs);
     TAKE(over, envs);
+    TAKE(stale, envs);
     TAKE(returns, 2 * envs);
-    TAKE(x, rows);
-    TAKE(y, rows);
-    TAKE(speed, rows);
-    TAKE(direction, rows);
-    TAKE(acceleration, rows);
-    TAKE(alive, rows);
-    TAKE(type, rows);
-    TAKE(edge, rows);
-    for (int f = 0; f < 5; f++) {
-        TAKE(shown[f], rows);
+    float** const by_row[] = {&state->x, &state->y, &state->speed, &state->direction, &state->acceleration, &state->alive,
+                              &state->tagger};
+    for (size_t i = 0; i < sizeof by_row / sizeof by_row[0]; i++) {
+        *by_row[i] = (float*)(void*)(base + at);
+        at = pv_align_up(at + (rows + TAG_SLACK) * sizeof(float), 64);
     }
+    TAKE(left_at, rows);
+    for (int f = 0; f < TAG_SHOWN; f++) {
+        TAKE(shown[f], tile);
+    }
+    TAKE(seen, tile);
+    TAKE(edge, tile);
+    TAKE(faster, tile);
+    TAKE(turn, tile);
+    TAKE(px, agents);
+    TAKE(py, agents);
+    TAKE(square, agents);
+    TAKE(index, agents);
+    TAKE(near, agents);
+    TAKE(records, 8 * agents);
 #undef TAKE
     return at;
 }
@@ -98,7 +107,7 @@ static int tag_init(pv_block* block) {
     for (uint64_t i = 0; i < count; i++) state.turn_change[i] = fmodf(turns[i], TAG_TWO_PI); // then one correction is enough
     const uint8_t* types = pv_params_find(context->params, "types", PV_U8, &count);
     fill_ids(types, agents, state.ids);
-    for (uint64_t r = 0; r < (uint64_t)block->env_count * agents; r++) state.type[r] = types[r % agents];
+    for (uint64_t r = 0; r < (uint64_t)block->env_count * agents; r++) state.tagger[r] = (float)types[r % agents];
     return PV_OK;
 }
 
@@ -125,26 +134,33 @@ static void place(const pv_block* block, const tag_state* state, uint32_t env) {
     }
 }
 
-// Sets the state of a new episode. Its rows are written with those of the other envs.
-static void begin_episode(pv_block* block, const tag_state* state, uint32_t env) {
+// Sets what is counted over an episode to its begin.
+void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env) {
+    state->task[env] = block->tasks[env];
+    state->over[env] = 0;
+    state->tags[env] = 0;
+    state->returns[2 * (uint64_t)env] = state->returns[2 * (uint64_t)env + 1] = 0.0f;
+}
+
+// Sets the state of a new episode of an env, the one at `at` of the tile. Its rows are written with those of the others.
+static void begin_episode(pv_block* block, const tag_state* state, uint32_t env, uint64_t at) {
     const tag_config* config = tag_config_of(block->context);
     const uint32_t agents = tag_agents(config);
     const uint64_t first = (uint64_t)env * agents;
-    state->task[env] = block->tasks[env];
+    tag_forget_episode(block, state, env);
     state->time[env] = 0;
-    state->over[env] = 0;
     state->left[env] = config->num_runners;
-    state->tags[env] = 0;
-    state->survived[env] = 0;
-    state->returns[2 * (uint64_t)env] = state->returns[2 * (uint64_t)env + 1] = 0.0f;
+    state->stale[env] = 1;
     place(block, state, env);
     memset(state->speed + first, 0, agents * sizeof(float));
     memset(state->acceleration + first, 0, agents * sizeof(float));
+    memset(state->left_at + first, 0, agents * sizeof(int32_t));
     for (uint32_t i = 0; i < agents; i++) state->alive[first + i] = 1.0f;
-    tag_scale(state, first, agents);
+    tag_scale(state, first, at, agents);
 }
 
-static void write_reset_flags(const pv_block* block, const tag_state* state, uint32_t env) {
+// Rewards, flags, masks and types of a start.
+static void write_reset_rows(const pv_block* block, const tag_state* state, uint32_t env) {
     const uint32_t agents = tag_agents(tag_config_of(block->context));
     const pv_rows* rows = &block->rows[0];
     const uint64_t first = (uint64_t)env * agents;
@@ -152,7 +168,7 @@ static void write_reset_flags(const pv_block* block, const tag_state* state, uin
     memset(rows->terminals + first, 0, agents);
     memset(rows->truncations + first, 0, agents);
     memset(rows->masks + first, 1, agents);
-    for (uint32_t i = 0; i < agents; i++) rows->agent_types[first + i] = (uint8_t)state->type[first + i];
+    for (uint32_t i = 0; i < agents; i++) rows->agent_types[first + i] = (uint8_t)state->tagger[first + i];
 }
 
 static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
@@ -162,8 +178,8 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
         pv_block_at(block, env);
         state.episode[env] = seeds ? 0 : state.episode[env] + 1;
         if (seeds) state.seed[env] = seeds[env];
-        begin_episode(block, &state, env);
-        write_reset_flags(block, &state, env);
+        begin_episode(block, &state, env, 0);
+        write_reset_rows(block, &state, env);
         tag_observe(block, &state, env, 1);
     }
     return PV_OK;
@@ -171,35 +187,40 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
 
 // ---- step: everybody moves -------------------------------------------------------------------------------------------------------
 
-// Looks up what the actions change; the scratch of observations holds it until then.
-static void look_up(const pv_block* block, const tag_state* state) {
-    const int32_t* actions = block->rows[0].indices;
-    for (uint64_t r = 0; r < block->rows[0].count; r++) {
-        state->shown[0][r] = state->acceleration_change[actions[2 * r]];
-        state->shown[1][r] = state->turn_change[actions[2 * r + 1]];
+// Rows [first, first + count) of the block: the tile.
+typedef struct tile_rows {
+    uint64_t first, count;
+} tile_rows;
+
+// Looks up what the actions change.
+static void look_up(const pv_block* block, const tag_state* state, tile_rows tile) {
+    const int32_t* actions = block->rows[0].indices + 2 * tile.first;
+    for (uint64_t r = 0; r < tile.count; r++) {
+        state->faster[r] = state->acceleration_change[actions[2 * r]];
+        state->turn[r] = state->turn_change[actions[2 * r + 1]];
     }
 }
 
 // Turns, speeds up and moves every row. Agents that are out stand still; envs that are over are moved for nothing.
-PV_CLONES static void move_all(const pv_block* block, const tag_state* state) {
+PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_rows tile) {
     const float length = tag_config_of(block->context)->grid_length;
     const float runner_cap = state->constants->cap[TAG_RUNNER], tagger_cap = state->constants->cap[TAG_TAGGER];
-    const float* restrict faster = state->shown[0];
-    const float* restrict turn = state->shown[1];
-    const float* restrict alive = state->alive;
-    const int32_t* restrict type = state->type;
-    float* restrict x = state->x;
-    float* restrict y = state->y;
-    float* restrict speed = state->speed;
-    float* restrict direction = state->direction;
-    float* restrict acceleration = state->acceleration;
+    const float* restrict faster = state->faster;
+    const float* restrict turn = state->turn;
+    const float* restrict alive = state->alive + tile.first;
+    const float* restrict tagger = state->tagger + tile.first;
+    float* restrict x = state->x + tile.first;
+    float* restrict y = state->y + tile.first;
+    float* restrict speed = state->speed + tile.first;
+    float* restrict direction = state->direction + tile.first;
+    float* restrict acceleration = state->acceleration + tile.first;
     int32_t* restrict edge = state->edge;
-    for (uint64_t r = 0; r < block->rows[0].count; r++) {
+    PV_APART for (uint64_t r = 0; r < tile.count; r++) {
         float d = direction[r] + turn[r];
         d = d >= TAG_TWO_PI ? d - TAG_TWO_PI : d;
         d = d < 0.0f ? d + TAG_TWO_PI : d;
         d = d * alive[r];
-        float cap = type[r] == TAG_TAGGER ? tagger_cap : runner_cap, a = acceleration[r] + faster[r];
+        float cap = tagger[r] != 0.0f ? tagger_cap : runner_cap, a = acceleration[r] + faster[r];
         float s = speed[r] + a;
         s = s < 0.0f ? 0.0f : s;
         s = s > cap ? cap : s;
@@ -220,24 +241,24 @@ PV_CLONES static void move_all(const pv_block* block, const tag_state* state) {
 }
 
 // Rewards, flags and masks of a step in which nobody is tagged and nothing ends.
-PV_CLONES static void write_flags(const pv_block* block, const tag_state* state) {
+PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, tile_rows tile) {
     const pv_rows* rows = &block->rows[0];
     const tag_constants constants = *state->constants;
     const float runner = (float)constants.base[TAG_RUNNER][0], runner_edge = (float)constants.base[TAG_RUNNER][1];
     const float tagger = (float)constants.base[TAG_TAGGER][0], tagger_edge = (float)constants.base[TAG_TAGGER][1];
-    const float* restrict alive = state->alive;
-    const int32_t* restrict type = state->type;
+    const float* restrict alive = state->alive + tile.first;
+    const float* restrict type = state->tagger + tile.first;
     const int32_t* restrict edge = state->edge;
-    float* restrict rewards = rows->rewards;
-    uint8_t* restrict masks = rows->masks;
-    for (uint64_t r = 0; r < rows->count; r++) {
-        float inside = type[r] ? tagger : runner, outside = type[r] ? tagger_edge : runner_edge;
+    float* restrict rewards = rows->rewards + tile.first;
+    uint8_t* restrict masks = rows->masks + tile.first;
+    PV_APART for (uint64_t r = 0; r < tile.count; r++) {
+        float inside = type[r] != 0.0f ? tagger : runner, outside = type[r] != 0.0f ? tagger_edge : runner_edge;
         float reward = edge[r] ? outside : inside;
         rewards[r] = alive[r] != 0.0f ? reward : 0.0f;
         masks[r] = alive[r] != 0.0f;
     }
-    memset(rows->terminals, 0, rows->count);
-    memset(rows->truncations, 0, rows->count);
+    memset(rows->terminals + tile.first, 0, tile.count);
+    memset(rows->truncations + tile.first, 0, tile.count);
 }
 
 // ---- step: tags and ends of one env ----------------------------------------------------------------------------------------------
@@ -257,40 +278,54 @@ static float nearest_tagger(const tag_state* state, uint64_t first, int32_t tagg
     return best;
 }
 
-// Fills state->sums with the rewards of the env's agents so far, in float64.
-static void open_sums(const tag_state* state, uint64_t first, uint32_t agents) {
+// Whether any runner of the env may be near enough to a tagger: a quick look, since in most steps there is none.
+PV_CLONES static int any_near(const tag_state* state, uint64_t first, uint32_t agents, int32_t taggers) {
+    const float margin = state->constants->margin, square = margin * margin * 1.00001f;
+    const float* restrict x = state->x + first;
+    const float* restrict y = state->y + first;
+    const float* restrict alive = state->alive + first;
+    const float* restrict tagger = state->tagger + first;
+    int32_t any = 0;
+    for (int32_t k = 0; k < taggers; k++) {
+        const float at_x = x[state->ids[k]], at_y = y[state->ids[k]];
+        for (uint32_t i = 0; i < agents; i++) {
+            float dx = x[i] - at_x, dy = y[i] - at_y;
+            any |= (dx * dx + dy * dy <= square) & (alive[i] > tagger[i]);
+        }
+    }
+    return any;
+}
+
+// Fills state->sums with the rewards of the env's agents so far, in float64. The env is at `at` of the tile.
+static void open_sums(const tag_state* state, uint64_t first, uint64_t at, uint32_t agents) {
     for (uint32_t i = 0; i < agents; i++) {
-        uint64_t row = first + i;
-        state->sums[i] = state->alive[row] != 0.0f ? state->constants->base[state->type[row]][state->edge[row]] : 0.0;
+        const double base = state->constants->base[state->tagger[first + i] != 0.0f][state->edge[at + i]];
+        state->sums[i] = state->alive[first + i] != 0.0f ? base : 0.0;
     }
 }
 
-// Tags runners of one env. Returns whether state->sums were filled.
-static int tag_runners(const pv_block* block, const tag_state* state, uint32_t env) {
+// Tags runners of one env, adding to state->sums.
+static void tag_runners(const pv_block* block, const tag_state* state, uint32_t env) {
     const tag_config* config = tag_config_of(block->context);
     const tag_rewards* rewards = &state->constants->rewards;
-    const uint32_t agents = tag_agents(config);
-    const uint64_t first = (uint64_t)env * agents;
+    const uint64_t first = (uint64_t)env * tag_agents(config);
     const int32_t* runners = state->ids + config->num_taggers;
-    int tagged = 0;
     for (int32_t k = 0; k < config->num_runners; k++) {
         const int32_t runner = runners[k];
         const uint64_t row = first + (uint64_t)runner;
         int32_t tagger = 0;
         if (state->alive[row] == 0.0f) continue;
         if (!(nearest_tagger(state, first, config->num_taggers, runner, &tagger) < state->constants->margin)) continue;
-        if (!tagged) open_sums(state, first, agents);
-        tagged = 1;
         state->sums[runner] += rewards->runner_tag;
         state->sums[tagger] += rewards->tagger_tag;
         state->tags[env]++;
         if (!config->runner_exits_game_after_tagged) continue;
         state->alive[row] = 0.0f;
+        state->left_at[row] = state->time[env];
         state->left[env]--;
-        state->survived[env] += state->time[env];
+        state->stale[env] = 1;
         block->rows[0].terminals[row] = 1;
     }
-    return tagged;
 }
 
 // Gives the runners that are left their reward at the time limit.
@@ -303,18 +338,29 @@ static void reward_end(const pv_block* block, const tag_state* state, uint32_t e
     }
 }
 
-static void end_rows(const pv_block* block, const tag_state* state, uint32_t env) {
+// Flags the rows of those who were in the game when the episode ended; runners tagged in the last step have their flag.
+void tag_end_rows(const pv_block* block, const tag_state* state, uint32_t env) {
     const pv_rows* rows = &block->rows[0];
     const uint32_t agents = tag_agents(tag_config_of(block->context));
     const uint64_t first = (uint64_t)env * agents;
     uint8_t* flags = state->left[env] ? rows->truncations : rows->terminals;
-    for (uint64_t r = first; r < first + agents; r++) flags[r] |= state->alive[r] != 0.0f; // others have theirs, or are masked
+    for (uint64_t r = first; r < first + agents; r++) flags[r] |= state->alive[r] != 0.0f;
+}
+
+// Steps that the env's runners were in the game, summed.
+static int64_t survived(const tag_state* state, uint32_t env, uint64_t first, uint32_t agents) {
+    int64_t sum = 0;
+    for (uint64_t r = first; r < first + agents; r++) {
+        if (state->tagger[r] == 0.0f) sum += state->alive[r] != 0.0f ? state->time[env] : state->left_at[r];
+    }
+    return sum;
 }
 
 static void leave_records(pv_block* block, const tag_state* state, uint32_t env) {
     const tag_config* config = tag_config_of(block->context);
     const float counts[2] = {(float)config->num_runners, (float)config->num_taggers};
-    const int64_t survived = state->survived[env] + (int64_t)state->left[env] * state->time[env];
+    const uint32_t agents = tag_agents(config);
+    const float steps = (float)survived(state, env, (uint64_t)env * agents, agents);
     for (uint32_t type = 0; type < 2; type++) {
         pv_record* record = pv_block_record(block);
         if (!record) return;
@@ -328,54 +374,70 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env)
         record->episode_return = state->returns[2 * (uint64_t)env + type] / counts[type];
         record->values[0] = (float)state->tags[env];
         record->values[1] = (float)state->left[env] / counts[TAG_RUNNER];
-        record->values[2] = (float)survived / counts[TAG_RUNNER];
+        record->values[2] = steps / counts[TAG_RUNNER];
         record->values[3] = counts[type];
     }
 }
 
-static void finish_step(pv_block* block, const tag_state* state, uint32_t env) {
+static void add_returns(const tag_state* state, uint32_t env, const float* rewards, const float* tagger, uint32_t agents) {
+    float runners = 0.0f, taggers = 0.0f;
+    for (uint32_t i = 0; i < agents; i++) {
+        runners += rewards[i] * (1.0f - tagger[i]);
+        taggers += rewards[i] * tagger[i];
+    }
+    state->returns[2 * (uint64_t)env + TAG_RUNNER] += runners;
+    state->returns[2 * (uint64_t)env + TAG_TAGGER] += taggers;
+}
+
+// Tags, rewards, records and the end of an env, the one at `at` of the tile.
+static void finish_step(pv_block* block, const tag_state* state, uint32_t env, uint64_t at) {
     const tag_config* config = tag_config_of(block->context);
     const uint32_t agents = tag_agents(config);
     const uint64_t first = (uint64_t)env * agents;
     float* rewards = block->rows[0].rewards + first;
     const int timed_out = state->time[env] >= config->episode_length;
-    int summed = tag_runners(block, state, env);
-    if (timed_out && !summed) open_sums(state, first, agents);
-    if (timed_out) reward_end(block, state, env);
-    if (summed || timed_out) {
+    const int near = any_near(state, first, agents, config->num_taggers);
+    if (PV_UNLIKELY(near | timed_out)) {
+        open_sums(state, first, at, agents);
+        if (near) tag_runners(block, state, env);
+        if (timed_out) reward_end(block, state, env);
         for (uint32_t i = 0; i < agents; i++) rewards[i] = (float)state->sums[i];
     }
-    float sums[2] = {0.0f, 0.0f};
-    for (uint32_t i = 0; i < agents; i++) sums[state->type[i]] += rewards[i];
-    state->returns[2 * (uint64_t)env] += sums[0];
-    state->returns[2 * (uint64_t)env + 1] += sums[1];
-    if (!timed_out && state->left[env]) return;
+    add_returns(state, env, rewards, state->tagger + first, agents);
+    if (PV_LIKELY(!timed_out && state->left[env])) return;
     state->over[env] = 1;
-    end_rows(block, state, env);
+    tag_end_rows(block, state, env);
     leave_records(block, state, env);
 }
 
-static int tag_step(pv_block* block) {
-    tag_state state = tag_state_of(block);
-    look_up(block, &state);
-    move_all(block, &state);
-    tag_scale(&state, 0, block->rows[0].count);
-    write_flags(block, &state);
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        if (PV_LIKELY(!state.over[env])) {
-            state.time[env]++;
+static void step_tile(pv_block* block, const tag_state* state, uint32_t first, uint32_t count) {
+    const uint32_t agents = tag_agents(tag_config_of(block->context));
+    const tile_rows tile = {(uint64_t)first * agents, (uint64_t)count * agents};
+    look_up(block, state, tile);
+    move(block, state, tile);
+    tag_scale(state, tile.first, 0, tile.count);
+    write_rows(block, state, tile);
+    for (uint32_t env = first; env < first + count; env++) {
+        if (PV_LIKELY(!state->over[env])) {
+            state->time[env]++;
             continue;
         }
         pv_block_at(block, env); // next-step autoreset
-        state.episode[env]++;
-        begin_episode(block, &state, env);
-        write_reset_flags(block, &state, env);
+        state->episode[env]++;
+        begin_episode(block, state, env, (uint64_t)(env - first) * agents);
+        write_reset_rows(block, state, env);
     }
-    tag_observe(block, &state, 0, block->env_count);
-    for (uint32_t env = 0; env < block->env_count; env++) {
+    tag_observe(block, state, first, count);
+    for (uint32_t env = first; env < first + count; env++) {
         pv_block_at(block, env);
-        if (state.time[env]) finish_step(block, &state, env);
+        if (state->time[env]) finish_step(block, state, env, (uint64_t)(env - first) * agents);
     }
+}
+
+static int tag_step(pv_block* block) {
+    const tag_state state = tag_state_of(block);
+    const uint32_t tile = tag_tile_envs(tag_config_of(block->context)), envs = block->env_count;
+    for (uint32_t first = 0; first < envs; first += tile) step_tile(block, &state, first, envs - first < tile ? envs - first : tile);
     return PV_OK;
 }
 
@@ -394,5 +456,6 @@ const pv_env_type pv_tag_continuous_type = {
     .save = tag_continuous_save,
     .load = tag_continuous_load,
     .peek = tag_continuous_peek,
+    .poke = tag_continuous_poke,
     .close = tag_close,
 };

@@ -10,11 +10,12 @@
 //
 //   describe.c     settings, bounds, spec
 //   continuous.c   reset, step: moves, tags, rewards, records
-//   observe.c      the two observations
-//   neighbours.c   the K nearest agents
-//   saved.c        save, load, peek
+//   observe.c      observations of all others
+//   neighbours.c   observations of the K nearest
+//   saved.c        save, load, peek, poke
 //
-// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that moving is a few flat loops.
+// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that moving is a few flat loops. A
+// step goes through tiles of a few envs, so that what it computes for one tile stays in the first cache until it is used.
 #pragma once
 
 #include "../env.h"
@@ -67,6 +68,19 @@ typedef struct tag_constants {
     float per_turn;
 } tag_constants;
 
+#define TAG_SHOWN 5
+#define TAG_TILE 256 // rows of a tile, if an env has not more
+#define TAG_SLACK 64 // entries behind an array that may be read
+
+static inline const tag_config* tag_config_of(const pv_context* context) { return (const tag_config*)context->config; }
+
+static inline uint32_t tag_agents(const tag_config* config) { return (uint32_t)(config->num_taggers + config->num_runners); }
+
+static inline uint32_t tag_tile_envs(const tag_config* config) {
+    uint32_t envs = TAG_TILE / tag_agents(config);
+    return envs ? envs : 1;
+}
+
 // The block's state: pointers into one allocation, made anew from its base at each call. E envs, N agents.
 typedef struct tag_state {
     tag_constants* constants;   // (1,)
@@ -74,11 +88,9 @@ typedef struct tag_state {
     float* turn_change;         // (num_turn_levels + 1,) within (-2 pi, 2 pi)
     int32_t* ids;               // (N,) taggers ascending, then runners ascending
     double* sums;               // (N,) rewards of an env in which something happened
-    uint64_t* near;             // (N,) scratch: agents by distance
     uint64_t* seed;             // (E,)
     uint64_t* episode;          // (E,)
     int64_t* task;              // (E,) of the running episode
-    int64_t* survived;          // (E,) steps that removed runners were in the game, summed
     int32_t* time;              // (E,) steps of this episode; 0 after a reset
     int32_t* left;              // (E,) runners still in the game
     int32_t* tags;              // (E,) of this episode
@@ -90,14 +102,22 @@ typedef struct tag_state {
     float* direction;           // (E*N,) 0 to 2 pi
     float* acceleration;        // (E*N,)
     float* alive;               // (E*N,) 1: still in the game, else 0
-    int32_t* type;              // (E*N,) TAG_RUNNER or TAG_TAGGER, the same in all envs
-    int32_t* edge;              // (E*N,) scratch of a step: 1 where the agent hit the edge
-    float* shown[5];            // (E*N,) each, scratch: x, y, speed, acceleration, direction, scaled as observed
+    float* tagger;              // (E*N,) 1: a tagger, 0: a runner; the same in all envs
+    int32_t* left_at;           // (E*N,) the time at which a runner left the game
+    uint8_t* stale;             // (E,) 1: who is in the game has changed since observations were written
+    // Scratch of a tile: index 0 is its first row. All arrays have room behind for loads of whole vectors.
+    float* shown[TAG_SHOWN];    // (tile,) x, y, speed, acceleration, direction, scaled as observed
+    float* seen;                // (tile,) 1: in the game as observations show it
+    int32_t* edge;              // (tile,) 1: hit the edge in this step
+    float* faster;              // (tile,) change of acceleration
+    float* turn;                // (tile,) change of direction
+    float* px;                  // (N,) places of an env's agents; those who are out are far away
+    float* py;                  // (N,)
+    float* square;              // (N,) squared distances from one agent
+    uint32_t* index;            // (N,) agents that may be among its nearest
+    uint64_t* near;             // (N,) agents by distance
+    float* records;             // (N, 8) what observations show of each agent
 } tag_state;
-
-static inline const tag_config* tag_config_of(const pv_context* context) { return (const tag_config*)context->config; }
-
-static inline uint32_t tag_agents(const tag_config* config) { return (uint32_t)(config->num_taggers + config->num_runners); }
 
 // Others that an agent observes: M.
 static inline uint32_t tag_others(const tag_config* config) {
@@ -113,17 +133,42 @@ int tag_continuous_describe(const pv_context* context, pv_spec* spec, char* text
 extern const pv_config_field tag_config_fields[];
 extern const uint32_t tag_config_count;
 
-// observe.c: fills state->shown for `count` rows from `first` on.
-void tag_scale(const tag_state* state, uint64_t first, uint64_t count);
-// Writes the observations of `count` envs from `first` on; state->shown is up to date.
+// observe.c: fills state->shown from the state of `count` rows from `first` on, which become the tile's from `at` on.
+void tag_scale(const tag_state* state, uint64_t first, uint64_t at, uint64_t count);
+// Writes the observations of the envs [first, first + count), which are the tile: shown and seen are up to date.
 void tag_observe(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count);
 
-// neighbours.c: finds the agents still in the game that are nearest to agent `self` of the env whose rows begin at `first`, at most
-// `most`, nearest first, ties to the lowest id. Their ids are the lower halves of state->near. Returns how many.
-uint32_t tag_nearest(const tag_state* state, uint64_t first, uint32_t agents, uint32_t self, uint32_t most);
+// What the observation of one env is made of.
+typedef struct tag_view {
+    const float* shown[TAG_SHOWN]; // (N,) each
+    const float* tagger;           // (N,)
+    const float* seen;             // (N,)
+    float time;                    // share of the episode
+    float* out;                    // (N, 7 M + 1)
+} tag_view;
+
+// The view of an env of the tile that begins with env `tile`.
+static inline tag_view tag_view_of(const pv_block* block, const tag_state* state, uint32_t tile, uint32_t env) {
+    const tag_config* config = tag_config_of(block->context);
+    const uint64_t agents = tag_agents(config), at = (env - tile) * agents, floats_of_env = agents * (7 * tag_others(config) + 1);
+    tag_view view = {.tagger = state->tagger + env * agents,
+                     .seen = state->seen + at,
+                     .time = (float)state->time[env] / (float)config->episode_length,
+                     .out = (float*)(void*)block->rows[0].observations + env * floats_of_env};
+    for (int f = 0; f < TAG_SHOWN; f++) view.shown[f] = state->shown[f] + at;
+    return view;
+}
+
+// neighbours.c: writes the observations of the K nearest of the envs [first, first + count), which are the tile.
+void tag_observe_nearest(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count);
 
 // saved.c
-#define TAG_SAVED_HEAD 56
+#define TAG_SAVED_HEAD 48
 int tag_continuous_save(pv_block* block, uint32_t env, uint8_t* out);
 int tag_continuous_load(pv_block* block, uint32_t env, const uint8_t* in);
 int tag_continuous_peek(pv_block* block, uint32_t env, uint8_t* out);
+int tag_continuous_poke(pv_block* block, uint32_t env, const uint8_t* in);
+
+// continuous.c: what poke needs of a step.
+void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env);
+void tag_end_rows(const pv_block* block, const tag_state* state, uint32_t env);

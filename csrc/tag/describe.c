@@ -160,8 +160,9 @@ static void describe_state(const tag_config* config, pv_spec* spec) {
     add_state(spec, "direction", "rad", PV_F32, agents, 0.0f, TAG_TWO_PI);
     add_state(spec, "acceleration", "", PV_F32, agents, -cap, cap);
     add_state(spec, "still_in_the_game", "", PV_I32, agents, 0.0f, 1.0f);
+    add_state(spec, "just_tagged", "", PV_I32, agents, 0.0f, 1.0f); // left the game in the last step: rows still show it
     add_state(spec, "time", "steps", PV_I32, 1, 0.0f, (float)config->episode_length);
-    spec->save_bytes = TAG_SAVED_HEAD + 6 * 4 * agents;
+    spec->save_bytes = TAG_SAVED_HEAD + 7 * 4 * agents;
 }
 
 int tag_continuous_describe(const pv_context* context, pv_spec* spec, char* text) {

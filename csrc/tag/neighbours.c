@@ -1,31 +1,241 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The K nearest agents of an agent, exact: by Euclidean distance in float32 (the root is taken, since roots of different squares may
-// be equal), ties to the lowest id.
+// Observations of the K nearest agents, exact: by Euclidean distance in float32 (the root is taken, since roots of different squares
+// may be equal), ties to the lowest id.
+//
+//   up to FEW agents      distances between all, ranked by counting in one vector
+//   up to SOME            distances to all, ranked by counting
+//   more                  squares of the distances to all; a bound for the K-th of them that at least K others keep; distances of
+//                         those that keep it, ranked. The bound: others are dealt out to 16 lanes, and the K-th smallest of the
+//                         lanes' minima is one.
+#include "../nearest.h"
 #include "continuous.h"
 
 #include <math.h>
 #include <string.h>
 
-// Distance and id as one number with the order of both: floats >= 0 have the order of their bits.
-static uint64_t key_of(float distance, uint32_t id) {
-    uint32_t bits;
-    memcpy(&bits, &distance, sizeof bits);
-    return (uint64_t)bits << 32 | id;
+#define FEW PV_WIDTH
+#define SOME 32
+#define FAR 1e18f        // where those who are out stand
+#define OUT_SQUARE 1e30f // squares beyond it are of those who are out
+
+// ---- one row ---------------------------------------------------------------------------------------------------------------------
+
+// Collects what rows show of each agent, and where it stands: those who are out, and what is behind the last one, far away.
+PV_INLINE uint32_t open_env(const tag_state* state, const tag_view* view, uint64_t first, uint32_t agents) {
+    uint32_t in_game = 0;
+    for (uint32_t i = 0; i < agents; i++) {
+        const int seen = view->seen[i] != 0.0f;
+        float* record = state->records + 8 * i;
+        for (uint32_t f = 0; f < TAG_SHOWN; f++) record[f] = view->shown[f][i];
+        record[5] = view->tagger[i];
+        record[6] = 1.0f;
+        state->px[i] = seen ? state->x[first + i] : FAR;
+        state->py[i] = seen ? state->y[first + i] : FAR;
+        in_game += (uint32_t)seen;
+    }
+    for (uint32_t i = agents; i < agents + TAG_SLACK; i++) {
+        state->px[i] = state->py[i] = FAR;
+        state->square[i] = INFINITY;
+    }
+    return in_game;
 }
 
-uint32_t tag_nearest(const tag_state* state, uint64_t first, uint32_t agents, uint32_t self, uint32_t most) {
-    uint64_t* near = state->near;
-    uint32_t found = 0;
-    for (uint32_t other = 0; other < agents; other++) {
-        if (other == self || state->alive[first + other] == 0.0f) continue;
-        float dx = state->x[first + other] - state->x[first + self], dy = state->y[first + other] - state->y[first + self];
-        uint64_t key = key_of(sqrtf(dx * dx + dy * dy), other);
-        if (found == most && key > near[found - 1]) continue;
-        uint32_t at = found < most ? found++ : found - 1;
-        for (; at > 0 && near[at - 1] > key; at--) near[at] = near[at - 1];
-        near[at] = key;
+// Writes the row of `self`: `found` neighbours by id, and zeros behind them.
+PV_INLINE void write_row(const tag_state* state, const tag_view* view, uint32_t self, uint32_t most, uint32_t found,
+                         const uint32_t* ids) {
+    float* restrict out = view->out + (uint64_t)self * (7 * most + 1);
+    const float* restrict records = state->records;
+    float own[TAG_SHOWN];
+    for (uint32_t f = 0; f < TAG_SHOWN; f++) own[f] = -records[8 * self + f];
+    if (PV_UNLIKELY(found < most)) memset(out, 0, 7 * most * sizeof(float));
+    out[7 * most] = view->time;
+    for (uint32_t r = 0; r < found; r++, out++) {
+        const float* record = records + 8 * ids[r];
+        for (uint32_t f = 0; f < TAG_SHOWN; f++) out[f * most] = record[f] + own[f];
+        out[5 * most] = record[5];
+        out[6 * most] = record[6];
+    }
+}
+
+static void write_empty_row(const tag_view* view, uint32_t self, uint32_t most) {
+    memset(view->out + (uint64_t)self * (7 * most + 1), 0, (7 * most + 1) * sizeof(float));
+}
+
+// ---- few agents ------------------------------------------------------------------------------------------------------------------
+
+// order[r] = position of the r-th smallest of n keys (at most FEW), equal ones by position; see pv_rank_keys.
+PV_INLINE void rank_few(const int32_t* keys, uint32_t n, uint32_t* order) {
+    pv_ints key, rank = {0};
+    int32_t ranks[FEW];
+    memcpy(&key, keys, sizeof key);
+    for (uint32_t i = 0; i < n; i++) {
+        pv_ints behind;
+        memcpy(&behind, pv_later[i], sizeof behind);
+        rank -= keys[i] < key + behind;
+    }
+    memcpy(ranks, &rank, sizeof ranks);
+    for (uint32_t i = 0; i < n; i++) order[ranks[i]] = i;
+}
+
+PV_INLINE void observe_few(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t most, uint32_t in_game) {
+    int32_t keys[FEW][FEW]; // distances as bits; to oneself infinite
+    for (uint32_t self = 0; self < agents; self++) {
+        float root[FEW];
+        const float x = state->px[self], y = state->py[self];
+        for (uint32_t i = 0; i < FEW; i++) {
+            float dx = state->px[i] - x, dy = state->py[i] - y;
+            root[i] = sqrtf(dx * dx + dy * dy);
+        }
+        memcpy(keys[self], root, sizeof root);
+        keys[self][self] = PV_FAR_BITS;
+    }
+    for (uint32_t self = 0; self < agents; self++) {
+        uint32_t order[FEW];
+        rank_few(keys[self], agents, order);
+        if (PV_LIKELY(view->seen[self] != 0.0f)) write_row(state, view, self, most, in_game - 1 < most ? in_game - 1 : most, order);
+        else write_empty_row(view, self, most);
+    }
+}
+
+// ---- some agents -----------------------------------------------------------------------------------------------------------------
+
+PV_INLINE void observe_some(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t self, uint32_t most,
+                            uint32_t in_game) {
+    float root[SOME];
+    int32_t keys[SOME];
+    uint32_t order[SOME];
+    const float x = state->px[self], y = state->py[self];
+    for (uint32_t base = 0; base < agents; base += PV_LANES) {
+        for (uint32_t i = base; i < base + PV_LANES; i++) {
+            float dx = state->px[i] - x, dy = state->py[i] - y;
+            root[i] = sqrtf(dx * dx + dy * dy);
+        }
+    }
+    memcpy(keys, root, sizeof root);
+    keys[self] = PV_FAR_BITS;
+    for (uint32_t i = agents; i % PV_LANES; i++) keys[i] = PV_FAR_BITS;
+    pv_rank_keys(keys, agents, order);
+    write_row(state, view, self, most, in_game - 1 < most ? in_game - 1 : most, order);
+}
+
+// ---- many agents -----------------------------------------------------------------------------------------------------------------
+
+// Squared distances from `self` to all, itself far away, and the smallest of each lane.
+PV_INLINE void measure(const tag_state* state, uint32_t agents, uint32_t self, float* least) {
+    const float x = state->px[self], y = state->py[self];
+    pv_floats smallest[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) smallest[p] = (pv_floats){0} + INFINITY;
+    state->px[self] = FAR;
+    for (uint32_t base = 0; base < agents; base += PV_LANES) {
+        for (int p = 0; p < PV_PIECES; p++) {
+            const uint32_t at = base + (uint32_t)p * PV_WIDTH;
+            const pv_floats dx = pv_load(state->px + at) - x, dy = pv_load(state->py + at) - y, square = dx * dx + dy * dy;
+            memcpy(state->square + at, &square, sizeof square);
+            smallest[p] = pv_choose(square < smallest[p], square, smallest[p]);
+        }
+    }
+    state->px[self] = x;
+    memcpy(least, smallest, sizeof smallest);
+}
+
+// A bound that at least `most` of the squares keep, if so many are in the game, and all that have the same root as any of these.
+PV_INLINE float bound_of(const float* least, uint32_t most) {
+    if (most > PV_LANES) return OUT_SQUARE;
+    int32_t keys[PV_LANES];
+    uint32_t order[PV_LANES];
+    memcpy(keys, least, sizeof keys);
+    pv_rank_keys(keys, PV_LANES, order);
+    float bound = least[order[most - 1]] * 1.000001f + 1e-37f;
+    return bound < OUT_SQUARE ? bound : OUT_SQUARE;
+}
+
+// Which of the 64 agents from `base` on keep the bound, as bits. Behind the last one all are far away.
+PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound) {
+    typedef int8_t bytes __attribute__((vector_size(PV_WIDTH)));
+    uint8_t keeps[64];
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < 64; i += PV_WIDTH) {
+        const bytes narrow = __builtin_convertvector((pv_ints)(pv_load(state->square + base + i) <= bound), bytes);
+        memcpy(keeps + i, &narrow, sizeof narrow);
+    }
+    for (uint32_t i = 0; i < 64; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, keeps + i, sizeof eight);
+        found |= ((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << i; // the lowest bits of eight bytes, side by side
     }
     return found;
+}
+
+// Collects the agents whose squares keep the bound, in order of id, with their distances instead of the squares. Returns how many.
+PV_INLINE uint32_t collect(const tag_state* state, uint32_t agents, float bound) {
+    uint32_t n = 0;
+    for (uint32_t base = 0; base < agents; base += 64) {
+        for (uint64_t bits = which_keep(state, base, bound); bits; bits &= bits - 1) {
+            const uint32_t i = base + (uint32_t)__builtin_ctzll(bits);
+            state->index[n] = i;
+            state->square[n++] = state->square[i];
+        }
+    }
+    for (uint32_t i = 0; i < n; i += PV_LANES) {
+        float root[PV_LANES];
+        for (uint32_t l = 0; l < PV_LANES; l++) root[l] = sqrtf(state->square[i + l]);
+        memcpy(state->square + i, root, sizeof root);
+    }
+    return n;
+}
+
+// For any K and n: sorts by insertion. Distance and id are one number with the order of both. Writes the ids to state->index.
+static uint32_t sort_nearest(const tag_state* state, uint32_t n, uint32_t most) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t key = (uint64_t)(uint32_t)pv_bits_of(state->square[i]) << 32 | state->index[i];
+        if (found == most && key > state->near[found - 1]) continue;
+        uint32_t at = found < most ? found++ : found - 1;
+        for (; at > 0 && state->near[at - 1] > key; at--) state->near[at] = state->near[at - 1];
+        state->near[at] = key;
+    }
+    for (uint32_t r = 0; r < found; r++) state->index[r] = (uint32_t)state->near[r];
+    return found;
+}
+
+// The same for n up to PV_RANKED: ranks by counting.
+PV_INLINE uint32_t rank_nearest(const tag_state* state, uint32_t n, uint32_t most, uint32_t* ids) {
+    int32_t keys[PV_RANKED];
+    uint32_t order[PV_RANKED];
+    for (uint32_t i = 0; i < n; i += PV_LANES) memcpy(keys + i, state->square + i, PV_LANES * sizeof(float));
+    for (uint32_t i = n; i % PV_LANES; i++) keys[i] = PV_FAR_BITS;
+    pv_rank_keys(keys, n, order);
+    n = n < most ? n : most;
+    for (uint32_t r = 0; r < n; r++) ids[r] = state->index[order[r]];
+    return n;
+}
+
+PV_INLINE void observe_many(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t self, uint32_t most) {
+    float least[PV_LANES];
+    uint32_t ids[PV_RANKED];
+    measure(state, agents, self, least);
+    uint32_t n = collect(state, agents, bound_of(least, most));
+    if (PV_UNLIKELY(n > PV_RANKED) && most <= PV_RANKED) n = pv_narrow(state->square, n, state->index, most);
+    if (PV_LIKELY(n <= PV_RANKED)) write_row(state, view, self, most, rank_nearest(state, n, most, ids), ids);
+    else write_row(state, view, self, most, sort_nearest(state, n, most), state->index);
+}
+
+PV_CLONES void tag_observe_nearest(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count) {
+    const tag_config* config = tag_config_of(block->context);
+    const uint32_t agents = tag_agents(config), most = tag_others(config);
+    for (uint32_t env = first; env < first + count; env++) {
+        const tag_view view = tag_view_of(block, state, first, env);
+        const uint32_t in_game = open_env(state, &view, (uint64_t)env * agents, agents);
+        if (agents <= FEW) {
+            observe_few(state, &view, agents, most, in_game);
+            continue;
+        }
+        for (uint32_t self = 0; self < agents; self++) {
+            if (view.seen[self] == 0.0f) write_empty_row(&view, self, most);
+            else if (agents <= SOME) observe_some(state, &view, agents, self, most, in_game);
+            else observe_many(state, &view, agents, self, most);
+        }
+    }
 }
