@@ -13,6 +13,7 @@ import torch
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import ranges
+from puffervec.train.config.schedules import value_at
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.learn.a2c import A2CSection
 from puffervec.train.learn.ppo import PPOSection
@@ -34,6 +35,21 @@ def test_its_defaults_take_the_place_of_a_presets_and_settings_take_theirs() -> 
     assert given.train.horizon == 20 and given.check_batch(10) == 4
     assert TrainConfig.bare("probe").merged(config.tables()) == config
     assert config.merged({"train": {"algorithm": "ppo"}}).train.update_epochs == PPOSection.update_epochs
+
+
+def test_one_of_several_policies_learns_with_it_in_roll_outs_of_all(small: Small) -> None:
+    points = [[0, 0.1], [2000, 0.01]]
+    own = {"algorithm": "a2c", "lr": points, "entropy_coef": points}
+    config = small(
+        "tag_grid", policy={"map": ["hunters=tagger", "hunted=runner"]}, policies={"hunters": own}, train={"horizon": 20}
+    )
+    section = config.of_policy("hunters").train
+    assert isinstance(section, A2CSection) and (section.horizon, section.update_epochs) == (20, 1)
+    with Trainer(config) as trainer:
+        metrics = trainer.train()
+    found = metrics["charts/learning_rate/hunters"], metrics["charts/entropy_coef/hunters"]
+    assert found == pytest.approx((value_at(section.lr, int(metrics["step"])),) * 2) and 0.01 < found[0] < 0.1
+    assert "losses/hunted/approx_kl" in metrics and "losses/hunters/approx_kl" not in metrics
 
 
 def test_several_passes_need_a_correction() -> None:

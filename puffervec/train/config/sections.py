@@ -306,6 +306,7 @@ class TrainConfig:
         table, train = dict(self.policies.get(name, {})), self.train
         if "algorithm" in table:
             train = train.of_algorithm(convert(table.pop("algorithm"), str, f"policies.{name}.algorithm"))
+            train = dataclasses.replace(train, **{key: getattr(self.train, key) for key in OF_THE_RUN})
         sections: dict[str, Any] = {"role": RoleSection(), "policy": self.policy, "train": train}
         changes: dict[str, dict[str, Any]] = {section: {} for section in sections}
         known = {field.name: section for section, part in sections.items() for field in dataclasses.fields(part)}
