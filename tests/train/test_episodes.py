@@ -153,3 +153,17 @@ def test_an_episode_that_was_cut_short_does_not_count() -> None:
     window = EpisodeWindow(("complete",))
     window.add([records((1.0, 9, (1.0,)), (2.0, 9, (1.0,)), (30.0, 9, (0.0,)))])
     assert window.total == 2 and window.means()["episode/return"] == 1.5
+
+
+def test_returns_of_each_agent_type() -> None:
+    window = EpisodeWindow((), types=("tagger", "runner"))
+    batch = returns(1.0, 3.0, 8.0)
+    batch["agent_type"] = [0, 0, 1]
+    window.add([batch])
+    apart = {"episode/return/tagger": 2.0, "episode/return/runner": 8.0}
+    assert window.means() == {"episode/return": 4.0, "episode/length": 1.0, **apart}
+    other = EpisodeWindow((), types=("tagger", "runner"))
+    other.load_state(window.state(), window.total)
+    assert other.means() == window.means()
+    other.load_state(window.state()[:, :-1], window.total)
+    assert other.means() == {"episode/return": 4.0, "episode/length": 1.0}, "of older checkpoints, which have no types"

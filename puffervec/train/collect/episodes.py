@@ -36,9 +36,12 @@ class EpisodeWindow:
     are such counts: they are shown as shares of all agents, and the return is shown per agent.
     """
 
-    def __init__(self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None) -> None:
-        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name."""
-        self.names = tuple(record_names)
+    def __init__(
+        self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None, types: Sequence[str] = ()
+    ) -> None:
+        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name; types: names by the records' agent type,
+        where the return of each is shown too."""
+        self.names, self.types = tuple(record_names), tuple(types)
         self.per_agent = dict(per_agent or {})
         if missing := {*self.per_agent.values(), *(("agents",) if self.per_agent else ())} - set(self.names):
             raise ConfigError(f"training.rates of this env need records that it does not have: {', '.join(sorted(missing))}")
@@ -56,7 +59,7 @@ class EpisodeWindow:
     @property
     def columns(self) -> int:
         """Numbers that are kept of an episode."""
-        return 2 + len(self.names)
+        return 2 + len(self.names) + bool(self.types)
 
     def rows(self, batches: Iterable[np.ndarray]) -> np.ndarray:
         """Return what `add` takes of episode records: (n, columns) float64 for `add_rows`, of this process or another."""
@@ -67,6 +70,7 @@ class EpisodeWindow:
             # A record of several agents holds their mean return; summed here, so that each agent weighs the same in the mean.
             agents = batch["values"][:, self.names.index("agents")] if self.per_agent else 1.0
             columns = [batch["return"] * agents, batch["length"]] + [batch["values"][:, i] for i in range(len(self.names))]
+            columns += [batch["agent_type"]] if self.types else []
             found.append(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
         return np.concatenate(found)
 
@@ -76,15 +80,20 @@ class EpisodeWindow:
         self._rows = np.concatenate([self._rows, rows])[-max(len(rows), LEAST_EPISODES) :]
 
     def means(self) -> dict[str, float]:
-        """Return `episode/return`, `episode/length` and `env/<name>`; empty before the first episode ends."""
+        """Return `episode/return`, `episode/length`, `env/<name>` and `episode/return/<type>`; empty before the first episode
+        ends."""
         if not len(self._rows):
             return {}
-        means = dict(zip(("return", "length", *self.names), self._rows.mean(axis=0).tolist(), strict=True))
+        means = dict(zip(("return", "length", *self.names), self._rows.mean(axis=0).tolist(), strict=False))
         agents = max(means["agents"], 1e-9) if self.per_agent else 1.0
         shown = {keys.EPISODE_RETURN: means["return"] / agents, keys.EPISODE_LENGTH: means["length"]}
         shown |= {keys.ENV + name: means[counted] / agents for name, counted in self.per_agent.items()}
         hidden = {*self.per_agent.values(), "agents"} if self.per_agent else set()
-        return shown | {keys.ENV + name: means[name] for name in self.names if name not in hidden}
+        shown |= {keys.ENV + name: means[name] for name in self.names if name not in hidden}
+        for kind, name in enumerate(self.types):
+            if len(own := self._rows[self._rows[:, -1] == kind]):
+                shown[f"{keys.EPISODE_RETURN}/{name}"] = float(own[:, 0].mean())
+        return shown
 
     def state(self) -> np.ndarray:
         """Return what the means are over, (episodes, values) float64, for a checkpoint."""
@@ -92,6 +101,8 @@ class EpisodeWindow:
 
     def load_state(self, rows: np.ndarray, total: int) -> None:
         """The inverse of `state`. Raises: ValueError where the rows are of other values."""
+        if self.types and rows.ndim == 2 and rows.shape[1] == self.columns - 1:  # Of older versions, without types.
+            rows = np.column_stack([rows, np.full(len(rows), -1.0)])
         if rows.ndim != 2 or rows.shape[1] != self.columns:
             raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {self.columns})")
         self._rows, self.total = rows.astype(np.float64), total

@@ -105,13 +105,14 @@ class Rollout:
 
     def _track(self, first: int) -> None:
         """Make records of the episodes that ended in steps `first` to T."""
-        for name, tracker in self.trackers.items():
+        for number, (name, tracker) in enumerate(self.trackers.items()):
             slot, storage = self.slots[name], self.slots[name].storage
             arrays = (storage.rewards, storage.terminals, storage.truncations, storage.masks)
             for rows in zip(*(array[first:].cpu().numpy() for array in arrays), strict=True):
                 ended = tracker.step(*rows)
                 if len(ended[0]):
                     records = as_records(ended, slot.group.agents)
+                    records["agent_type"] = number  # Of Python envs the policy, which has a name.
                     if slot.agents is not None:
                         records["slot"] = np.take(slot.agents, records["slot"])
                     self.episodes.append(records)

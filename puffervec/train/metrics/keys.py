@@ -51,6 +51,7 @@ SPAN_S = _key("span_s", "s", "time since")
 
 _ENDED = "once an episode has ended"
 EPISODE_RETURN = _key(RETURN, "sum of rewards", "mean return of the latest episodes (see below)", _ENDED, usual=True)
+_key(f"{RETURN}/*", "sum of rewards", "likewise of each agent type, in Python envs of each of several policies", _ENDED)
 EPISODE_LENGTH = _key("episode/length", "steps", "mean length of the latest episodes", _ENDED, usual=True)
 _key(
     f"{ENV}*",

@@ -58,7 +58,9 @@ class Collector:
             name: ReturnScale(learned[name].rows, own.gamma) for name, own in sections.items() if own.scale_rewards
         }
         python = setup.config.python  # Its envs keep no records of their own.
-        self.episodes = EpisodeWindow(() if python else vec.spec.record_names, {} if python else vec.env.training.rates)
+        rates, kinds = ({}, tuple(setup.rows)) if python else (vec.env.training.rates, vec.env.agent_types)
+        types = kinds if len(kinds) > 1 and not rates else ()
+        self.episodes = EpisodeWindow(() if python else vec.spec.record_names, rates, types)
         self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ())) if python else None
 
     def begin(self, seed: int) -> None:
