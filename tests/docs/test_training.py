@@ -27,14 +27,14 @@ def test_every_verb_is_listed() -> None:
 
 
 def test_flags_of_the_commands_exist() -> None:
-    assert len(COMMANDS) == 13
+    assert len(COMMANDS) == 20
     for command in COMMANDS:
         if command.startswith("torchrun "):
             launch, command = command.split("$(which ")
             assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
             command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command, comments=True)
-        if first in ("plot", "render", "export", "cache"):
+        if first in ("plot", "render", "export", "cache", "eval"):
             assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), command
             continue
         verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
@@ -47,7 +47,7 @@ def test_flags_of_the_commands_exist() -> None:
             flags.take_option(args, flag)
         config = TrainConfig.of(target)
         build_space(config, flags.take_prefixed(args, PREFIX))
-        flags.apply_flags(config, args).check()
+        flags.settled(config, args)
 
 
 def test_other_flags_that_the_text_names() -> None:

@@ -183,7 +183,7 @@ def test_the_flag_says_who_plays_what(chase: Small) -> None:
     config = chase(policies={"taggers": {"to_train": False}})
     assert flags.by_policy(config, ["runner=runs/a", "runner=b", "c/d=e"]) == {"runner": ["runs/a", "b"], "taggers": ["c/d=e"]}
     assert flags.settled(config, ["--opponent=taggers=x", "--opponent", "y"]).of_policy("taggers").role.opponent == ("x", "y")
-    with pytest.raises(ConfigError, match="which policy is it to play. Say --opponent POLICY=x, POLICY one of taggers, runner"):
+    with pytest.raises(ConfigError, match="which policy is it to play. Say --opponent NAME=x, NAME one of taggers, runner"):
         flags.by_policy(chase(), ["x"])
     with pytest.raises(ConfigError, match="--opponent needs a value"):
         flags.take_all(["--opponent"], "--opponent")

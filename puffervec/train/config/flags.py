@@ -77,7 +77,7 @@ def take_all(argv: list[str], flag: str) -> list[str]:
 
 
 def by_policy(config: TrainConfig, given: Sequence[str], flag: str = "--opponent") -> dict[str, list[str]]:
-    """Return what POLICY=WHAT or WHAT alone say, by policy: WHAT alone is for the one policy that is not to be trained.
+    """Return what NAME=WHO or WHO alone say, by policy: WHO alone is for the one policy that is not to be trained.
 
     Raises: ConfigError where that does not tell which policy is meant.
     """
@@ -89,8 +89,8 @@ def by_policy(config: TrainConfig, given: Sequence[str], flag: str = "--opponent
         if not equals or not re.fullmatch(r"\w[\w.-]*", name):
             name, what = frozen[0] if len(frozen) == 1 else "", text
         if not name or not what:
-            known = f", POLICY one of {', '.join(names)}" if names else ""
-            raise ConfigError(f"{flag} {text}: which policy is it to play? Say {flag} POLICY={text.rpartition('=')[2]}{known}")
+            known = f", NAME one of {', '.join(names)}" if names else ""
+            raise ConfigError(f"{flag} {text}: which policy is it to play? Say {flag} NAME={text.rpartition('=')[2]}{known}")
         found.setdefault(name, []).append(what)
     return found
 

@@ -33,7 +33,7 @@ ABOUT = """\
   --csv FILE            ... as CSV, one line per part (agent type; drive: scene)
   --png FILE|FOLDER     draw episodes, where the env can
   --draw WHICH          which parts: part:NAME, worst:N (by score) or all [default: worst:10 into a folder]
-  --opponent POLICY=WHO one of several policies is played by a baseline (random), or by that of another run; any number of these
+  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
   --seed N              of envs and of drawn actions [default: 0]
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one

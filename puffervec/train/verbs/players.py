@@ -32,7 +32,7 @@ class PlayerRequest:
     deterministic: bool = True
     code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
     env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
-    opponents: tuple[str, ...] = ()  # POLICY=WHO, as given
+    opponents: tuple[str, ...] = ()  # NAME=WHO, as given
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ ABOUT = """\
   --env.NAME VALUE      settings of the env, over those of the run
   --baseline NAME       random, or what the env brings, in place of a policy
   --policy MODULE:CLASS the run's policy where it is code of yours, which render imports only if you name it
-  --opponent POLICY=WHO one of several policies is played by a baseline (random), or by that of another run; any number of these
+  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
   --seed N              of envs and of drawn actions [default: 0]
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one

@@ -37,8 +37,8 @@ ABOUT = """\
   --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys as the flags
   --warpdrive FILE.yaml a run config of WarpDrive; ENV may be left out where the file's name means one
   --resume RUN|latest   go on from the newest checkpoint of a run folder
-  --opponent POLICY=RUN one of several policies is not trained, but played by that of RUN: a run, a checkpoint or a folder of
-                        checkpoints, of which one is drawn for each episode. POLICY may be left out where another is not trained
+  --opponent NAME=RUN   the policy NAME is not trained, but played by that of RUN: a run, a checkpoint, or a folder of
+                        checkpoints, of which one is drawn for each episode
 """
 
 

@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Do both sides of Tag learn? Trains 2 taggers and 10 runners against each other, then matches trained sides with random ones.
+
+    python bench/tag_learning.py                       five minutes of training on two cores, then the four pairings
+    python bench/tag_learning.py --minutes 2 --png tag_learning.png
+
+Settings of the env are those of WarpDrive's trainer test but for the length of an episode: 200 steps, as in its Lightning
+tutorial, since in 500 random taggers catch half of the runners, so that nobody could catch three times as many. Policies and
+their settings are the env's preset. Seeds of the evaluation are not those of the training, and chose no setting. The
+pairings are also played from random starts, while the training knows one start only.
+
+Tags: runners caught in an episode. Survival: steps that a runner is in the game, mean of all runners.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import torch
+
+from bench import common
+from puffervec.cores import usable_cores
+from puffervec.errors import PuffervecError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.act import evaluate as ev
+from puffervec.train.act.acting import Sides
+from puffervec.train.config.target import env_spec
+from puffervec.train.metrics import keys
+from puffervec.train.metrics.log import METRICS_FILE, read_metrics
+from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.run.find import find_checkpoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ENV: dict[str, Any] = {
+    "num_taggers": 2, "num_runners": 10, "grid_length": 20, "episode_length": 200, "tagging_distance": 0.02,
+    "min_acceleration": -0.1, "max_acceleration": 0.1, "num_acceleration_levels": 20,
+    "min_turn": -2.356194490192345, "max_turn": 2.356194490192345, "num_turn_levels": 20,
+    "use_full_observation": False, "num_other_agents_observed": 10, "seed": 274880,
+    "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0, "end_of_game_reward_for_runner": 1.0,
+}  # fmt: skip
+PAIRINGS = {  # Name: the policies that act at random.
+    "trained, trained": (),
+    "trained, random": ("runner",),
+    "random, trained": ("tagger",),
+    "random, random": ("tagger", "runner"),
+}
+WANTED = {"tags": 3.0, "survival": 2.0}
+EVALUATION_SEED = 1_000_003
+COLOURS = {"tags": "#D55E00", "survival": "#0072B2"}
+
+
+def config_of(options: argparse.Namespace, folder: str, seed: int) -> TrainConfig:
+    """Return the run: the preset of the env, with a limit of time."""
+    log = {"folder": folder, "name": f"seed-{seed}", "dashboard": "off"}
+    train = {"seed": seed, "device": "cpu", "time_limit_s": 60 * options.minutes, "total_timesteps": 10**10}
+    return TrainConfig.of("tag_continuous", env=ENV, train=train, log=log)
+
+
+def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Train with a seed and play all pairings."""
+    with tempfile.TemporaryDirectory(prefix="puffervec-tag-") as folder:
+        begin = time.perf_counter()
+        with Trainer(config_of(options, folder, seed)) as trainer:
+            trainer.train()
+            run, about = trainer.folder, trainer.describe()
+        seconds = time.perf_counter() - begin
+        curve = [
+            {"minutes": line[keys.ELAPSED_S] / 60, "agent_steps": line[keys.STEP], **_figures(line)}
+            for line in read_metrics(run / METRICS_FILE)
+            if f"{keys.ENV}tags" in line
+        ]
+        config, policies = ev.load_policies(find_checkpoint(run, Path(folder)), torch.device("cpu"))
+    starts = {"same start": config, "random starts": config.merged({"env": {"random_starts": True}})}
+    pairings = {where: play(own, policies, options.episodes) for where, own in starts.items()}
+    last = curve[-1]["agent_steps"] if curve else 0
+    return {
+        "seed": seed, "about": about, "seconds": seconds, "agent_steps": last, "pairings": pairings,
+        "ratios": {where: ratios(found) for where, found in pairings.items()},
+        "curve": curve[:: max(1, len(curve) // 200)],
+    }  # fmt: skip
+
+
+def _figures(line: Mapping[str, float]) -> dict[str, float]:
+    return {name: line[keys.ENV + name] for name in WANTED}
+
+
+def play(config: TrainConfig, policies: Mapping[str, torch.nn.Module], episodes: int) -> dict[str, dict[str, Any]]:
+    """Return tags and survival of each pairing, as mean and half the width of the 95 % interval."""
+    rows, found = policy_rows(env_spec(config), config), {}
+    for number, (name, random) in enumerate(PAIRINGS.items()):
+        seed = EVALUATION_SEED + 1000 * number
+        trained = ev.PolicyActor(dict(policies), torch.device("cpu"), True, seed, rows)
+        actor = Sides(trained, {side: ev.RandomActor(seed + i) for i, side in enumerate(random)}, rows)
+        rates = ev.evaluate_generic(config.target, config.env, actor, episodes, seed, num_envs=64)
+        found[name] = {key: list(rates[0].reported[key]) for key in WANTED}
+    return found
+
+
+def ratios(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
+    """Return how many times as many runners trained taggers catch, and how many times as long trained runners are in the game.
+
+    >>> one = {"tags": [6.0, 0.1], "survival": [80.0, 1.0]}
+    >>> two = {"tags": [2.0, 0.1], "survival": [160.0, 1.0]}
+    >>> ratios({"trained, random": one, "random, random": two, "trained, trained": two})
+    {'tags': 3.0, 'survival': 2.0}
+    """
+    against_random = found["trained, random"]
+    return {
+        "tags": against_random["tags"][0] / found["random, random"]["tags"][0],
+        "survival": found["trained, trained"]["survival"][0] / against_random["survival"][0],
+    }
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def show(results: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table of pairings, and whether what is wanted was reached."""
+    rows, notes = [], []
+    for one in results:
+        for where, pairings in one["pairings"].items():
+            for name, found in pairings.items():
+                cells = (f"{found[key][0]:.2f} +- {found[key][1]:.2f}" for key in WANTED)
+                rows.append((str(one["seed"]), where, name, *cells))
+            for key, wanted in WANTED.items():
+                ratio = one["ratios"][where][key]
+                word = "met" if ratio >= wanted else "MISSED"
+                notes.append(f"seed {one['seed']}, {where}: {key} x {ratio:.2f}, wanted {wanted}: {word}")
+        steps = common.number(one["agent_steps"])
+        notes.append(f"seed {one['seed']}: {one['about']}; {steps} agent-steps in {one['seconds']:.0f} s")
+    columns = ("seed", "starts", "taggers, runners", "tags", "survival (steps)")
+    common.print_table("2 taggers, 10 runners: trained sides against random ones", columns, rows, notes)
+
+
+def draw(one: Mapping[str, Any], path: Path) -> None:
+    """Write the picture: the course of the training, and the pairings."""
+    from puffervec.train.verbs.plot import new_figure, save
+
+    figure = new_figure(10, 3.4)
+    axes = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
+    draw_curve(axes[0], one["curve"])
+    for axis, key, label in ((axes[1], "tags", "runners caught"), (axes[2], "survival", "steps in the game")):
+        draw_pairings(axis, one["pairings"]["same start"], key, label)
+    save(figure, path)
+
+
+def draw_curve(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
+    """Draw tags and survival while both sides learn."""
+    minutes = [point["minutes"] for point in curve]
+    axis.plot(minutes, [point["tags"] for point in curve], color=COLOURS["tags"])
+    axis.set(xlabel="minutes of training", ylabel="runners caught", ylim=(0, 10), title="against each other")
+    axis.yaxis.label.set_color(COLOURS["tags"])
+    other = axis.twinx()
+    other.plot(minutes, [point["survival"] for point in curve], color=COLOURS["survival"])
+    other.set(ylabel="steps in the game", ylim=(0, ENV["episode_length"]))
+    other.yaxis.label.set_color(COLOURS["survival"])
+
+
+def draw_pairings(axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]], key: str, label: str) -> None:
+    """Draw a bar per pairing, with the 95 % interval."""
+    names = [name.replace(", ", " /\n") for name in found]
+    means, halves = zip(*(one[key] for one in found.values()), strict=True)
+    axis.bar(names, means, yerr=halves, color=COLOURS[key], capsize=3)
+    axis.set(title=f"{label}, taggers / runners")
+    axis.tick_params(axis="x", labelsize=7)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the flags."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--minutes", type=float, default=5.0, help="of training (default: %(default)s)")
+    flags.add_argument("--episodes", type=int, default=256, help="of each pairing (default: %(default)s)")
+    flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
+    flags.add_argument("--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)")
+    flags.add_argument("--png", type=Path, help="where the picture goes (default: none)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-tag-learning.json)")
+    return flags.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark. Returns: the exit status."""
+    options = parse(argv)
+    cores = sorted(os.sched_getaffinity(0))
+    try:
+        if not 1 <= options.cores <= usable_cores():
+            raise PuffervecError(f"--cores is {options.cores}: this process may use 1 to {usable_cores()}")
+        os.sched_setaffinity(0, cores[: options.cores])
+        facts, results, worst = common.machine(), [], 0.0
+        for seed in range(1, options.seeds + 1):
+            found, foreign = common.foreign_load(functools.partial(sample, options, seed))
+            results.append(found)
+            worst = max(worst, foreign)
+    except PuffervecError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    finally:
+        os.sched_setaffinity(0, cores)
+    show(results)
+    if options.png is not None:
+        draw(results[0], options.png)
+    common.finish("tag-learning", options, facts, worst, results)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
