@@ -200,10 +200,10 @@ def _build(config: TagContinuousConfig) -> EnvData:
 
 TRAINING = Training(
     preset={
-        "vec": {"num_envs": 32},
+        "vec": {"num_envs": 64},
         "train": {
             "horizon": 32,
-            "update_epochs": 2,
+            "update_epochs": 1,
             "lr": 4e-3,
             "gamma": 0.98,
             "entropy_coef": 0.002,
