@@ -6,8 +6,8 @@
     python examples/cleanrl_ppo.py --env-id Acrobot-v1 --total-steps 300000
     python examples/cleanrl_ppo.py --env-id puffervec/CartPole-v1           the same game, written in C
 
-Against a script for Gymnasium one line differs; it is marked. Autoreset is "SameStep": a done env already shows the first
-observation of its next episode, so that every row is a transition; the last observation stands in `infos["final_obs"]`.
+One line differs from a script for Gymnasium; it is marked. Autoreset is "SameStep": a done env already shows the first
+observation of its next episode, so every row is a transition; the last observation is in `infos["final_obs"]`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Args:
     """Settings; each is a flag."""
 
     env_id: str = "CartPole-v1"  # Any Gymnasium id.
-    seed: int = 1  # Of envs, weights and sampling.
+    seed: int = 1  # Seed of envs, weights and sampling.
     device: str = "cpu"  # Where the policy runs: cpu or cuda.
     num_envs: int = 16  # Envs that step together.
     horizon: int = 64  # Steps of each env between two updates.
     total_steps: int = 100_000  # Steps of all envs together.
-    learning_rate: float = 1.5e-3  # Falls to zero over the run.
+    learning_rate: float = 1.5e-3  # Learning rate; falls to zero over the run.
     gamma: float = 0.99  # Discount.
     gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
     epochs: int = 6  # Passes over each roll-out.
@@ -50,7 +50,7 @@ class Args:
 
 
 def make_envs(args: Args) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector env, with the return of each finished episode in its infos."""
+    """Return the vector env, whose infos have the return of each finished episode."""
     mode: dict[str, Any] = {"autoreset_mode": "SameStep"}
     if not args.env_id.startswith("puffervec/"):  # C envs have a vector env of their own
         mode = {"vectorization_mode": "async", "vector_kwargs": mode}
@@ -66,16 +66,16 @@ class Agent(nn.Module):
         self.actor, self.critic = network(features, actions, 0.01), network(features, 1, 1.0)
 
     def policy(self, obs: Tensor) -> Categorical:
-        """The distribution of actions."""
+        """Return the distribution of actions."""
         return Categorical(logits=self.actor(obs.flatten(1).float()))
 
     def value(self, obs: Tensor) -> Tensor:
-        """The expected return, one number per row."""
+        """Return the expected return of each row."""
         return self.critic(obs.flatten(1).float()).squeeze(1)
 
 
 def network(features: int, outputs: int, last_gain: float) -> nn.Sequential:
-    """Two hidden layers; `last_gain` scales the last one's initial weights."""
+    """Return a network with two hidden layers; `last_gain` scales the initial weights of its last layer."""
     sizes, gains = (features, 64, 64, outputs), (2**0.5, 2**0.5, last_gain)
     layers: list[nn.Module] = []
     for i, gain in enumerate(gains):
@@ -97,7 +97,7 @@ def collect(envs: Any, agent: Agent, obs: Tensor, args: Args) -> tuple[dict[str,
         row = {"obs": obs, "actions": actions, "log_probs": distribution.log_prob(actions), "values": agent.value(obs)}
         shown, rewards, terminations, truncations, infos = envs.step(actions.cpu().numpy())
         cut = truncations & ~terminations
-        if cut.any():  # the time was up, the game was not over: what would have followed counts too
+        if cut.any():  # a time limit is no end of the game: add the value of what would have followed
             final = torch.as_tensor(np.stack(infos["final_obs"][cut]), device=args.device)
             rewards[cut] += args.gamma * agent.value(final).cpu().numpy()
         if "episode" in infos:
@@ -111,7 +111,7 @@ def collect(envs: Any, agent: Agent, obs: Tensor, args: Args) -> tuple[dict[str,
 
 @torch.no_grad()
 def advantages(batch: dict[str, Tensor], next_values: Tensor, args: Args) -> Tensor:
-    """Generalised advantage estimates, (horizon, envs). Source: Schulman et al. 2016, equation 16."""
+    """Return generalised advantage estimates, (horizon, envs). Source: Schulman et al. 2016, equation 16."""
     found, last = torch.zeros_like(batch["rewards"]), torch.zeros_like(next_values)
     for t in reversed(range(args.horizon)):
         going_on = 1.0 - batch["dones"][t]
@@ -141,7 +141,7 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, Tens
 
 
 def main() -> None:
-    """Train, and print what was reached on the way."""
+    """Train and print the progress."""
     args = tyro.cli(Args)
     random.seed(args.seed)
     np.random.seed(args.seed)

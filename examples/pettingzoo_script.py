@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Plays Tag through PettingZoo's parallel API: taggers that walk at random against taggers that chase the runner.
+"""Plays Tag through PettingZoo's parallel API and compares random taggers with taggers that chase the runner.
 
 pip install 'puffervec[pettingzoo]'
 python examples/pettingzoo_script.py --episodes 50
@@ -19,7 +19,7 @@ RIGHT, LEFT, UP, DOWN = 1, 2, 3, 4
 
 
 def chase(observation: np.ndarray) -> int:
-    """Walk towards the runner along the longer axis. The observation holds own x and y, then the runner's."""
+    """Walk towards the runner along the longer axis. The observation has the own x and y, then the runner's."""
     away_x, away_y = observation[2:4] - observation[0:2]
     if abs(away_x) >= abs(away_y):
         return RIGHT if away_x > 0 else LEFT

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PPO on CartPole as one writes it with PufferLib: make, async_reset, then recv and send, with one changed import.
+"""PPO on CartPole in the style of PufferLib: make, async_reset, then recv and send, with one changed import.
 
     python examples/pufferlib_style.py --updates 60
 
-Half of the envs step while the policy looks at the other half. A done row is followed by its reset row: what stands between the
-two is no transition (the action was ignored), so `valid` leaves it out.
+Half of the envs step while the policy works on the other half. A done row is followed by its reset row. Between the two there
+is no transition (the action is ignored), so `valid` leaves it out.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ GAMMA, LAMBDA, CLIP, ENTROPY, VALUE, EPOCHS, MINIBATCHES = 0.98, 0.95, 0.2, 0.00
 
 
 def make_env(buf: Any = None, seed: int = 0) -> Any:
-    """One env: PufferLib hands over the rows to write into, and a seed."""
+    """Make one env. PufferLib passes the rows to write into, and a seed."""
     env = pufferlib.EpisodeStats(gymnasium.make("CartPole-v1"))
     return pufferlib.emulation.GymnasiumPufferEnv(env=env, buf=buf, seed=seed)
 
 
 def make_storage(vecenv: Any, horizon: int) -> dict[str, torch.Tensor]:
-    """A roll-out, (horizon + 1, envs): row t holds an observation, what came with it, and the action chosen there."""
+    """A roll-out, (horizon + 1, envs): step t has the observation, reward and flags received, and the action chosen."""
     shape = (horizon + 1, vecenv.num_agents)
     columns = {name: torch.zeros(shape) for name in ("log_probs", "values", "rewards", "terminals", "dones")}
     columns["obs"] = torch.zeros(*shape, *vecenv.single_observation_space.shape)
@@ -38,7 +38,7 @@ def make_storage(vecenv: Any, horizon: int) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def collect(vecenv: Any, policy: torch.nn.Module, storage: dict[str, torch.Tensor], begin: int) -> list[float]:
-    """Fill the rows from `begin` on; row 0 is the last one of the roll-out before. Returns the returns of ended episodes."""
+    """Fill the steps from `begin` on; step 0 is the last one of the previous roll-out. Returns the returns of episodes."""
     returns = []
     for column in storage.values():
         column[0] = column[-1]
@@ -57,7 +57,7 @@ def collect(vecenv: Any, policy: torch.nn.Module, storage: dict[str, torch.Tenso
 
 
 def advantages(storage: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Generalised advantage estimates (horizon, envs); a truncated row still has the value of its own observation."""
+    """Return generalised advantage estimates (horizon, envs); a truncated row bootstraps from its own observation."""
     values, dones = storage["values"], storage["dones"]
     found, last = torch.zeros_like(values[:-1]), torch.zeros_like(values[0])
     for t in reversed(range(len(found))):
@@ -69,7 +69,7 @@ def advantages(storage: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def update(policy: torch.nn.Module, optimizer: torch.optim.Optimizer, storage: dict[str, torch.Tensor]) -> None:
-    """Some epochs of clipped PPO over the valid transitions."""
+    """Train some epochs of clipped PPO on the valid transitions."""
     valid = storage["dones"][:-1].flatten() == 0
     columns = (storage[name][:-1] for name in ("obs", "actions", "log_probs", "values"))
     obs, actions, old, values = (column.flatten(0, 1)[valid] for column in columns)
@@ -89,7 +89,7 @@ def update(policy: torch.nn.Module, optimizer: torch.optim.Optimizer, storage: d
 
 
 def main() -> None:
-    """Train and print the mean return of the episodes that each roll-out ended."""
+    """Train and print the mean return of the episodes that ended in each roll-out."""
     parser = argparse.ArgumentParser()
     for name, default in (("updates", 60), ("num-envs", 16), ("horizon", 64), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Trains Stable-Baselines3's PPO with puffervec underneath. A script for SB3 alone differs in one line, the marked import.
+"""Trains Stable-Baselines3's PPO on envs of puffervec. Only the marked import differs from a script for SB3 alone.
 
 pip install 'puffervec[sb3]'
 python examples/sb3_script.py                              # CartPole-v1 in Python, in worker processes
@@ -19,7 +19,7 @@ from puffervec.sb3 import make_vec_env  # was: from stable_baselines3.common.env
 
 
 def mean_return(model: PPO) -> float:
-    """Return the mean over the last 100 episodes."""
+    """Return the mean return of the last 100 episodes."""
     return float(np.mean([episode["r"] for episode in model.ep_info_buffer or []]))
 
 

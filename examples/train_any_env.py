@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An env of one's own, trained by the trainer of this package. As a script, or from the command line in this folder:
+"""Your own env, trained by puffervec's trainer. Run it as a script, or from the command line in this folder:
 
 python train_any_env.py
 puffer-train train_any_env:Thermostat --env.target 23.5 --total-timesteps 60000
@@ -41,7 +41,7 @@ class Thermostat(gymnasium.Env[Observation, np.ndarray]):
         return self._observe(), {}
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Heat or cool for a while. The info has numbers, whose means puffer-train shows."""
+        """Heat or cool for a while. puffer-train shows the means of the numbers in the info."""
         self.clock += 1
         if self.np_random.random() < 0.05:
             self.window = 1 - self.window
@@ -61,7 +61,7 @@ if __name__ == "__main__":
         metrics = trainer.train()
     print(f"return {metrics['episode/return']:.0f}, {metrics['env/away']:.1f} degrees from the target")
 
-    # The trained policy in one env, as any program would use it.
+    # Use the trained policy in one env.
     policy = load_policy(trainer.folder, env=Thermostat)
     env = Thermostat(target=23.5)
     observation, _ = env.reset(seed=0)

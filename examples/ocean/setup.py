@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The shared library lantern._core: the glue, which includes puffervec's pv_ocean.h, which includes lantern.h."""
+"""Builds the shared library lantern._core: the glue includes puffervec's pv_ocean.h, which includes lantern.h."""
 
 from setuptools import Extension, setup
 

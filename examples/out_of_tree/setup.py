@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The shared library coin_grid._core, compiled against puffervec's headers; everything else stands in pyproject.toml."""
+"""Builds the shared library coin_grid._core with puffervec's headers; everything else is in pyproject.toml."""
 
 from setuptools import Extension, setup
 
