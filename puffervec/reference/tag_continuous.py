@@ -242,8 +242,8 @@ class TagContinuous:
         """Return how near the last step was to going another way: distances to thresholds, and between who comes first.
 
         Another implementation rounds sines and cosines otherwise, so its positions differ in the last bit, and what hangs by
-        less than that may differ in whole. Agents that stand still or drive along x need no rounding; two of them are at a
-        certain distance, and so are two in one place.
+        less than that may differ in whole. Agents that stand still, drive along x or into a corner need no rounding; two of
+        them are at a certain distance, and so are two that came to one place in the same way.
 
         Returns:
             by name of what would differ (see puffervec.check_env_equal): one number, or (N,) numbers, one per agent.
@@ -263,10 +263,14 @@ class TagContinuous:
         }
 
     def _certain(self, some: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for pairs of ids, whether their distance is certain, and whether they are in one place."""
-        exact = (self.speed == 0) | (self.direction == 0)
-        together = (self.x[some] == self.x[others]) & (self.y[some] == self.y[others])
-        return together | (exact[some] & exact[others]), together
+        """Return, for pairs of ids, whether their distance is certain, and whether it is certain that they are in one place."""
+        place, motion = (self.x, self.y), (self.speed, self.direction)
+        in_a_corner = (np.abs(np.subtract(self._unclipped, place)) > 1e-5).all(axis=0)
+        exact = (self.speed == 0) | (self.direction == 0) | in_a_corner
+        alike = [np.logical_and(*(of[some] == of[others] for of in pair)) for pair in (place, motion)]
+        both = exact[some] & exact[others]
+        together = alike[0] & (alike[1] | both)
+        return together | both, together
 
     def _order_margins(self) -> np.ndarray:
         """Return (N,) gaps: the smallest between neighbours of which one is shown before the other, or instead of it."""
