@@ -32,6 +32,7 @@ HEADERS = [
     "rng.h",
     "env.h",
     "env_list.h",
+    "state.h",
     "slab.h",
     "channel.h",
     "action.h",

@@ -203,9 +203,6 @@ const void* pv_params_find(const pv_params* params, const char* name, uint32_t d
 // Sets the error text and env of a block (printf format) and returns PV_ERROR_ENV, so that `return pv_block_error(...)` reads well.
 int pv_block_error(pv_block* block, uint32_t env, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
-// Returns PV_OK if each number of a state, as peek writes it, is within the bounds of its field. Else sets the error as
-// pv_block_error does, with the name, the number and the bounds. NaN is in no bounds.
-int pv_state_check(pv_block* block, uint32_t env, const uint8_t* state);
 // Writes a message (printf format) of at most PV_ERROR_TEXT bytes and returns `code`.
 int pv_describe_error(char* text, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
 // Adds a field of `ndim` axes at the current end of the row (`*row_bytes`, aligned to the dtype) and returns its byte offset.

@@ -47,7 +47,7 @@
 //
 // Truncation: a time limit inside c_step is a terminal.
 //
-// Saving: the struct contains pointers, so save and load are refused, and save_bytes is 0.
+// Saving: the struct contains pointers, so save and load are refused, and save_bytes is 0. The state cannot be set (poke).
 //
 // Random numbers: rand() and srand() within the header use a generator per env, keyed by its seed: the same seed gives the same
 // bytes with any number of workers. rand() in other C files, rand_r, random, clocks and static variables stay as they are: with

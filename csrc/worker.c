@@ -9,6 +9,7 @@
 #include "autoreset.h"
 #include "float_mode.h"
 #include "guard.h"
+#include "state.h"
 #include "watch.h"
 
 #include <stdlib.h>

@@ -241,6 +241,8 @@ def _fitting(name: str, field: Field, value: Any) -> np.ndarray:
         raise ConfigError(f"poke: {name}'s {field.name} is {value!r}, which is no array: {wanted}") from None
     if given.dtype.kind not in ("biuf" if field.dtype.kind == "f" else "biu"):
         raise ConfigError(f"poke: {name}'s {field.name} has dtype {given.dtype}: {wanted}")
+    if given.size == field.size == 1:
+        given = given.reshape(field.shape)
     if given.shape != field.shape:
         raise ConfigError(f"poke: {name}'s {field.name} has shape {given.shape}: {wanted}")
     with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@
 //
 // CONFIG, PARAMS: files with the bytes of the config struct and the params blob; DATA: a compiled scene set. Runs STEPS steps with
 // random actions (some that the border has to replace), saves all envs, runs as many again, loads them and runs those again: exit
-// status 1 if the bytes differ. Prints a hash of all rows, saved bytes and peeked states. The rows begin uninitialised, as no env
+// status 1 if the bytes differ. Then sets states as they were read, and others. Prints a hash of all rows, saved bytes and states. The rows begin uninitialised, as no env
 // may count on: a byte that an env does not write is reported by valgrind in `hash`, whose caller says which array it is in.
 #include "../../csrc/action.h"
 #include "../../csrc/env_list.h"
@@ -84,11 +84,15 @@ static uint64_t hash_rows(uint64_t value) {
     return value;
 }
 
-static void serve(uint8_t semaphore, uint8_t seeded, uint32_t first, uint32_t count) {
+static int is_refused(uint8_t semaphore, uint8_t seeded, uint32_t first, uint32_t count) {
     pv_command_line(slab, 0, 0)->seeded = seeded;
     pv_turn_send_one(slab, 0, 0, semaphore, first, count, &waiter);
     pv_worker_serve(&worker, 0);
-    if (pv_turn_recv(slab, 0, 0, &waiter, PV_SLICE_NS, 0) & PV_TURN_FAILED) {
+    return pv_turn_recv(slab, 0, 0, &waiter, PV_SLICE_NS, 0) & PV_TURN_FAILED;
+}
+
+static void serve(uint8_t semaphore, uint8_t seeded, uint32_t first, uint32_t count) {
+    if (is_refused(semaphore, seeded, first, count)) {
         fprintf(stderr, "command %u failed: %s\n", semaphore, pv_slab_error(slab, 0)->text);
         exit(1);
     }
@@ -142,6 +146,24 @@ static uint64_t peek_envs(uint64_t value) {
     for (uint32_t env = 0; env < slab->num_envs; env++) {
         serve(PV_PEEK, 0, env, 1);
         value = hash(value, pv_slab_transfer(slab, 0), slab->spec.state_bytes);
+    }
+    return value;
+}
+
+// Sets states: as they were read, of the env before, and with broken bytes, which may be refused.
+static uint64_t poke_envs(uint64_t value) {
+    uint8_t* state = pv_slab_transfer(slab, 0);
+    for (uint32_t env = 0; env < slab->num_envs; env++) {
+        serve(PV_PEEK, 0, env, 1);
+        serve(PV_POKE, 0, env, 1);
+        value = hash_rows(value);
+    }
+    for (uint32_t i = 0; i < 20 * slab->num_envs; i++) {
+        serve(PV_PEEK, 0, i % slab->num_envs, 1);
+        for (uint64_t broken = roll() % 3; broken; broken--) state[roll() % slab->spec.state_bytes] = (uint8_t)roll();
+        uint32_t to = (i + roll() % 2) % slab->num_envs;
+        if (is_refused(PV_POKE, 0, to, 1)) pv_slab_error(slab, 0)->code = PV_OK;
+        value = run(hash_rows(value), 1);
     }
     return value;
 }
@@ -211,6 +233,7 @@ int main(int argc, char** argv) {
     uint64_t value = run(hash_rows(0xCBF29CE484222325u), steps);
     if (slab->spec.save_bytes) value = save_and_load(value, steps);
     value = peek_envs(value);
+    if (type->poke) value = poke_envs(value);
     serve(PV_RESET, 0, 0, 0);
     value = run(hash_rows(value), 1);
     pv_worker_close(&worker);

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-pthread", "-g"]
 STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wmissing-prototypes", "-Wdouble-promotion", "-Werror"]
 CORE = {
-    "channel_stress": ("channel", "watch", "worker", "slab", "probe", "action", "autoreset"),
+    "channel_stress": ("channel", "watch", "worker", "slab", "probe", "action", "autoreset", "state"),
     "channel_litmus": ("channel", "slab"),
 }
 TSAN = ("-O1", "-fsanitize=thread")

@@ -59,13 +59,11 @@ def installed(site: Path) -> Iterator[Path]:
 class TestCoinGrid(EnvContract):
     env = "coin_grid"
     settings = {"size": 4, "episode_length": 30}
-    settable = False
 
 
 class TestTheSmallestGrid(EnvContract):
     env = "coin_grid"
     settings = {"size": 2, "episode_length": 5}
-    settable = False
 
 
 def test_it_is_listed_and_found_by_name(site: Path) -> None:

@@ -7,6 +7,7 @@
 //   fuzz_main cuts SEED FIRST COUNT TRACE SET...       ... cut off at every byte, as they are and with a head that fits
 //   fuzz_main replay SEED FIRST COUNT TRACE FILE...    ... as they are
 //   fuzz_main states SEED FIRST COUNT TRACE CASE...    saved states of every env: load, and what passes is stepped
+//   fuzz_main pokes SEED FIRST COUNT TRACE CASE...     readable states of every env: poke, and what passes is stepped
 //   fuzz_main configs SEED FIRST COUNT TRACE CASE...   config structs of every env
 //   fuzz_main actions SEED FIRST COUNT TRACE           arrays of actions of every dtype at the border (csrc/action.c)
 //
@@ -14,6 +15,7 @@
 // COUNT = 1 replay it. TRACE is a file that holds number, size and bytes of the input at hand, for whoever finds the program
 // dead. It ends by itself where one input takes more than a second of CPU time, and prints one line of JSON when all is well.
 #include "../../csrc/action.h"
+#include "../../csrc/state.h"
 #include "fuzz_env.h"
 #include "fuzz_mutate.h"
 
@@ -218,7 +220,7 @@ static pv_context context_of(const env_case* from, const void* config) {
 // An env of every case, with states saved at the start and after some steps.
 typedef struct played {
     fuzz_env env;
-    uint8_t* saved[4];
+    uint8_t *saved[4], *shown[4];
 } played;
 
 static played games[MOST_FILES];
@@ -232,23 +234,58 @@ static void play(uint32_t at) {
     for (int i = 0; i < 4; i++) {
         game->saved[i] = zeros(game->env.spec.save_bytes, 1);
         game->env.type->save(&game->env.block, 0, game->saved[i]);
+        game->shown[i] = zeros(game->env.spec.state_bytes, 1);
+        game->env.type->peek(&game->env.block, 0, game->shown[i]);
         env_steps(&game->env, &rng, 1 + 2 * (uint32_t)i);
     }
+}
+
+// One of four states with some bytes changed.
+static uint8_t* mutated(fuzz_rng* rng, uint8_t* const from[4], uint64_t bytes) {
+    uint8_t* state = malloc(bytes);
+    memcpy(state, from[below(rng, 4)], bytes);
+    for (uint64_t i = 1 + below(rng, MOST_MUTATIONS); i; i--) {
+        if (below(rng, 4))
+            mutate_bytes(rng, state, bytes);
+        else
+            mutate_copy(rng, state, bytes, from[below(rng, 4)], bytes);
+    }
+    show(state, bytes);
+    return state;
+}
+
+// What is refused leaves the env as it was.
+static void run_poke(fuzz_rng* rng) {
+    played* game = &games[below(rng, file_count)];
+    fuzz_env* env = &game->env;
+    uint64_t bytes = env->spec.save_bytes;
+    uint8_t *state = mutated(rng, game->shown, env->spec.state_bytes), *before = zeros(bytes, 1), *after = zeros(bytes, 1);
+    if (!env->type->poke) broken("%s has no poke", env->type->name);
+    env->text[0] = 0;
+    env->type->load(&env->block, 0, game->saved[below(rng, 4)]);
+    env->type->save(&env->block, 0, before);
+    int code = pv_state_check(&env->block, 0, state);
+    if (!code) code = env->type->poke(&env->block, 0, state);
+    if (code == PV_OK) {
+        accepted++;
+        check_rows(env);
+        env_steps(env, rng, STEPS);
+    } else {
+        refused++;
+        if (!env->text[0]) broken("refused without a word");
+        env->type->save(&env->block, 0, after);
+        if (memcmp(before, after, bytes)) broken("a state was refused and changed the env: %s", env->text);
+    }
+    free(state);
+    free(before);
+    free(after);
+    if (env_reset(env, rng)) broken("a reset failed after a poke: %s", env->text);
 }
 
 static void run_state(fuzz_rng* rng) {
     played* game = &games[below(rng, file_count)];
     fuzz_env* env = &game->env;
-    uint64_t bytes = env->spec.save_bytes;
-    uint8_t* state = malloc(bytes);
-    memcpy(state, game->saved[below(rng, 4)], bytes);
-    for (uint64_t i = 1 + below(rng, MOST_MUTATIONS); i; i--) {
-        if (below(rng, 4))
-            mutate_bytes(rng, state, bytes);
-        else
-            mutate_copy(rng, state, bytes, game->saved[below(rng, 4)], bytes);
-    }
-    show(state, bytes);
+    uint8_t* state = mutated(rng, game->saved, env->spec.save_bytes);
     env->text[0] = 0;
     if (env->type->load(&env->block, 0, state) == PV_OK) {
         accepted++;
@@ -412,6 +449,8 @@ static void run_one(const char* target, uint64_t input, fuzz_rng* rng) {
         run_replay(input, rng);
     else if (strcmp(target, "states") == 0)
         run_state(rng);
+    else if (strcmp(target, "pokes") == 0)
+        run_poke(rng);
     else if (strcmp(target, "configs") == 0)
         run_config(rng);
     else if (strcmp(target, "actions") == 0)
@@ -425,7 +464,8 @@ int main(int argc, char** argv) {
     const char* target = argv[1];
     uint64_t seed = strtoull(argv[2], NULL, 10), first = strtoull(argv[3], NULL, 10), count = strtoull(argv[4], NULL, 10);
     uint64_t slowest_us = 0, slowest = 0;
-    int by_case = strcmp(target, "states") == 0 || strcmp(target, "configs") == 0;
+    int plays = strcmp(target, "states") == 0 || strcmp(target, "pokes") == 0;
+    int by_case = plays || strcmp(target, "configs") == 0;
     open_trace(argv[5]);
     for (int i = 6; i < argc && file_count < MOST_FILES; i++, file_count++) {
         if (by_case)
@@ -433,7 +473,7 @@ int main(int argc, char** argv) {
         else
             read_file(argv[i], &files[file_count]);
     }
-    if (strcmp(target, "states") == 0) {
+    if (plays) {
         for (uint32_t i = 0; i < file_count; i++) play(i);
     }
     signal(SIGPROF, tick);

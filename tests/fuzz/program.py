@@ -68,7 +68,7 @@ class Report:
 
 def build(program: Path, optimize: str = "-O0") -> Path:
     """Compile the program with what it needs of the core and return its path."""
-    core = [ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "probe.c", "cartpole.c")]
+    core = [ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "state.c", "probe.c", "cartpole.c")]
     core += sorted(path for folder in ("drive", "tag") for path in (ROOT / "csrc" / folder).glob("*.c"))
     arguments = [*FLAGS, *SANITIZE, optimize, "-o", str(program), str(HERE / "fuzz_main.c"), *map(str, core), "-lm"]
     done = subprocess.run(["gcc", *arguments], capture_output=True, text=True)

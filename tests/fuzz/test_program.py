@@ -61,7 +61,7 @@ def test_mutated_sets_are_refused_or_driven(program: Path, sets: list[Path]) -> 
     assert report.accepted > FEW // 20 and report.refused > FEW // 4
 
 
-@pytest.mark.parametrize("target", ["states", "configs"])
+@pytest.mark.parametrize("target", ["states", "pokes", "configs"])
 def test_mutated_states_and_configs_are_refused_or_played(program: Path, sets: list[Path], folder: Path, target: str) -> None:
     report = go(program, target, write_cases(folder, sets[0]), FEW)
     assert report.accepted > FEW // 20 and report.refused > FEW // 20

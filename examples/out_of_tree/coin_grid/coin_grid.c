@@ -57,9 +57,15 @@ static int coin_grid_describe(const pv_context* context, pv_spec* spec, char* te
     for (int i = 0; i < 3; i++) // x and y of each, as a share of the grid
         pv_add_field(group->fields, &group->field_count, &group->observation_bytes, names[i], "cells", PV_F32, 2, 0, 0.0f, 1.0f,
                      (float)config->size);
+    // What vec.peek shows and vec.poke sets. Seed, episode and steps decide where the next coin lies.
+    pv_field* fields = spec->state_fields;
+    pv_add_field(fields, &spec->state_count, &spec->state_bytes, "seed", "", PV_U64, 0, 0, 0.0f, 0x1p64f, 1.0f);
+    pv_add_field(fields, &spec->state_count, &spec->state_bytes, "episode", "", PV_U64, 0, 0, 0.0f, 0x1p64f, 1.0f);
     for (int i = 0; i < 3; i++)
-        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, names[i], "cells", PV_I32, 2, 0, 0.0f,
-                     (float)config->size, 1.0f);
+        pv_add_field(fields, &spec->state_count, &spec->state_bytes, names[i], "cells", PV_I32, 2, 0, 0.0f,
+                     (float)(config->size - 1), 1.0f);
+    pv_add_field(fields, &spec->state_count, &spec->state_bytes, "steps", "", PV_I32, 0, 0, 0.0f, (float)config->episode_length,
+                 1.0f);
     const char* records[3] = {"coins", "falls", "agents"}; // agents: how many the record stands for
     for (int i = 0; i < 3; i++) strcpy(spec->record_names[spec->record_count++], records[i]);
     spec->save_bytes = sizeof(coin_grid);
@@ -193,7 +199,7 @@ static int coin_grid_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- save, load, peek -------------------------------------------------------------------------------------------------------
+// ---- save, load, peek, poke -------------------------------------------------------------------------------------------------
 
 static int coin_grid_save(pv_block* block, uint32_t env, uint8_t* out) {
     memcpy(out, env_at(block, env), sizeof(coin_grid));
@@ -213,10 +219,42 @@ static int coin_grid_load(pv_block* block, uint32_t env, const uint8_t* in) {
     return PV_OK;
 }
 
+// The readable state, in the order of its fields.
+typedef struct coin_grid_shown {
+    uint64_t seed, episode;
+    cell agent, coin, pit;
+    int32_t steps;
+} coin_grid_shown;
+
 static int coin_grid_peek(pv_block* block, uint32_t env, uint8_t* out) {
     const coin_grid* state = env_at(block, env);
-    const cell cells[3] = {state->agent, state->coin, state->pit};
-    memcpy(out, cells, sizeof cells);
+    const coin_grid_shown shown = {state->seed, state->episode, state->agent, state->coin, state->pit, state->steps};
+    memcpy(out, &shown, block->spec->state_bytes);
+    return PV_OK;
+}
+
+// Each number is within the bounds that describe gave; whether they go together is asked here, before anything is changed.
+static int coin_grid_poke(pv_block* block, uint32_t env, const uint8_t* in) {
+    coin_grid* state = env_at(block, env);
+    coin_grid_shown given;
+    memcpy(&given, in, block->spec->state_bytes);
+    if (same(given.coin, given.agent) || same(given.coin, given.pit))
+        return pv_block_error(block, env, "the coin lies on (%d, %d): not where the agent or the pit is", given.coin.x,
+                              given.coin.y);
+    const int fell = same(given.agent, given.pit), late = given.steps >= config_of(block->context)->episode_length;
+    if (state->over && !fell && !late) { // the episode had ended: this is another one
+        state->task = block->tasks[env];
+        state->coins = 0;
+        state->episode_return = 0.0f;
+    }
+    state->seed = given.seed;
+    state->episode = given.episode;
+    state->agent = given.agent;
+    state->coin = given.coin;
+    state->pit = given.pit;
+    state->steps = given.steps;
+    state->over = fell || late;
+    write_row(block, env, 0.0f, fell, late && !fell);
     return PV_OK;
 }
 
@@ -235,5 +273,6 @@ PV_ENV_TYPE(coin_grid) = {
     .save = coin_grid_save,
     .load = coin_grid_load,
     .peek = coin_grid_peek,
+    .poke = coin_grid_poke,
     .close = coin_grid_close,
 };
