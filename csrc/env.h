@@ -190,7 +190,8 @@ typedef struct pv_env_type {
     // state, reward 0. Flags are set where the state is the last one of an episode, as after the step that ends it, so that what
     // peek returns can always be set; an env whose episode had ended goes on with its next one where the state does not end it.
     // Numbers are within the bounds of their fields: the worker has looked. A state that the env cannot be in is refused with
-    // pv_block_error before anything is changed. NULL: the state cannot be set.
+    // pv_block_error before anything is changed; any other code is a failure, which ends the vector env. NULL: the state cannot
+    // be set.
     int (*poke)(pv_block* block, uint32_t env, const uint8_t* in);
     void (*close)(pv_block* block);
     int (*call)(pv_block* block); // NULL: the type answers no calls from the learner (Python envs do)

@@ -432,7 +432,7 @@ static int probe_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     }
     clear_observations(block, env);
     for (uint32_t agent = 0; agent < agents; agent++) write_row(block, env, agent, state, flags_of(config, state, agent));
-    return fault_if_due(block, env, IN_POKE);
+    return fault_if_due(block, env, IN_POKE) ? PV_ERROR_STATE : PV_OK; // PV_ERROR_ENV would say that nothing was changed
 }
 
 // ---- 8. the table --------------------------------------------------------------------------------------------------------------

@@ -189,13 +189,13 @@ static int peek_env(pv_worker* worker, uint32_t env) {
 static int poke_env(pv_worker* worker, uint32_t env) {
     pv_block* block = block_of(worker, env);
     if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
-    uint32_t local = env - block->first_env;
+    uint32_t place = env - block->first_env;
     const uint8_t* state = pv_slab_transfer(worker->slab, worker->index);
-    pv_block_at(block, local);
-    if (!worker->type->poke) return pv_block_error(block, local, "its state cannot be set: the env type has no poke");
-    int code = pv_state_check(block, local, state);
-    if (!code) code = worker->type->poke(block, local, state);
-    return !code && resets_in_step(worker) ? pv_autoreset_finished(worker->type, block, local, 1, worker->scratch) : code;
+    pv_block_at(block, place);
+    if (!worker->type->poke) return pv_block_error(block, place, "its state cannot be set: the env type has no poke");
+    int code = pv_state_check(block, place, state);
+    if (!code) code = worker->type->poke(block, place, state);
+    return !code && resets_in_step(worker) ? pv_autoreset_finished(worker->type, block, place, 1, worker->scratch) : code;
 }
 
 // ---- serving commands --------------------------------------------------------------------------------------------------------

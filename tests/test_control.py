@@ -122,3 +122,87 @@ def test_options_of_a_c_env_are_its_task() -> None:
         assert vec.reset(options={})[0][:, 6].tolist() == [6, 5, 5]
         with pytest.raises(ConfigError, match="options are .*level.*'probe' takes None or"):
             vec.reset(options={"level": 1})
+
+
+# ---- poke ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["serial", "threading", "multiprocessing"])
+@pytest.mark.parametrize("buffers", [1, 2])
+def test_poke_sets_one_env_also_while_the_other_half_is_under_way(backend: str, buffers: int) -> None:
+    workers = {} if backend == "serial" else {"num_workers": 2, "split": "envs"}
+    settings: dict[str, Any] = {"num_envs": 4, "num_buffers": buffers, "start_method": "forkserver", **workers}
+    with puffervec.make("probe", env_kwargs={"episode_length": 9}, backend=backend, **settings) as vec:
+        vec.async_reset(20)
+        before = vec.recv()[0]  # of the first half; the other one is under way or there is none
+        vec.poke(1, {"step": 4, "last_action": [3], "seed": 5})
+        assert before[:2, :5].tolist() == [[20, 0, 0, 0, 0], [5, 0, 4, 0, 3]]
+        with pytest.raises(ConfigError, match="env 0 of probe is as it was, since step is 10: it must be from 0 to 9"):
+            vec.poke(0, {"step": 10})
+        vec.send([1] * vec.agents_per_batch)
+        if buffers == 2:
+            vec.recv()
+            vec.send([1] * vec.agents_per_batch)
+        assert vec.recv()[0][:2, 2].tolist() == [1, 5]
+
+
+def test_a_loaded_env_can_be_set_before_it_is_received() -> None:
+    with serial("probe", {}, num_envs=2) as vec:
+        vec.reset(0)
+        vec.load(vec.save())
+        vec.poke(1, {"step": 3})
+        assert vec.recv()[0][:, 2].tolist() == [0, 3]
+
+
+def test_one_number_may_be_a_number() -> None:
+    """tag_grid shows its time as (1,)."""
+    with serial("tag_grid", {"num_taggers": 1}) as vec:
+        vec.reset(0)
+        vec.poke(0, {"time": 7})
+        assert vec.peek(0)["time"].tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"steps": 2**31}, "steps is 2147483648, which int32 cannot hold: give int32 of shape ()"),
+        ({"steps": 1.0}, "steps has dtype float64: give int32"),
+        ({"steps": [1, 2]}, r"steps has shape \(2,\): give int32 of shape \(\)"),
+        ({"x": "left"}, "x has dtype <U4: give float64"),
+        ({"x": None}, "x has dtype object"),
+        ({"x": 5.0}, "x is 5: it must be from -4.8 to 4.8"),
+        ({"x": float("nan")}, "x is nan"),
+        ({"y": 1.0}, "no state named 'y': it has x float64, x_dot float64, theta float64, theta_dot float64, steps int32"),
+        (7, "the state is 7: give a mapping"),
+    ],
+)
+def test_what_is_no_state_is_refused(state: Any, words: str) -> None:
+    with serial("cartpole", {}) as vec:
+        vec.reset(0)
+        before = vec.save()
+        with pytest.raises(ConfigError, match=f"^poke: .*{words}"):
+            vec.poke(0, state)
+        assert vec.save() == before
+
+
+def test_a_poked_env_has_the_record_of_its_next_episode() -> None:
+    """The record of the one before was left when it ended."""
+    with serial("cartpole", {"max_episode_steps": 3}) as vec:
+        vec.reset(0)
+        records = [vec.step([step % 2])[4].episodes for step in range(3)]
+        assert [(int(r["episode"]), int(r["length"])) for part in records for r in part] == [(0, 3)]
+        vec.poke(0, {"steps": 1})
+        records = [vec.step([step % 2])[4].episodes for step in range(3)]
+        assert [(int(r["episode"]), int(r["length"])) for part in records for r in part] == [(1, 3)]
+
+
+def test_disabled_autoreset_steps_an_env_that_was_set_to_go_on() -> None:
+    with serial("probe", {"episode_length": 2}, num_envs=2, autoreset_mode="disabled") as vec:
+        vec.reset(0)
+        for _ in range(2):
+            vec.step([0, 0])
+        vec.poke(0, {"step": 0})
+        with pytest.raises(CallOrderError, match="env 1 is done"):
+            vec.step([0, 0])
+        vec.poke(1, {"step": 1})
+        assert vec.step([0, 0])[2].tolist() == [False, True]

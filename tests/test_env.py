@@ -88,6 +88,8 @@ def test_what_only_c_envs_can_do_is_refused_with_words() -> None:
         vec.reset(seed=0)
         with pytest.raises(ConfigError, match="peek: Counting has no readable state; use get_attr"):
             vec.peek(0)
+        with pytest.raises(ConfigError, match="poke: Counting has no readable state; use set_attr"):
+            vec.poke(0, {})
         for verb, call in (("save", vec.save), ("load", lambda: vec.load([b"", b""]))):
             with pytest.raises(ConfigError, match=f"{verb}: the state of Counting cannot be saved"):
                 call()

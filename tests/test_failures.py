@@ -66,6 +66,7 @@ def test_a_worker_between_turns_is_idle() -> None:
         (lib.PV_SAVE, "save", "in save of env 5"),
         (lib.PV_LOAD, "load", "in load of env 5"),
         (lib.PV_PEEK, "peek", "in peek of env 5"),
+        (lib.PV_POKE, "poke", "in poke of env 5"),
         (lib.PV_CALL, "call", "in call of env 5"),
         (lib.PV_CLOSE, "close", "in close of env 5"),
         (lib.PV_IDLE, "start", "while it made its envs, at env 5"),

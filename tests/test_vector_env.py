@@ -107,6 +107,8 @@ def test_calls_out_of_order_say_what_was_expected(backend: str) -> None:
             vec.step([0])
         with pytest.raises(CallOrderError, match="peek.*async_reset and recv"):
             vec.peek(0)
+        with pytest.raises(CallOrderError, match="poke.*async_reset and recv"):
+            vec.poke(0, {"step": 1})
         with pytest.raises(CallOrderError, match="save.*async_reset and recv"):
             vec.save()
         vec.async_reset(0)
@@ -123,6 +125,8 @@ def test_calls_out_of_order_say_what_was_expected(backend: str) -> None:
             vec.send([1])
         with pytest.raises(CallOrderError, match="peek.*recv"):
             vec.peek(0)
+        with pytest.raises(CallOrderError, match="poke.*recv"):
+            vec.poke(0, {"step": 1})
         with pytest.raises(CallOrderError, match="save.*recv"):
             vec.save()
         # None of the refusals did anything.

@@ -181,6 +181,8 @@ def test_records_hold_means_of_the_log_and_n(vec: VectorEnv) -> None:
     # Six steps of 3 x 0.5 and 0 + 1 + 2, and 1 for each in the last one.
     assert float(found[-1][1]["return"]) == 6 * (1.5 + 3) + 3
     assert [int(vec.peek(0)[name]) for name in ("episode", "steps")] == [1, 1]
+    with pytest.raises(ConfigError, match="poke: env 0 of .* since its state cannot be set: the env type has no poke"):
+        vec.poke(0, {"steps": 3})
 
 
 def test_random_numbers_belong_to_the_env(env: NativeEnv) -> None:

@@ -213,7 +213,7 @@ def test_a_worker_that_could_not_open_answers_with_a_failure() -> None:
 
 
 def test_a_transfer_of_another_workers_env_is_refused(vec: VectorEnv) -> None:
-    for semaphore in (lib.PV_SAVE, lib.PV_LOAD, lib.PV_PEEK):
+    for semaphore in (lib.PV_SAVE, lib.PV_LOAD, lib.PV_PEEK, lib.PV_POKE):
         lib.pv_turn_send_one(vec.rows.slab, 0, 0, semaphore, 3, 1, vec.turns.waiter)
         lib.pv_worker_serve(vec.workers.opened, 0)
         assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, vec.turns.waiter, 10**6, 0) == lib.PV_TURN_FAILED

@@ -93,7 +93,7 @@ PYTHON_KINDS = {
     "value": Told(WorkerError, "ValueError: told to fail"),
     "hang": Told(WorkerTimeout, "", trace="python_envs.py"),
 }
-C_PLACES = ("init", "reset", "step", "save", "load", "peek", "close")
+C_PLACES = ("init", "reset", "step", "save", "load", "peek", "poke", "close")
 PYTHON_PLACES = ("init", "reset", "step", "call", "close")
 DOING = {"init": "start"}
 
@@ -148,6 +148,8 @@ def drive(vec: VectorEnv, place: str) -> None:
         vec.load(vec.save())
     elif place == "peek":
         vec.peek(vec.num_envs - 1)
+    elif place == "poke":
+        vec.poke(vec.num_envs - 1, {"step": 1})
     elif place == "call":
         vec.call("told")
 

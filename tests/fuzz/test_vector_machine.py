@@ -143,6 +143,10 @@ class VectorMachine(RuleBasedStateMachine):
     def peek(self, env: int) -> None:
         self._both(lambda vec: vec.peek(env))
 
+    @rule(env=st.integers(-1, ENVS), name=st.sampled_from(["step", "episode", "clock", "left"]), value=st.integers(-1, 12))
+    def poke(self, env: int, name: str, value: int) -> None:
+        self._both(lambda vec: vec.poke(env, {name: value}))
+
     @rule()
     def save(self) -> None:
         found = self._both(lambda vec: vec.save())
