@@ -54,6 +54,9 @@ CASES = {
     "probe, episodes of one step": Case("probe", {"episode_length": 1, "end_kind": 2}, without_clock),
     "probe, two groups": Case("probe", {**PROBE, "mode": 1, "num_agents": 3}),
     "tag": Case("tag_grid", {"num_taggers": 3, "grid_length": 3, "episode_length": 9, "random_starts": True}),
+    "tag continuous": Case(
+        "tag_continuous", {"num_taggers": 2, "num_runners": 4, "grid_length": 3.0, "episode_length": 9, "tagging_distance": 0.1}
+    ),
     "cartpole": Case("cartpole", {"max_episode_steps": 13}),
     "drive": Case("drive", {"num_agents": 2, "max_steps": 9, "control": 1}),
     "mock": Case(SINGLE["mixed-dict"]),
@@ -320,7 +323,7 @@ def reset_done(vec: VectorEnv) -> None:
 
 
 @pytest.mark.parametrize("mode", OTHERS)
-@pytest.mark.parametrize("name", ["probe", "probe, two groups", "tag", "cartpole", "drive"])
+@pytest.mark.parametrize("name", ["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "drive"])
 def test_same_seed_same_bytes_in_every_mode(name: str, mode: str, request: pytest.FixtureRequest) -> None:
     kwargs = CASES[name].kwargs
     if name == "drive":  # several scenes per env, which restart one by one
@@ -334,7 +337,7 @@ def test_same_seed_same_bytes_in_every_mode(name: str, mode: str, request: pytes
 
 
 @pytest.mark.parametrize("mode", OTHERS)
-@pytest.mark.parametrize("name", ["probe", "probe, two groups", "tag", "cartpole"])
+@pytest.mark.parametrize("name", ["probe", "probe, two groups", "tag", "tag continuous", "cartpole"])
 def test_save_and_load_in_every_mode(name: str, mode: str) -> None:
     case = CASES[name]
     with serial(case.env, case.kwargs, num_envs=6, autoreset_mode=mode) as vec:

@@ -59,6 +59,9 @@ CASES = (
     Case("cartpole", {}, "same_step"),
     Case("tag_grid"),
     Case("tag_grid", {}, "same_step"),
+    Case("tag_continuous", {"num_runners": 4, "grid_length": 2.0, "episode_length": 20, "tagging_distance": 0.1}),
+    Case("tag_continuous", {"num_runners": 4, "use_full_observation": False, "episode_length": 20}, "same_step"),
+    Case("tag_continuous", {"num_runners": 39, "use_full_observation": False, "tagging_distance": 0.05}),
     Case("drive", {"num_agents": 24, "resample_steps": 35}, envs=2),
     Case("lantern"),
 )

@@ -4,21 +4,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from typing import Any
 
 import numpy as np
+import pytest
 
-from puffervec.envs.tag_continuous import TagContinuousConfig, start_of
+from puffervec.envs.tag_continuous import ENV, TagContinuousConfig, start_of
+from puffervec.errors import ConfigError
+from puffervec.native import EnvData
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
-
-STILL = (0, 0)
 
 
 def game(tagger: tuple[float, float], *runners: tuple[float, float], headings: Any = None, **settings: Any) -> VectorEnv:
     """One env of side 10 with one tagger and runners at these places; the tagger's id is that of the settings' seed.
 
-    Actions: accelerations -1, 0.5, 1 (1 to 3), turns -pi/2, 0, pi/2 (1 to 3); all head along x.
+    Actions: accelerations -0.5, 0, 0.5 (1 to 3), turns -pi/2, 0, pi/2 (1 to 3); all head along x.
     """
     config = TagContinuousConfig(num_taggers=1, num_runners=len(runners))
     types = start_of(config).types
@@ -28,6 +31,7 @@ def game(tagger: tuple[float, float], *runners: tuple[float, float], headings: A
         "tag_continuous",
         {
             "num_taggers": 1, "num_runners": len(runners), "num_acceleration_levels": 3, "num_turn_levels": 3,
+            "max_acceleration": 0.5, "min_acceleration": -0.5,
             "starting_location_x": [x for x, _ in at], "starting_location_y": [y for _, y in at],
             "starting_directions": [0.0] * len(at) if headings is None else headings, **settings,
         },
@@ -93,3 +97,207 @@ def test_acceleration_adds_up_and_is_lost_at_top_speed() -> None:
             state = vec.peek(0)
             shown.append((float(state["speed"][0]), float(state["acceleration"][0])))
         assert shown == [(0.5, 0.5), (1.5, 1.0), (2.0, 0.0), (2.0, 0.0)]
+
+
+# ---- rules -------------------------------------------------------------------------------------------------
+
+
+def nothing(vec: VectorEnv) -> np.ndarray:
+    """Actions that change nothing."""
+    return np.zeros((vec.halves[0].groups["agents"].rows, 2), np.int32)
+
+
+def test_a_full_observation_by_hand() -> None:
+    with game((1.0, 1.0), (3.0, 1.0), (1.0, 5.0), episode_length=4, max_speed=2.0) as vec:
+        vec.reset(seed=0)
+        tagger, (one, two) = ids(vec)
+        actions = nothing(vec)
+        actions[two] = 3, 3  # faster by 0.5, and a quarter turn to the left
+        actions[one] = 0, 3
+        observations = vec.step(actions)[0]
+        seen = {one: (2.0, 0.0, 0.0, 0.0, 0.25, 0, 1), two: (0.0, 4.5, 0.25, 0.25, 0.25, 0, 1)}
+        scale = 10 * np.sqrt(2)
+        expected = [[seen[i][f] / (scale if f < 2 else 1) for i in (one, two)] for f in range(7)]
+        np.testing.assert_allclose(observations[tagger], [*np.ravel(expected), 0.25], atol=1e-6)
+
+
+def test_who_left_sees_types_and_presence_only() -> None:
+    with game((5.0, 5.0), (5.05, 5.0), (9.0, 9.0)) as vec:
+        vec.reset(seed=0)
+        tagger, (gone, other) = ids(vec)
+        observations = vec.step(nothing(vec))[0]
+        assert observations[gone, 14] > 0  # it sees for the last time
+        observations = vec.step(nothing(vec))[0]
+        assert not observations[gone, :10].any() and observations[gone, 14] == 0.0
+        assert sorted(observations[gone, 10:12].tolist()) == [0.0, 1.0] and observations[gone, 12:14].tolist() == [1.0, 1.0]
+        at = [i for i in range(3) if i != tagger].index(gone)
+        assert observations[tagger, 12 + at] == 0.0 and observations[tagger, 13 - at] == 1.0
+        assert vec.peek(0)["x"][gone] == np.float32(5.05)
+
+
+def test_the_nearest_are_those_in_the_game_and_ties_go_to_the_lowest_id() -> None:
+    settings = {"use_full_observation": False, "num_other_agents_observed": 3, "tagging_distance": 0.1}
+    with game((5.0, 5.0), (5.5, 5.0), (3.0, 5.0), (7.0, 5.0), **settings) as vec:
+        vec.reset(seed=0)
+        tagger, (near, one, two) = ids(vec)
+        observations = vec.halves[0].groups["agents"].observations
+        assert (observations[tagger, :3] * 10 * np.sqrt(2)).tolist() == pytest.approx([0.5, -2.0, 2.0])
+        vec.step(nothing(vec))  # the nearest is tagged
+        vec.step(nothing(vec))
+        assert (observations[tagger, :3] * 10 * np.sqrt(2)).tolist() == pytest.approx([-2.0, 2.0, 0.0])
+        assert observations[tagger, 18:21].tolist() == [1.0, 1.0, 0.0]  # two are left: the third place is padding
+        assert not observations[near].any()
+        assert observations[one, 15:18].tolist() == [1.0, 0.0, 0.0]  # the tagger is nearer than the other runner
+        assert one < two
+
+
+@pytest.mark.parametrize("agents", [7, 8, 9, 16, 17, 32, 33, 64, 65, 111])
+@pytest.mark.parametrize("nearest", [1, 6, 16, 40, 70])
+def test_the_nearest_are_exact_in_any_number(agents: int, nearest: int) -> None:
+    """All ways to find them, with crowds in corners, where many distances are equal."""
+    nearest = min(nearest, agents)
+    settings = {"num_taggers": 2, "num_runners": agents - 2, "tagging_distance": 0.004, "grid_length": 3.0}
+    settings |= {"use_full_observation": False, "num_other_agents_observed": nearest, "random_starts": True}
+    rng = np.random.default_rng(agents)
+    with serial("tag_continuous", settings, num_envs=2) as vec:
+        vec.reset(seed=agents)
+        for _ in range(8):
+            before = [vec.peek(env)["still_in_the_game"] for env in range(2)]
+            observations = vec.step(rng.integers(0, 11, (2 * agents, 2)))[0].reshape(2, agents, -1)
+            for env in range(2):
+                if vec.peek(env)["time"][0] > 0:
+                    check_nearest(vec.peek(env), before[env] == 1, observations[env], nearest)
+
+
+def check_nearest(state: dict[str, np.ndarray], seen: np.ndarray, observations: np.ndarray, nearest: int) -> None:
+    """Compare the x of the neighbours with a sort of all distances."""
+    x, y = state["x"], state["y"]
+    distance = np.sqrt((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)
+    distance[:, ~seen] = np.inf
+    np.fill_diagonal(distance, np.inf)
+    order = np.argsort(distance, axis=1, kind="stable")[:, :nearest]
+    shown = np.isfinite(np.take_along_axis(distance, order, axis=1)) & seen[:, None]
+    width = shown.shape[1]
+    expected = np.where(shown, (x[order] - x[:, None]) / np.float32(3 * np.sqrt(2)), 0)
+    np.testing.assert_allclose(observations[:, :width], expected, atol=1e-6)
+
+
+def test_the_last_step_rewards_who_is_left_and_not_who_is_tagged() -> None:
+    last = {"episode_length": 1, "end_of_game_reward_for_runner": 5.0, "tag_reward_for_tagger": 2.0}
+    with game((5.0, 5.0), (5.05, 5.0), (9.0, 9.0), **last) as vec:
+        vec.reset(seed=0)
+        tagger, (near, far) = ids(vec)
+        _, rewards, terminals, truncations, infos = vec.step(nothing(vec))
+        assert rewards[[tagger, near, far]].tolist() == [2.0, -1.0, 5.0]
+        assert terminals.tolist() == [i == near for i in range(3)] and truncations.tolist() == [i != near for i in range(3)]
+        runners, taggers = infos.episodes
+        assert vec.spec.record_names == ("tags", "runners_left", "survival", "agents")
+        assert (runners["agent_type"], runners["return"], runners["values"][:4].tolist()) == (0, 2.0, [1.0, 0.5, 1.0, 2.0])
+        assert (taggers["agent_type"], taggers["return"], taggers["values"][:4].tolist()) == (1, 2.0, [1.0, 0.5, 1.0, 1.0])
+
+
+def test_walls_cost_and_stop_nothing_and_rewards_are_rounded_once() -> None:
+    penalties = {"edge_hit_penalty": -0.1, "step_reward_for_runner": 0.01, "step_penalty_for_tagger": -0.02}
+    with game((1.0, 1.0), (9.75, 9.0), **penalties) as vec:
+        vec.reset(seed=0)
+        tagger, (runner,) = ids(vec)
+        actions = nothing(vec)
+        actions[runner] = 3, 0
+        for rewards in ([-0.1 + 0.01, -0.02],) * 2:
+            shown = vec.step(actions)[1]
+            assert shown[[runner, tagger]].tolist() == np.float32(rewards).tolist()
+        assert (vec.peek(0)["x"][runner], vec.peek(0)["speed"][runner]) == (10.0, 1.0)
+
+
+def test_without_exits_a_runner_is_tagged_at_every_step_by_the_lowest_tagger() -> None:
+    settings = {"num_taggers": 2, "num_runners": 1, "starting_location_x": [5.0] * 3, "starting_location_y": [5.0] * 3}
+    with serial("tag_continuous", {**settings, "runner_exits_game_after_tagged": False, "episode_length": 3}) as vec:
+        vec.reset(seed=0)
+        kinds = vec.halves[0].groups["agents"].agent_types
+        for _ in range(2):
+            _, rewards, terminals, truncations, _ = vec.step(nothing(vec))
+            assert rewards[kinds == 0].tolist() == [-1.0] and rewards[kinds == 1].tolist() == [1.0, 0.0]
+            assert not terminals.any() and not truncations.any()
+        _, rewards, terminals, truncations, infos = vec.step(nothing(vec))
+        assert truncations.all() and infos.episodes[0]["values"][:2].tolist() == [3.0, 1.0]
+
+
+def test_random_starts_differ_by_episode_and_stay_within_the_square() -> None:
+    with serial("tag_continuous", {"random_starts": True, "episode_length": 1, "grid_length": 4.0}, num_envs=50) as vec:
+        vec.reset(seed=2)
+        first = [vec.peek(env) for env in range(50)]
+        x = np.concatenate([state["x"] for state in first])
+        assert x.min() >= 0 and x.max() <= 4 and 1.7 < x.mean() < 2.3
+        turns = {round(float(d) / (np.pi / 2), 3) for state in first for d in state["direction"]}
+        assert turns == {0.0, 1.0, 2.0, 3.0}
+        for _ in range(2):
+            vec.step(nothing(vec))
+        assert not any((vec.peek(env)["x"] == state["x"]).any() for env, state in enumerate(first))
+
+
+def test_tables_and_margin_are_params() -> None:
+    """A comparison with another NumPy may set them."""
+    def build(config: TagContinuousConfig) -> EnvData:
+        params = dict(ENV.build(config).params)
+        return EnvData({**params, "margin": np.float32([20.0]), "acceleration_changes": np.float32([0.25] * 11)})
+
+    with serial(dataclasses.replace(ENV, build=build), {"num_runners": 1}) as vec:
+        vec.reset(seed=0)
+        assert vec.step(nothing(vec))[2].all() and vec.peek(0)["speed"].tolist() == [0.25, 0.25]
+
+
+# ---- settings that are refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_taggers": 0}, ["num_taggers is 0", "1 to"]),
+        ({"num_runners": -3}, ["num_runners is -3", "1 to"]),
+        ({"num_runners": 16385}, ["num_runners is 16385"]),
+        ({"grid_length": 0}, ["grid_length is 0", "0.001"]),
+        ({"grid_length": float("nan")}, ["grid_length is nan"]),
+        ({"episode_length": 0}, ["episode_length is 0: use 1 to"]),
+        ({"max_speed": -1.0}, ["max_speed is -1: use 0 to"]),
+        ({"skill_level_tagger": -0.5}, ["skill_level_tagger is -0.5"]),
+        ({"num_acceleration_levels": 0}, ["num_acceleration_levels is 0: use 1 to"]),
+        ({"num_turn_levels": -1}, ["num_turn_levels is -1: use 1 to"]),
+        ({"max_turn": float("inf")}, ["max_turn is inf", "finite"]),
+        ({"edge_hit_penalty": 0.5}, ["edge_hit_penalty is 0.5", "to 0"]),
+        ({"step_penalty_for_tagger": 1.0}, ["step_penalty_for_tagger is 1", "to 0"]),
+        ({"tag_penalty_for_runner": 10.0}, ["tag_penalty_for_runner is 10", "to 0"]),
+        ({"tag_reward_for_tagger": -1.0}, ["tag_reward_for_tagger is -1: use 0 to"]),
+        ({"step_reward_for_runner": -0.1}, ["step_reward_for_runner is -0.1"]),
+        ({"end_of_game_reward_for_runner": -1.0}, ["end_of_game_reward_for_runner is -1"]),
+        ({"num_other_agents_observed": 12}, ["num_other_agents_observed is 12: use 1 to 11"]),
+        ({"num_other_agents_observed": 0}, ["num_other_agents_observed is 0: use 1 to"]),
+        ({"tagging_distance": 1.5}, ["tagging_distance is 1.5: use 0 to 1"]),
+        ({"tagging_distance": -0.1}, ["tagging_distance is -0.1"]),
+        ({"seed": -1}, ["seed is -1", "4294967295"]),
+        ({"seed": "x"}, ["seed is 'x'"]),
+        ({"starting_location_x": [1.0] * 11}, ["starting_location_y is None"]),
+        ({"starting_location_x": [1.0] * 3, "starting_location_y": [1.0] * 11}, ["starting_location_x", "(3,)", "(11)"]),
+        ({"starting_location_x": [11.0] * 11, "starting_location_y": [1.0] * 11}, ["location_x holds 11.0", "0 to 10"]),
+        ({"starting_directions": [float("nan")] * 11}, ["starting_directions holds nan", "finite angle"]),
+        ({"starting_directions": "north"}, ["starting_directions", "one finite angle per agent"]),
+        ({"starting_directions": [0.0] * 11, "random_starts": True}, ["random_starts is True"]),
+        ({"num_tagger": 3}, ["num_tagger", "num_taggers"]),
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_be_used(settings: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        serial("tag_continuous", settings)
+    for word in words:
+        assert re.search(re.escape(word), str(caught.value)), str(caught.value)
+    assert len(str(caught.value)) < 900
+
+
+def test_states_that_cannot_be_are_refused() -> None:
+    with serial("tag_continuous", {"num_taggers": 1, "num_runners": 2, "skill_level_tagger": 0.5}) as vec:
+        vec.reset(seed=0)
+        tagger, _ = ids(vec)
+        for name, value, word in (("speed", 0.75, "speeds 0 to 0.5"), ("still_in_the_game", 0, "taggers stay in the game")):
+            changed = vec.peek(0)[name].copy()
+            changed[tagger] = value
+            with pytest.raises(ConfigError, match=f"agent {tagger}, a tagger, cannot be at .*{word}"):
+                vec.poke(0, {name: changed})

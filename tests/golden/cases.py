@@ -46,6 +46,11 @@ class Case:
 FIVE = (1, 2, 3, 4, 5)
 PROBE = {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}
 TAG = {"num_taggers": 3, "grid_length": 6, "episode_length": 25}
+TAG_CONTINUOUS = {"num_taggers": 2, "num_runners": 3, "grid_length": 3.0, "episode_length": 30, "tagging_distance": 0.06}
+CROWD = {
+    "num_taggers": 8, "num_runners": 52, "grid_length": 8.0, "episode_length": 25, "tagging_distance": 0.03,
+    "use_full_observation": False, "num_other_agents_observed": 10, "edge_hit_penalty": -0.125,
+}  # fmt: skip
 DRIVE = {
     "num_agents": 12, "max_steps": 60, "resample_steps": 200, "range_m": 30.0,
     "partners": 4, "lanes": 8, "lines": 4, "edges": 8,
@@ -63,6 +68,10 @@ CASES = [
     Case("tag_grid, full observation", "tag_grid", TAG),
     Case("tag_grid, five agents", "tag_grid", {**TAG, "num_taggers": 4, "random_starts": True}),
     Case("tag_grid, twelve agents", "tag_grid", {**TAG, "num_taggers": 11, "random_starts": True}),
+    Case("tag_continuous", "tag_continuous", {**TAG_CONTINUOUS, "random_starts": True}, seeds=FIVE),
+    Case("tag_continuous, nearest", "tag_continuous", {**TAG_CONTINUOUS, "use_full_observation": False}, "same_step"),
+    Case("tag_continuous, crowd", "tag_continuous", {**CROWD, "random_starts": True}),
+    Case("tag_continuous, crowd, full observation", "tag_continuous", {**CROWD, "use_full_observation": True}),
     Case("drive", "drive", DRIVE, seeds=FIVE),
     Case("drive, same step", "drive", DRIVE, "same_step"),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),

@@ -177,7 +177,7 @@ def test_the_file_is_whole() -> None:
 
 def test_envs_meet_what_they_are_for() -> None:
     """In the hashed steps episodes end and begin again, rows are empty, and actions are refused."""
-    for name in ("probe", "cartpole", "tag_grid", "drive", "coin_grid", "lantern", "drift"):
+    for name in ("probe", "cartpole", "tag_grid", "tag_continuous", "drive", "coin_grid", "lantern", "drift"):
         with BY_NAME[name].make() as vec:
             table, rewarded, episodes = record.actions(vec, 400, 1), 0, 0
             vec.reset(seed=1)
