@@ -113,14 +113,17 @@ def act(seen: Counter[str], moving: float, game: TagContinuous, rng: np.random.G
     return actions
 
 
-def compare(name: str, steps: int, seen: Counter[str]) -> EnvEquality:
+def compare(name: str, steps: int, num_envs: int, seen: Counter[str]) -> EnvEquality:
+    """Compare several envs, since C steps some of them together."""
     settings = {"seed": 7, **CASES[name]}
     actions = functools.partial(act, seen, 0.2 if name in STILL else 1.0)
     arguments: dict[str, Any] = {"teacher_forced": True, "tolerances": TOLERANCES, "actions": actions}
-    report = check_env_equal("tag_continuous", TagContinuous, settings=settings, steps=steps, **arguments)
+    with serial("tag_continuous", settings, num_envs=num_envs) as vec:
+        report = check_env_equal(vec, functools.partial(TagContinuous, **settings), steps=steps, **arguments)
     agents = settings.get("num_taggers", 1) + settings.get("num_runners", 10)
     assert max(report.exempt.values(), default=0) <= agents + 0.05 * agents * report.steps, report
     assert {"state.still_in_the_game", "state.acceleration", "observations.time"} <= set(report.largest)
+    assert report.steps + report.resets >= num_envs * (steps + 1)
     seen.update(report.events)
     return report
 
@@ -129,16 +132,16 @@ def test_tag_continuous_equals_its_twin() -> None:
     """The beginning of all cases; the next test goes on for longer."""
     seen: Counter[str] = Counter()
     for name in CASES:
-        compare(name, 10 if name in MANY else 60, seen)
+        compare(name, 4 if name in MANY else 16, 3, seen)
     assert min(seen[event] for event in ("tags", "walls", "terminals", "truncations", "few left", "removed", "last step")) > 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_tag_continuous_equals_its_twin_over_many_steps(name: str) -> None:
-    steps = 1000 if name in MANY else 5000
-    report = compare(name, steps, Counter())
-    assert report.resets > 3 and report.steps + report.resets > steps
+    many = name in MANY
+    compare(name, 200 if many else 1700, 5 if many else 3, Counter())
+    compare(name, 10, 19, Counter())
 
 
 def drawn_settings(rng: np.random.Generator) -> dict[str, Any]:
@@ -180,9 +183,9 @@ def test_tag_continuous_equals_its_twin_in_drawn_games(first: int) -> None:
             "tolerances": {**TOLERANCES, "state.x": max(5e-6, bits), "state.y": max(5e-6, bits)},
             "epsilon": max(1e-6, bits), "actions": functools.partial(act, Counter(), 1.0 if game % 2 else 0.3),
         }  # fmt: skip
-        twin, steps = TagContinuous, 8
-        report = check_env_equal("tag_continuous", twin, settings=settings, steps=steps, teacher_forced=True, **arguments)
-        seen.update(report.events)
+        with serial("tag_continuous", settings, num_envs=1 + game % 4) as vec:
+            twin = functools.partial(TagContinuous, **settings)
+            seen.update(check_env_equal(vec, twin, steps=5, teacher_forced=True, **arguments).events)
     assert min(seen[event] for event in ("tags", "walls", "terminals", "truncations")) > 50
 
 
