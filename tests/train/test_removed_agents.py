@@ -80,10 +80,14 @@ TAG = {"num_taggers": 2, "num_runners": 4, "grid_length": 2.0, "episode_length":
 
 
 @pytest.mark.parametrize(
-    "train", [{"algorithm": "a2c"}, {"algorithm": "ppo", "update_epochs": 2}, {"vtrace": True, "update_epochs": 2}]
+    ("target", "memory", "train"),
+    [
+        (Dying, "none", {"algorithm": "a2c"}),
+        (Dying, "mingru", {"algorithm": "ppo", "update_epochs": 2}),
+        ("tag_continuous", "none", {"vtrace": True, "update_epochs": 2}),
+        ("tag_continuous", "mingru", {"algorithm": "a2c"}),
+    ],
 )
-@pytest.mark.parametrize("memory", ["none", "mingru"])
-@pytest.mark.parametrize("target", [Dying, "tag_continuous"])
 def test_what_rows_of_removed_agents_hold_changes_nothing(
     target: Any, memory: str, train: dict[str, Any], small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
