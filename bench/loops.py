@@ -322,7 +322,7 @@ def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
 def step_by_step(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
     """`advantage` without V-trace as tutorials write it, a few kernels per step."""
     s = steps
-    valid = (s.masks[:-1] != 0) & (s.terminals[:-1] == 0) & (s.truncations[:-1] == 0)
+    valid = (s.masks[:-1] != 0) & (s.terminals[:-1] == 0) & (s.truncations[:-1] == 0) & (s.masks[1:] != 0)
     errors = s.rewards[1:] + discount.gamma * torch.where(s.terminals[1:] != 0, 0.0, s.values[1:]) - s.values[:-1]
     advantages, following = torch.zeros_like(errors), torch.zeros_like(errors[0])
     for k in range(len(errors) - 1, -1, -1):

@@ -7,7 +7,7 @@
 // What step k needs of a roll-out: row r of the arrays of step k (`now`) and of step k + 1 (`next`).
 typedef struct step_rows {
     const float *rewards, *values, *next_values;
-    const uint8_t *terminals, *truncations, *masks, *next_terminals;
+    const uint8_t *terminals, *truncations, *masks, *next_terminals, *next_masks;
     const float* carried; // advantages of step k + 1, NULL at the end
 } step_rows;
 
@@ -17,7 +17,7 @@ static inline float delta_of(const step_rows* at, uint32_t r, float gamma) {
 }
 
 static inline uint8_t is_valid(const step_rows* at, uint32_t r) {
-    return (uint8_t)(at->masks[r] && !at->terminals[r] && !at->truncations[r]);
+    return (uint8_t)(at->masks[r] && !at->terminals[r] && !at->truncations[r] && at->next_masks[r]);
 }
 
 static inline float carried(const step_rows* at, uint32_t r) {
@@ -32,7 +32,7 @@ void pv_advantage(const float* rewards, const float* values, const uint8_t* term
     for (uint32_t k = horizon; k-- > 0;) {
         const size_t now = (size_t)k * rows, next = now + rows;
         const step_rows at = {rewards + next, values + now, values + next, terminals + now, truncations + now, masks + now,
-                              terminals + next, k + 1 == horizon ? NULL : advantages + next};
+                              terminals + next, masks + next, k + 1 == horizon ? NULL : advantages + next};
         for (uint32_t r = 0; r < rows; r++) {
             float advantage = delta_of(&at, r, gamma) + gamma * gae_lambda * carried(&at, r);
             valid[now + r] = is_valid(&at, r);
@@ -47,7 +47,7 @@ void pv_vtrace(const float* rewards, const float* values, const uint8_t* termina
     for (uint32_t k = horizon; k-- > 0;) {
         const size_t now = (size_t)k * rows, next = now + rows;
         const step_rows at = {rewards + next, values + now, values + next, terminals + now, truncations + now, masks + now,
-                              terminals + next, k + 1 == horizon ? NULL : advantages + next};
+                              terminals + next, masks + next, k + 1 == horizon ? NULL : advantages + next};
         for (uint32_t r = 0; r < rows; r++) {
             float ratio = ratios[now + r];
             float advantage = least(rho_clip, ratio) * delta_of(&at, r, gamma) +

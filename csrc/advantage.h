@@ -11,7 +11,8 @@
 // Arrays are time-major: row r of step k is [k * rows + r]. rewards, values, terminals, truncations and masks have horizon + 1
 // steps (the last one is the first of the next roll-out); advantages and valid have horizon steps and are written.
 //
-// Transition k -> k+1 is valid iff masks[k] and not (terminals[k] or truncations[k]). rewards[k + 1] came with it. Then
+// Transition k -> k+1 is valid iff masks[k] and not (terminals[k] or truncations[k]), and masks[k+1]: an agent that is gone without
+// a flag did not take it. rewards[k + 1] came with it. Then
 //   delta_k     = rewards[k+1] + gamma * (terminals[k+1] ? 0 : values[k+1]) - values[k]
 //   advantage_k = delta_k + gamma * lambda * advantage_{k+1}     the second term only if k+1 -> k+2 is valid
 // so a truncated row bootstraps with the value of its own observation. Invalid transitions get advantage 0.

@@ -38,6 +38,11 @@ def _flags(rollout: Arrays) -> list[np.ndarray]:
     return [rollout[name] for name in ("terminals", "truncations", "masks")]
 
 
+def _is_valid(rollout: Arrays, k: int, row: int) -> bool:
+    flags = (rollout[name][k, row] for name in ("masks", "terminals", "truncations"))
+    return twin.transition_is_valid(*flags, rollout["masks"][k + 1, row])
+
+
 def test_what_stands_in_invalid_rows_is_never_read_into_others() -> None:
     """Empty rows may hold anything, also NaN; so may the rows behind a terminal."""
     rollout, values = random_rollout(1, 40, 30)
@@ -45,12 +50,8 @@ def test_what_stands_in_invalid_rows_is_never_read_into_others() -> None:
     rewards = rollout["rewards"].copy()
     for k in range(41):
         for row in range(30):
-            came_by_a_step = k > 0 and twin.transition_is_valid(
-                *(rollout[name][k - 1, row] for name in ("masks", "terminals", "truncations"))
-            )
-            goes_on = k < 40 and twin.transition_is_valid(
-                *(rollout[name][k, row] for name in ("masks", "terminals", "truncations"))
-            )
+            came_by_a_step = k > 0 and _is_valid(rollout, k - 1, row)
+            goes_on = k < 40 and _is_valid(rollout, k, row)
             if not came_by_a_step:
                 rewards[k, row] = np.nan
             if not goes_on and (not came_by_a_step or rollout["terminals"][k, row]) and k < 40:

@@ -35,7 +35,7 @@ def twin(steps: Steps, d: Discount) -> tuple[np.ndarray, np.ndarray]:
     for row in range(rows):
         following = 0.0
         for k in reversed(range(horizon)):
-            if not masks[k, row] or terminals[k, row] or truncations[k, row]:
+            if not masks[k, row] or terminals[k, row] or truncations[k, row] or not masks[k + 1, row]:
                 following = 0.0
                 continue
             bootstrap = 0.0 if terminals[k + 1, row] else float(values[k + 1, row])

@@ -26,11 +26,11 @@ def test_episodes_are_those_of_a_loop_over_rows() -> None:
     for row in range(rows):
         total, length, live = 0.0, 0, False
         for step in range(steps):
-            if live:
+            if live and masks[step, row]:
                 total, length = total + rewards[step, row], length + 1
             goes_on = masks[step, row] and not (terminals[step, row] or truncations[step, row])
             if live and not goes_on:
-                expected.append((step, row, total, length))
+                expected += [(step, row, total, length)] if length else []
                 total, length = 0.0, 0
             live = goes_on
     assert [f[:2] + f[3:] for f in found] == [e[:2] + e[3:] for e in sorted(expected)]

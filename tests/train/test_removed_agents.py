@@ -54,6 +54,16 @@ class Dying:
         pass
 
 
+class Vanishing(Dying):
+    """Agents leave without a flag: they are no longer among the agents."""
+
+    metadata: dict[str, Any] = {"name": "vanishing"}
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        seen, rewards, gone, cut, infos = super().step(actions)
+        return seen, rewards, dict.fromkeys(gone, False), cut, infos
+
+
 def run(config: TrainConfig, poison: float, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], list[torch.Tensor], int]:
     """Return the last metrics but for clocks, the policy's bytes, and how many rows of removed agents were overwritten."""
     launch, found = HostTurn.launch, 0
@@ -83,6 +93,7 @@ TAG = {"num_taggers": 2, "num_runners": 4, "grid_length": 2.0, "episode_length":
     ("target", "memory", "train"),
     [
         (Dying, "none", {"algorithm": "a2c"}),
+        (Vanishing, "none", {"algorithm": "ppo", "update_epochs": 1}),
         (Dying, "mingru", {"algorithm": "ppo", "update_epochs": 2}),
         ("tag_continuous", "none", {"vtrace": True, "update_epochs": 2}),
         ("tag_continuous", "mingru", {"algorithm": "a2c"}),
@@ -95,7 +106,7 @@ def test_what_rows_of_removed_agents_hold_changes_nothing(
     garbage = 1e6 if memory != "none" else float("nan")
     config = small(
         target,
-        env={} if target is Dying else TAG,
+        env={} if isinstance(target, type) else TAG,
         train={"scale_rewards": True, "total_timesteps": 250, "horizon": 16, **train},
         policy={"memory": memory, "hidden": (8,), "normalize": True},
     )
@@ -104,9 +115,10 @@ def test_what_rows_of_removed_agents_hold_changes_nothing(
     assert all(torch.equal(one, other) for one, other in zip(weights, same, strict=True))
 
 
-def test_steps_and_returns_are_those_of_agents_in_the_game(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("env", [Dying, Vanishing])
+def test_steps_and_returns_are_those_of_agents_in_the_game(env: Any, small: Small) -> None:
     """Of 6 steps the agents take 6, 4, 3 and 2; an episode and the row of its reset take 7 rows of time."""
-    config = small(Dying, train={"horizon": 14, "total_timesteps": 1, "algorithm": "a2c", "lr": 1e-9})
+    config = small(env, train={"horizon": 14, "total_timesteps": 1, "algorithm": "a2c", "lr": 1e-9})
     with Trainer(config) as trainer:
         assert trainer.collect()
         trainer.update()

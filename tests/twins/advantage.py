@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 
-def transition_is_valid(mask: int, terminal: int, truncation: int) -> bool:
-    """Whether the step after a row with these flags is a real one: the row is live and its episode goes on."""
-    return bool(mask) and not (terminal or truncation)
+def transition_is_valid(mask: int, terminal: int, truncation: int, next_mask: int) -> bool:
+    """Whether the step after a row with these flags is a real one: it is live, its episode goes on, and it is there after."""
+    return bool(mask) and not (terminal or truncation) and bool(next_mask)
 
 
 def advantage(
@@ -30,7 +30,7 @@ def advantage(
     one_gamma, decay = np.float32(gamma), np.float32(gamma) * np.float32(gae_lambda)
     for row in range(rows):
         for k in reversed(range(horizon)):
-            if not transition_is_valid(masks[k, row], terminals[k, row], truncations[k, row]):
+            if not transition_is_valid(masks[k, row], terminals[k, row], truncations[k, row], masks[k + 1, row]):
                 continue
             bootstrap = np.float32(0.0) if terminals[k + 1, row] else np.float32(values[k + 1, row])
             delta = np.float32(np.float32(rewards[k + 1, row]) + one_gamma * bootstrap) - np.float32(values[k, row])

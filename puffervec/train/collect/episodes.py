@@ -129,7 +129,8 @@ NumericInfos = Mapping[tuple[str, ...], tuple[np.ndarray, np.ndarray]]
 class EpisodeTracker:
     """Return and length of the episode under way in each row.
 
-    An episode of a row begins with the first step that shows it alive and ends with a done flag, or when its agent is gone.
+    An episode of a row begins with the first step that shows it alive and ends with a done flag, or when its agent is gone: the
+    step after which it is no longer there does not count.
     """
 
     def __init__(self, rows: int) -> None:
@@ -142,10 +143,11 @@ class EpisodeTracker:
 
         Returns: the rows whose episode ended, (n,) int64, with their returns float64 and lengths int64.
         """
-        np.add(self._returns, rewards, out=self._returns, where=self._live)
-        self._lengths += self._live
-        goes_on = masks.astype(np.bool_) & ~(terminals.astype(np.bool_) | truncations.astype(np.bool_))
-        rows = np.flatnonzero(self._live & ~goes_on)
+        here = masks.astype(np.bool_)
+        np.add(self._returns, rewards, out=self._returns, where=self._live & here)
+        self._lengths += self._live & here
+        goes_on = here & ~(terminals.astype(np.bool_) | truncations.astype(np.bool_))
+        rows = np.flatnonzero(self._live & ~goes_on & (self._lengths > 0))
         ended = rows, self._returns[rows], self._lengths[rows]
         self._returns[rows], self._lengths[rows] = 0.0, 0
         self._live = goes_on

@@ -84,7 +84,8 @@ class Storage:
 
     def valid(self) -> Tensor:
         """Return (T, R) bool: the transition from a step to the next is one of an agent's episode."""
-        return (self.masks[:-1] != 0) & (self.terminals[:-1] == 0) & (self.truncations[:-1] == 0)
+        goes_on = (self.masks[:-1] != 0) & (self.terminals[:-1] == 0) & (self.truncations[:-1] == 0)
+        return goes_on & (self.masks[1:] != 0)
 
     def first_state(self) -> State:
         """Return what the policy remembered before step 0, (R, ...) each; () of policies without memory."""

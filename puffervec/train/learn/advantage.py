@@ -3,8 +3,8 @@
 """Advantages of a roll-out, twice the same recursion: C on a CPU (csrc/advantage.h), a parallel scan elsewhere.
 
 Both take time-major arrays of T + 1 steps; rewards[k + 1] is what came with step k + 1. The transition k -> k+1 is valid iff
-masks[k] and not (terminals[k] or truncations[k]); a truncated row bootstraps with the value of its own observation, a
-terminal one with 0. Runs in the learner.
+masks[k] and not (terminals[k] or truncations[k]), and masks[k + 1]; a truncated row bootstraps with the value of its own
+observation, a terminal one with 0. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class DeviceAdvantage:
 def _recursion(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor, Tensor]:
     """Return valid (T, R) bool, each step's own error and the share of the next step's advantage that it takes on."""
     s = steps
-    valid = (s.masks[:-1] != 0) & (s.terminals[:-1] == 0) & (s.truncations[:-1] == 0)
+    valid = (s.masks[:-1] != 0) & (s.terminals[:-1] == 0) & (s.truncations[:-1] == 0) & (s.masks[1:] != 0)
     error = s.rewards[1:] + discount.gamma * torch.where(s.terminals[1:] != 0, 0.0, s.values[1:]) - s.values[:-1]
     share = torch.full_like(error, discount.gamma * discount.gae_lambda)
     if s.ratios is not None:
