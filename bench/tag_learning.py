@@ -1,14 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Do both sides of Tag learn? Trains 2 taggers and 10 runners against each other, then matches trained sides with random ones.
+"""Do both sides of Tag learn? Trains 2 taggers and 10 runners, then matches trained sides with random ones.
 
-    python bench/tag_learning.py                       five minutes of training on two cores, then the four pairings
+    python bench/tag_learning.py                       six minutes of training on two cores, then the four pairings
     python bench/tag_learning.py --minutes 2 --png tag_learning.png
 
+First the taggers learn, against runners that stay as they were initialised and so act at random (`to_train`); then runners
+learn against these taggers, which stay as they are (`opponent`). Both at once learn too, but each side then learns to beat the
+other of the moment, and loses some of its skill against random ones.
+
 Settings of the env are those of WarpDrive's trainer test but for the length of an episode: 200 steps, as in its Lightning
-tutorial, since in 500 random taggers catch half of the runners, so that nobody could catch three times as many. Policies and
-their settings are the env's preset. Seeds of the evaluation are not those of the training, and chose no setting. The
-pairings are also played from random starts, while the training knows one start only.
+tutorial, since in 500 random taggers catch half of the runners, so that nobody could catch three times as many. Seeds of the
+evaluation are not those of the training, and chose no setting. Actions are drawn, as in training. The pairings are also played
+from random starts, while the training knows one start only.
 
 Tags: runners caught in an episode. Survival: steps that a runner is in the game, mean of all runners.
 """
@@ -51,6 +55,12 @@ ENV: dict[str, Any] = {
     "use_full_observation": False, "num_other_agents_observed": 10, "seed": 274880,
     "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0, "end_of_game_reward_for_runner": 1.0,
 }  # fmt: skip
+SETTINGS: dict[str, Any] = {
+    "vec": {"num_envs": 128},
+    "train": {"horizon": 32, "minibatch_size": 3072, "gamma": 0.95, "scale_rewards": True, "lr": 5e-3, "entropy_coef": 0.002},
+    "policy": {"hidden": (64, 64)},
+}
+LEARNING = {"tagger": {"update_epochs": 4}, "runner": {"update_epochs": 1}}
 PAIRINGS = {  # Name: the policies that act at random.
     "trained, trained": (),
     "trained, random": ("runner",),
@@ -62,39 +72,45 @@ EVALUATION_SEED = 1_000_003
 COLOURS = {"tags": "#D55E00", "survival": "#0072B2"}
 
 
-def config_of(options: argparse.Namespace, folder: str, seed: int) -> TrainConfig:
-    """Return the run: the preset of the env, with a limit of time."""
-    log = {"folder": folder, "name": f"seed-{seed}", "dashboard": "off"}
-    train = {"seed": seed, "device": "cpu", "time_limit_s": 60 * options.minutes, "total_timesteps": 10**10}
-    return TrainConfig.of("tag_continuous", env=ENV, train=train, log=log)
+def config_of(options: argparse.Namespace, folder: str, seed: int, side: str, tables: Mapping[str, Any]) -> TrainConfig:
+    """Return the run in which one side learns, in half of the time. tables: what the other side is."""
+    log = {"folder": folder, "name": side, "dashboard": "off"}
+    budget = {"seed": seed, "device": "cpu", "time_limit_s": 30 * options.minutes, "total_timesteps": 10**10}
+    config = TrainConfig.of("tag_continuous", env=ENV, **SETTINGS).merged({"train": budget, "log": log})
+    return config.merged({"policies": {side: LEARNING[side], **tables}})
+
+
+def trained(config: TrainConfig) -> dict[str, Any]:
+    """Train and return what became of it, with the run folder as `run`."""
+    begin, used = time.perf_counter(), time.process_time()
+    with Trainer(config) as trainer:
+        trainer.train()
+        run, about, steps = trainer.folder, trainer.describe(), trainer.counters.agent_steps
+    curve = [
+        {"minutes": line[keys.ELAPSED_S] / 60, **{name: line[keys.ENV + name] for name in WANTED}}
+        for line in read_metrics(run / METRICS_FILE)
+        if f"{keys.ENV}tags" in line
+    ]
+    curve = curve[:: max(1, len(curve) // 100)]
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - used
+    return {"run": run, "about": about, "seconds": seconds, "learner_cpu_s": cpu, "agent_steps": steps, "curve": curve}
 
 
 def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Train with a seed and play all pairings."""
+    """Train both sides with a seed and play all pairings."""
     with tempfile.TemporaryDirectory(prefix="puffervec-tag-") as folder:
-        begin = time.perf_counter()
-        with Trainer(config_of(options, folder, seed)) as trainer:
-            trainer.train()
-            run, about = trainer.folder, trainer.describe()
-        seconds = time.perf_counter() - begin
-        curve = [
-            {"minutes": line[keys.ELAPSED_S] / 60, "agent_steps": line[keys.STEP], **_figures(line)}
-            for line in read_metrics(run / METRICS_FILE)
-            if f"{keys.ENV}tags" in line
-        ]
-        config, policies = ev.load_policies(find_checkpoint(run, Path(folder)), torch.device("cpu"))
+        taggers = trained(config_of(options, folder, seed, "tagger", {"runner": {"to_train": False}}))
+        runners = trained(config_of(options, folder, seed, "runner", {"tagger": {"opponent": str(taggers["run"])}}))
+        config, policies = ev.load_policies(find_checkpoint(runners["run"], Path(folder)), torch.device("cpu"))
     starts = {"same start": config, "random starts": config.merged({"env": {"random_starts": True}})}
     pairings = {where: play(own, policies, options.episodes) for where, own in starts.items()}
-    last = curve[-1]["agent_steps"] if curve else 0
+    training = {side: {**found, "run": side} for side, found in (("tagger", taggers), ("runner", runners))}
     return {
-        "seed": seed, "about": about, "seconds": seconds, "agent_steps": last, "pairings": pairings,
+        "seed": seed,
+        "training": training,
+        "pairings": pairings,
         "ratios": {where: ratios(found) for where, found in pairings.items()},
-        "curve": curve[:: max(1, len(curve) // 200)],
-    }  # fmt: skip
-
-
-def _figures(line: Mapping[str, float]) -> dict[str, float]:
-    return {name: line[keys.ENV + name] for name in WANTED}
+    }
 
 
 def play(config: TrainConfig, policies: Mapping[str, torch.nn.Module], episodes: int) -> dict[str, dict[str, Any]]:
@@ -102,8 +118,8 @@ def play(config: TrainConfig, policies: Mapping[str, torch.nn.Module], episodes:
     rows, found = policy_rows(env_spec(config), config), {}
     for number, (name, random) in enumerate(PAIRINGS.items()):
         seed = EVALUATION_SEED + 1000 * number
-        trained = ev.PolicyActor(dict(policies), torch.device("cpu"), True, seed, rows)
-        actor = Sides(trained, {side: ev.RandomActor(seed + i) for i, side in enumerate(random)}, rows)
+        learned = ev.PolicyActor(dict(policies), torch.device("cpu"), False, seed, rows)
+        actor = Sides(learned, {side: ev.RandomActor(seed + i) for i, side in enumerate(random)}, rows)
         rates = ev.evaluate_generic(config.target, config.env, actor, episodes, seed, num_envs=64)
         found[name] = {key: list(rates[0].reported[key]) for key in WANTED}
     return found
@@ -139,8 +155,10 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
                 ratio = one["ratios"][where][key]
                 word = "met" if ratio >= wanted else "MISSED"
                 notes.append(f"seed {one['seed']}, {where}: {key} x {ratio:.2f}, wanted {wanted}: {word}")
-        steps = common.number(one["agent_steps"])
-        notes.append(f"seed {one['seed']}: {one['about']}; {steps} agent-steps in {one['seconds']:.0f} s")
+        for side, run in one["training"].items():
+            steps = common.number(run["agent_steps"])
+            took = f"{steps} agent-steps learned in {run['seconds']:.0f} s, {run['learner_cpu_s']:.0f} s of CPU in the learner"
+            notes.append(f"seed {one['seed']}, {side}: {run['about']}; {took}")
     columns = ("seed", "starts", "taggers, runners", "tags", "survival (steps)")
     common.print_table("2 taggers, 10 runners: trained sides against random ones", columns, rows, notes)
 
@@ -151,22 +169,21 @@ def draw(one: Mapping[str, Any], path: Path) -> None:
 
     figure = new_figure(10, 3.4)
     axes = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
-    draw_curve(axes[0], one["curve"])
+    draw_curves(axes[0], one["training"])
     for axis, key, label in ((axes[1], "tags", "runners caught"), (axes[2], "survival", "steps in the game")):
         draw_pairings(axis, one["pairings"]["same start"], key, label)
     save(figure, path)
 
 
-def draw_curve(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
-    """Draw tags and survival while both sides learn."""
-    minutes = [point["minutes"] for point in curve]
-    axis.plot(minutes, [point["tags"] for point in curve], color=COLOURS["tags"])
-    axis.set(xlabel="minutes of training", ylabel="runners caught", ylim=(0, 10), title="against each other")
-    axis.yaxis.label.set_color(COLOURS["tags"])
-    other = axis.twinx()
-    other.plot(minutes, [point["survival"] for point in curve], color=COLOURS["survival"])
-    other.set(ylabel="steps in the game", ylim=(0, ENV["episode_length"]))
-    other.yaxis.label.set_color(COLOURS["survival"])
+def draw_curves(axis: Axes, training: Mapping[str, Any]) -> None:
+    """Draw how many runners are caught while the taggers learn, and then while the runners do."""
+    since = 0.0
+    for side, label in (("tagger", "taggers learn"), ("runner", "then runners learn")):
+        curve = training[side]["curve"]
+        axis.plot([since + point["minutes"] for point in curve], [point["tags"] for point in curve], label=label)
+        since += curve[-1]["minutes"] if curve else 0.0
+    axis.set(xlabel="minutes", ylabel="runners caught", ylim=(0, 10), title="training")
+    axis.legend(frameon=False)
 
 
 def draw_pairings(axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]], key: str, label: str) -> None:
@@ -181,7 +198,9 @@ def draw_pairings(axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]]
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the flags."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--minutes", type=float, default=5.0, help="of training (default: %(default)s)")
+    flags.add_argument(
+        "--minutes", type=float, default=6.0, help="of training, half of it for each side (default: %(default)s)"
+    )
     flags.add_argument("--episodes", type=int, default=256, help="of each pairing (default: %(default)s)")
     flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
     flags.add_argument("--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)")
