@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 import torch
 
+import puffervec
 from puffervec.train import TrainConfig
+from puffervec.train.collect.rollout import Rollout
+from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.target import env_spec
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies import pool as pools
 from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.pool import Pool, newest
@@ -61,3 +65,25 @@ def test_who_plays_is_drawn_where_all_rows_of_an_env_begin() -> None:
     whole = pool.drawn(pool.initial_state(rows), everywhere, 0)
     assert torch.equal(half[0], whole[0][rows // 2 :]), "the env decides, not the half that it is in"
     assert newest(pool) is pool.members[-1] and newest(pool.members[0]) is pool.members[0]
+
+
+def played(device_turns: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], float]:
+    """Who plays at the end of a roll-out, and the sum of its values."""
+    monkeypatch.setattr(pools, "in_pieces", lambda device: not device_turns)
+    torch.manual_seed(3)
+    pool, group = made("mingru", episode_length=5)
+    cpu = torch.device("cpu")
+    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS, "episode_length": 5}, backend="serial", num_envs=8) as vec:
+        slots = {"default": Slot("default", pool, vec.spec.groups[0], Storage(vec.spec.groups[0], 16, 8 * AGENTS, cpu, None))}
+        generator = torch.Generator().manual_seed(1)
+        rollout = Rollout(vec, slots, cpu, False, generator, ThreadPool(1), device_turns=device_turns)
+        rollout.begin(1)
+        assert rollout.collect()
+        who, episodes = rollout.turns[0].states["default"][-2:]
+        assert set(who.tolist()) == {0, 1, 2} and min(episodes.tolist()) > 0
+        return who.tolist(), slots["default"].storage.values.double().sum().item()
+
+
+def test_a_pool_plays_in_the_turns_of_a_device_as_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    (who, values), (also, same) = (played(device_turns, monkeypatch) for device_turns in (True, False))
+    assert who == also and values == pytest.approx(same, abs=1e-4)
