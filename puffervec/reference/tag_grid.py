@@ -103,9 +103,8 @@ class TagGrid:
         """Return (N, 4 N + 1) or (N, 6) float32. Places are shares of the grid, the time is one of the episode."""
         x, y, time = self.x / self.grid_length, self.y / self.grid_length, self.time / self.episode_length
         if self.use_full_observation:
-            everyone = np.concatenate([x, y, self.agent_types])
-            rows = [np.concatenate([everyone, myself, [time]]) for myself in np.eye(self.agents)]
-            return np.array(rows, np.float32)
+            everyone = np.tile(np.concatenate([x, y, self.agent_types]), (self.agents, 1))
+            return np.hstack([everyone, np.eye(self.agents), np.full((self.agents, 1), time)]).astype(np.float32)
         other = np.full(self.agents, self.agents - 1)  # taggers see the runner,
         squares = (self.x[:-1] - self.x[-1]) ** 2 + (self.y[:-1] - self.y[-1]) ** 2
         other[-1] = np.argmin(squares)  # and it sees the nearest of them: of several the one with the lowest id
