@@ -49,6 +49,14 @@ uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag
     TAKE(turn, tile);
     TAKE(px, agents);
     TAKE(py, agents);
+    TAKE(start, agents + 2);
+    TAKE(place, agents);
+    TAKE(sorted_x, agents);
+    TAKE(sorted_y, agents);
+    TAKE(sorted_id, agents);
+    TAKE(near_x, agents);
+    TAKE(near_y, agents);
+    TAKE(near_id, agents);
     TAKE(square, agents);
     TAKE(index, agents);
     TAKE(near, agents);

@@ -113,6 +113,14 @@ typedef struct tag_state {
     float* turn;                // (tile,) change of direction
     float* px;                  // (N,) places of an env's agents; those who are out are far away
     float* py;                  // (N,)
+    uint32_t* start;            // (N + 2,) of a crowd: where the agents of a cell begin
+    uint32_t* place;            // (N,) of a crowd: where an agent is in the three arrays that follow
+    float* sorted_x;            // (N,) places by cell
+    float* sorted_y;            // (N,)
+    uint32_t* sorted_id;        // (N,)
+    float* near_x;              // (N,) places in the cells around one agent
+    float* near_y;              // (N,)
+    uint32_t* near_id;          // (N,)
     float* square;              // (N,) squared distances from one agent
     uint32_t* index;            // (N,) agents that may be among its nearest
     uint64_t* near;             // (N,) agents by distance

@@ -9,6 +9,7 @@
 //   more                  squares of the distances to all; a bound for the K-th of them that at least K others keep; distances of
 //                         those that keep it, ranked. The bound: others are dealt out to 16 lanes, and the K-th smallest of the
 //                         lanes' minima is one.
+//   from CROWD on         the same among those in cells around the agent, as far as the bound reaches
 #include "../nearest.h"
 #include "continuous.h"
 
@@ -17,6 +18,7 @@
 
 #define FEW PV_WIDTH
 #define SOME 32
+#define CROWD 160 // measured: below, looking at all is as fast
 #define FAR 1e18f        // where those who are out stand
 #define OUT_SQUARE 1e30f // squares beyond it are of those who are out
 
@@ -35,10 +37,7 @@ PV_INLINE uint32_t open_env(const tag_state* state, const tag_view* view, uint64
         state->py[i] = seen ? state->y[first + i] : FAR;
         in_game += (uint32_t)seen;
     }
-    for (uint32_t i = agents; i < agents + TAG_SLACK; i++) {
-        state->px[i] = state->py[i] = FAR;
-        state->square[i] = INFINITY;
-    }
+    for (uint32_t i = agents; i < agents + TAG_SLACK; i++) state->px[i] = state->py[i] = FAR;
     return in_game;
 }
 
@@ -122,21 +121,20 @@ PV_INLINE void observe_some(const tag_state* state, const tag_view* view, uint32
 
 // ---- many agents -----------------------------------------------------------------------------------------------------------------
 
-// Squared distances from `self` to all, itself far away, and the smallest of each lane.
-PV_INLINE void measure(const tag_state* state, uint32_t agents, uint32_t self, float* least) {
-    const float x = state->px[self], y = state->py[self];
+// Squared distances from a place to n others, and the smallest of each lane. Behind the others all are far away.
+PV_INLINE void measure(const tag_state* state, const float* px, const float* py, uint32_t n, float x, float y, float* least) {
     pv_floats smallest[PV_PIECES];
+    uint32_t base = 0;
     for (int p = 0; p < PV_PIECES; p++) smallest[p] = (pv_floats){0} + INFINITY;
-    state->px[self] = FAR;
-    for (uint32_t base = 0; base < agents; base += PV_LANES) {
+    for (; base < n; base += PV_LANES) {
         for (int p = 0; p < PV_PIECES; p++) {
             const uint32_t at = base + (uint32_t)p * PV_WIDTH;
-            const pv_floats dx = pv_load(state->px + at) - x, dy = pv_load(state->py + at) - y, square = dx * dx + dy * dy;
+            const pv_floats dx = pv_load(px + at) - x, dy = pv_load(py + at) - y, square = dx * dx + dy * dy;
             memcpy(state->square + at, &square, sizeof square);
             smallest[p] = pv_choose(square < smallest[p], square, smallest[p]);
         }
     }
-    state->px[self] = x;
+    for (; base % 64; base++) state->square[base] = INFINITY;
     memcpy(least, smallest, sizeof smallest);
 }
 
@@ -151,7 +149,7 @@ PV_INLINE float bound_of(const float* least, uint32_t most) {
     return bound < OUT_SQUARE ? bound : OUT_SQUARE;
 }
 
-// Which of the 64 agents from `base` on keep the bound, as bits. Behind the last one all are far away.
+// Which of the 64 from `base` on keep the bound, as bits.
 PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound) {
     typedef int8_t bytes __attribute__((vector_size(PV_WIDTH)));
     uint8_t keeps[64];
@@ -168,10 +166,10 @@ PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound
     return found;
 }
 
-// Collects the agents whose squares keep the bound, in order of id, with their distances instead of the squares. Returns how many.
-PV_INLINE uint32_t collect(const tag_state* state, uint32_t agents, float bound) {
+// Collects those of n that keep the bound, in their order, with their distances instead of the squares. Returns how many.
+PV_INLINE uint32_t collect(const tag_state* state, uint32_t count, float bound) {
     uint32_t n = 0;
-    for (uint32_t base = 0; base < agents; base += 64) {
+    for (uint32_t base = 0; base < count; base += 64) {
         for (uint64_t bits = which_keep(state, base, bound); bits; bits &= bits - 1) {
             const uint32_t i = base + (uint32_t)__builtin_ctzll(bits);
             state->index[n] = i;
@@ -200,26 +198,124 @@ static uint32_t sort_nearest(const tag_state* state, uint32_t n, uint32_t most) 
     return found;
 }
 
-// The same for n up to PV_RANKED: ranks by counting.
-PV_INLINE uint32_t rank_nearest(const tag_state* state, uint32_t n, uint32_t most, uint32_t* ids) {
+// The same for n up to PV_RANKED: ranks by counting. by_id: they are in order of id, so that ties are right by themselves.
+PV_INLINE uint32_t rank_nearest(const tag_state* state, uint32_t n, uint32_t most, int by_id, uint32_t* ids) {
     int32_t keys[PV_RANKED];
     uint32_t order[PV_RANKED];
     for (uint32_t i = 0; i < n; i += PV_LANES) memcpy(keys + i, state->square + i, PV_LANES * sizeof(float));
     for (uint32_t i = n; i % PV_LANES; i++) keys[i] = PV_FAR_BITS;
     pv_rank_keys(keys, n, order);
-    n = n < most ? n : most;
-    for (uint32_t r = 0; r < n; r++) ids[r] = state->index[order[r]];
-    return n;
+    const uint32_t found = n < most ? n : most;
+    int ties = 0;
+    for (uint32_t r = 0; r < found; r++) {
+        ids[r] = state->index[order[r]];
+        ties |= !by_id && r + 1 < n && keys[order[r]] == keys[order[r + 1]];
+    }
+    if (PV_UNLIKELY(ties)) memcpy(ids, state->index, sort_nearest(state, n, most) * sizeof(uint32_t));
+    return found;
+}
+
+// Writes the row of `self`, whose nearest are among the n collected.
+PV_INLINE void write_nearest(const tag_state* state, const tag_view* view, uint32_t self, uint32_t most, uint32_t n, int by_id) {
+    uint32_t ids[PV_RANKED];
+    if (PV_UNLIKELY(n > PV_RANKED) && by_id && most <= PV_RANKED) n = pv_narrow(state->square, n, state->index, most);
+    if (PV_LIKELY(n <= PV_RANKED)) write_row(state, view, self, most, rank_nearest(state, n, most, by_id, ids), ids);
+    else write_row(state, view, self, most, sort_nearest(state, n, most), state->index);
 }
 
 PV_INLINE void observe_many(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t self, uint32_t most) {
     float least[PV_LANES];
-    uint32_t ids[PV_RANKED];
-    measure(state, agents, self, least);
-    uint32_t n = collect(state, agents, bound_of(least, most));
-    if (PV_UNLIKELY(n > PV_RANKED) && most <= PV_RANKED) n = pv_narrow(state->square, n, state->index, most);
-    if (PV_LIKELY(n <= PV_RANKED)) write_row(state, view, self, most, rank_nearest(state, n, most, ids), ids);
-    else write_row(state, view, self, most, sort_nearest(state, n, most), state->index);
+    const float x = state->px[self], y = state->py[self];
+    state->px[self] = FAR;
+    measure(state, state->px, state->py, agents, x, y, least);
+    state->px[self] = x;
+    write_nearest(state, view, self, most, collect(state, agents, bound_of(least, most)), 1);
+}
+
+// ---- a crowd: a grid of cells ----------------------------------------------------------------------------------------------------
+
+// side x side cells over the square; agents in the game by cell, in each by id: state->start says where a cell's begin.
+typedef struct tag_cells {
+    uint32_t side;
+    float per_length; // cells per unit
+} tag_cells;
+
+PV_INLINE uint32_t cell_of(const tag_cells* cells, float at) {
+    const uint32_t cell = (uint32_t)(at * cells->per_length);
+    return cell < cells->side ? cell : cells->side - 1;
+}
+
+// Cells such that the K nearest are mostly within the next ones: about 2 K / 3 agents in each.
+static tag_cells open_cells(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t in_game, uint32_t most,
+                            float length) {
+    const uint32_t side = (uint32_t)sqrtf(1.5f * (float)in_game / (float)(most > 1 ? most : 2)); // at most N
+    const tag_cells cells = {side ? side : 1, (float)(side ? side : 1) / length};
+    uint32_t* start = state->start;
+    memset(start, 0, (cells.side * cells.side + 2) * sizeof *start);
+    for (uint32_t i = 0; i < agents; i++) {
+        if (view->seen[i] == 0.0f) continue;
+        state->place[i] = cell_of(&cells, state->py[i]) * cells.side + cell_of(&cells, state->px[i]);
+        start[state->place[i] + 2]++;
+    }
+    for (uint32_t c = 2; c < cells.side * cells.side + 2; c++) start[c] += start[c - 1];
+    for (uint32_t i = 0; i < agents; i++) { // start[c + 1] runs from the begin of cell c to its end
+        if (view->seen[i] == 0.0f) continue;
+        const uint32_t to = start[state->place[i] + 1]++;
+        state->sorted_x[to] = state->px[i];
+        state->sorted_y[to] = state->py[i];
+        state->sorted_id[to] = i;
+        state->place[i] = to;
+    }
+    return cells;
+}
+
+// Gathers the agents in the cells up to `reach` around that of `self`, itself far away. *whole: these are all cells.
+PV_INLINE uint32_t gather(const tag_state* state, const tag_cells* cells, uint32_t self, uint32_t reach, int* whole) {
+    const uint32_t column = cell_of(cells, state->px[self]), row = cell_of(cells, state->py[self]), last = cells->side - 1;
+    const uint32_t left = column > reach ? column - reach : 0, right = last - column > reach ? column + reach : last;
+    const uint32_t low = row > reach ? row - reach : 0, high = last - row > reach ? row + reach : last;
+    uint32_t n = 0;
+    for (uint32_t r = low; r <= high; r++) {
+        const uint32_t first = state->start[r * cells->side + left], end = state->start[r * cells->side + right + 1];
+        memcpy(state->near_x + n, state->sorted_x + first, (end - first) * sizeof(float));
+        memcpy(state->near_y + n, state->sorted_y + first, (end - first) * sizeof(float));
+        memcpy(state->near_id + n, state->sorted_id + first, (end - first) * sizeof(uint32_t));
+        if (r == row) state->near_x[n + state->place[self] - first] = FAR;
+        n += end - first;
+    }
+    for (uint32_t i = n; i < n + PV_LANES; i++) state->near_x[i] = state->near_y[i] = FAR;
+    *whole = left == 0 && low == 0 && right == last && high == last;
+    return n;
+}
+
+PV_INLINE void observe_crowd(const tag_state* state, const tag_view* view, const tag_cells* cells, uint32_t self, uint32_t most) {
+    for (uint32_t reach = 1;; reach++) {
+        float least[PV_LANES];
+        int whole;
+        uint32_t n = gather(state, cells, self, reach, &whole);
+        measure(state, state->near_x, state->near_y, n, state->px[self], state->py[self], least);
+        const float bound = bound_of(least, most), covered = 0.999f * (float)reach / cells->per_length; // slack: rounded cells
+        if (!whole && bound > covered * covered) continue;
+        n = collect(state, n, bound);
+        for (uint32_t i = 0; i < n; i++) state->index[i] = state->near_id[state->index[i]];
+        write_nearest(state, view, self, most, n, 0);
+        return;
+    }
+}
+
+// ---- all -------------------------------------------------------------------------------------------------------------------------
+
+PV_CLONES static void observe_env(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t most, uint32_t in_game,
+                                  float length) {
+    const int crowd = agents >= CROWD && most <= PV_LANES;
+    tag_cells cells = {0};
+    if (crowd) cells = open_cells(state, view, agents, in_game, most, length);
+    for (uint32_t self = 0; self < agents; self++) {
+        if (view->seen[self] == 0.0f) write_empty_row(view, self, most);
+        else if (agents <= SOME) observe_some(state, view, agents, self, most, in_game);
+        else if (crowd) observe_crowd(state, view, &cells, self, most);
+        else observe_many(state, view, agents, self, most);
+    }
 }
 
 PV_CLONES void tag_observe_nearest(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count) {
@@ -228,14 +324,7 @@ PV_CLONES void tag_observe_nearest(const pv_block* block, const tag_state* state
     for (uint32_t env = first; env < first + count; env++) {
         const tag_view view = tag_view_of(block, state, first, env);
         const uint32_t in_game = open_env(state, &view, (uint64_t)env * agents, agents);
-        if (agents <= FEW) {
-            observe_few(state, &view, agents, most, in_game);
-            continue;
-        }
-        for (uint32_t self = 0; self < agents; self++) {
-            if (view.seen[self] == 0.0f) write_empty_row(&view, self, most);
-            else if (agents <= SOME) observe_some(state, &view, agents, self, most, in_game);
-            else observe_many(state, &view, agents, self, most);
-        }
+        if (agents <= FEW) observe_few(state, &view, agents, most, in_game);
+        else observe_env(state, &view, agents, most, in_game, config->grid_length);
     }
 }

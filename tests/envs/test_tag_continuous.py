@@ -151,7 +151,7 @@ def test_the_nearest_are_those_in_the_game_and_ties_go_to_the_lowest_id() -> Non
         assert one < two
 
 
-@pytest.mark.parametrize("agents", [7, 8, 9, 16, 17, 32, 33, 64, 65, 111])
+@pytest.mark.parametrize("agents", [7, 8, 9, 16, 17, 32, 33, 65, 111, 161, 300])
 @pytest.mark.parametrize("nearest", [1, 6, 16, 40, 70])
 def test_the_nearest_are_exact_in_any_number(agents: int, nearest: int) -> None:
     """All ways to find them, with crowds in corners, where many distances are equal."""
@@ -237,6 +237,7 @@ def test_random_starts_differ_by_episode_and_stay_within_the_square() -> None:
 
 def test_tables_and_margin_are_params() -> None:
     """A comparison with another NumPy may set them."""
+
     def build(config: TagContinuousConfig) -> EnvData:
         params = dict(ENV.build(config).params)
         return EnvData({**params, "margin": np.float32([20.0]), "acceleration_changes": np.float32([0.25] * 11)})
