@@ -62,6 +62,7 @@ def test_an_opponent_plays_as_it_is_and_its_run_may_go(chase: Small, league: Pat
     config = chase(policies={"runner": {"opponent": str(league)}}, train={"asynchronous": asynchronous})
     best = tensors_of(ckpt.listed(league / "checkpoints")[-1], "runner")
     with Trainer(config) as trainer:
+        assert trainer.describe().endswith(", runner played by 1 of other runs")
         metrics = trainer.train()
         assert "losses/taggers/policy" in metrics and not any("losses/runner" in key for key in metrics)
         assert metrics["step"] % 3 == 0, "steps of three taggers; those of the runner teach nothing"

@@ -92,6 +92,7 @@ class Trainer:
         self.config, self.ranks, self.device, self.chosen = setup.config, ranks, setup.device, setup.chosen
         self.counters = Counters()
         self.stop_requested = False
+        self._opponents = setup.opponents
         self._open = contextlib.ExitStack()  # Closes the last part first.
         self.folder = setup.run_folder()
         try:
@@ -268,7 +269,7 @@ class Trainer:
         self.stop_requested = True
 
     def describe(self) -> str:
-        """Return the run in one line: env, rows, workers, device, precision, threads, parameters."""
+        """Return the run in one line: env, rows, workers, device, precision, threads, parameters, opponents."""
         parameters = sum(p.numel() for policy in self.policies.values() for p in policy.parameters())
         vec, precision = self.vec, self.config.train.precision
         return (
@@ -276,6 +277,7 @@ class Trainer:
             f" {vec.num_workers} workers and {vec.num_buffers} buffers, {self.device} {precision}"
             f" with {self.pool.count} threads, {parameters:,} parameters"
             + (f", on each of {self.ranks.size} ranks" if self.ranks.size > 1 else "")
+            + "".join(f", {name} played by {len(found.weights)} of other runs" for name, found in self._opponents.items())
         )
 
     def close(self) -> None:
