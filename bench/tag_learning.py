@@ -192,7 +192,7 @@ def draw_pairings(axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]]
     names = [name.replace(", ", " /\n") for name in found]
     means, halves = zip(*(one[key] for one in found.values()), strict=True)
     axis.bar(names, means, yerr=halves, color=COLOURS[key], capsize=3)
-    axis.set(title=f"{label}, taggers / runners")
+    axis.set(title=label, xlabel="taggers / runners")
     axis.tick_params(axis="x", labelsize=7)
 
 
