@@ -18,7 +18,7 @@
 
 #define FEW PV_WIDTH
 #define SOME 32
-#define CROWD 160 // measured: below, looking at all is as fast
+#define CROWD 192 // measured: with fewer, looking at all is faster
 #define FAR 1e18f        // where those who are out stand
 #define OUT_SQUARE 1e30f // squares beyond it are of those who are out
 

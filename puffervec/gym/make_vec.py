@@ -36,6 +36,7 @@ FLATTENED = "puffervec.gym.native:flattened"
 # id without namespace -> (name of the C env, vector entry point)
 REGISTERED = {
     "TagGridWorld-v0": ("tag_grid", FLATTENED),
+    "TagContinuous-v0": ("tag_continuous", FLATTENED),
     "Drive-v0": ("drive", FLATTENED),
     "CartPole-v1": ("cartpole", PLAIN),
     "Probe-v0": ("probe", PLAIN),

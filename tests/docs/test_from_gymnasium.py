@@ -23,5 +23,5 @@ def test_the_wrappers_are_those_that_are_tested() -> None:
 
 def test_the_ids_are_those_that_are_registered() -> None:
     listed = re.findall(rf"^\| `{NAMESPACE}/([\w-]+)` \|", PART["C envs"], re.MULTILINE)
-    assert listed == ["CartPole-v1", "TagGridWorld-v0", "Drive-v0", "Probe-v0"]
+    assert listed == ["CartPole-v1", "TagGridWorld-v0", "TagContinuous-v0", "Drive-v0", "Probe-v0"]
     assert set(listed) == set(REGISTERED)

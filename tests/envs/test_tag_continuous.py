@@ -151,7 +151,7 @@ def test_the_nearest_are_those_in_the_game_and_ties_go_to_the_lowest_id() -> Non
         assert one < two
 
 
-@pytest.mark.parametrize("agents", [7, 8, 9, 16, 17, 32, 33, 65, 111, 161, 300])
+@pytest.mark.parametrize("agents", [7, 8, 9, 16, 17, 32, 33, 65, 111, 191, 192, 300])
 @pytest.mark.parametrize("nearest", [1, 6, 16, 40, 70])
 def test_the_nearest_are_exact_in_any_number(agents: int, nearest: int) -> None:
     """All ways to find them, with crowds in corners, where many distances are equal."""
