@@ -41,20 +41,60 @@ PV_INLINE uint32_t open_env(const tag_state* state, const tag_view* view, uint64
     return in_game;
 }
 
-// Writes the row of `self`: `found` neighbours by id, and zeros behind them.
+#if PV_WIDTH == 8 && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define EIGHT 8 // neighbours that are written at once
+#endif
+#endif
+
+#ifdef EIGHT
+// Transposes eight vectors of eight.
+PV_INLINE void transpose(pv_floats* v) {
+    pv_floats pairs[8], fours[8];
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        pairs[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        for (int k = 0; k < 2; k++) {
+            fours[i + 2 * k] = __builtin_shufflevector(pairs[i + k], pairs[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            fours[i + 2 * k + 1] = __builtin_shufflevector(pairs[i + k], pairs[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+// Writes eight neighbours at once: their records become columns.
+PV_INLINE void write_eight(const float* records, const uint32_t* ids, pv_floats own, float* out, uint32_t most) {
+    pv_floats v[8];
+    for (int r = 0; r < 8; r++) v[r] = pv_load(records + 8 * ids[r]) + own;
+    transpose(v);
+    for (uint32_t f = 0; f < 7; f++) memcpy(out + f * most, &v[f], sizeof v[f]);
+}
+#endif
+
+// Writes the row of `self`: `found` neighbours by id, and zeros behind them. few: they are fewer than eight.
 PV_INLINE void write_row(const tag_state* state, const tag_view* view, uint32_t self, uint32_t most, uint32_t found,
-                         const uint32_t* ids) {
+                         const uint32_t* ids, int few) {
     float* restrict out = view->out + (uint64_t)self * (7 * most + 1);
     const float* restrict records = state->records;
-    float own[TAG_SHOWN];
+    float own[8] = {0.0f}; // to be added
+    uint32_t r = 0;
     for (uint32_t f = 0; f < TAG_SHOWN; f++) own[f] = -records[8 * self + f];
     if (PV_UNLIKELY(found < most)) memset(out, 0, 7 * most * sizeof(float));
     out[7 * most] = view->time;
-    for (uint32_t r = 0; r < found; r++, out++) {
+#ifdef EIGHT
+    const pv_floats own_vector = pv_load(own);
+    for (; !few && r + EIGHT <= found; r += EIGHT) write_eight(records, ids + r, own_vector, out + r, most);
+#endif
+    for (; r < found; r++) {
         const float* record = records + 8 * ids[r];
-        for (uint32_t f = 0; f < TAG_SHOWN; f++) out[f * most] = record[f] + own[f];
-        out[5 * most] = record[5];
-        out[6 * most] = record[6];
+        for (uint32_t f = 0; f < TAG_SHOWN; f++) out[f * most + r] = record[f] + own[f];
+        out[5 * most + r] = record[5];
+        out[6 * most + r] = record[6];
     }
 }
 
@@ -93,7 +133,7 @@ PV_INLINE void observe_few(const tag_state* state, const tag_view* view, uint32_
     for (uint32_t self = 0; self < agents; self++) {
         uint32_t order[FEW];
         rank_few(keys[self], agents, order);
-        if (PV_LIKELY(view->seen[self] != 0.0f)) write_row(state, view, self, most, in_game - 1 < most ? in_game - 1 : most, order);
+        if (PV_LIKELY(view->seen[self] != 0.0f)) write_row(state, view, self, most, in_game - 1 < most ? in_game - 1 : most, order, 1);
         else write_empty_row(view, self, most);
     }
 }
@@ -116,7 +156,7 @@ PV_INLINE void observe_some(const tag_state* state, const tag_view* view, uint32
     keys[self] = PV_FAR_BITS;
     for (uint32_t i = agents; i % PV_LANES; i++) keys[i] = PV_FAR_BITS;
     pv_rank_keys(keys, agents, order);
-    write_row(state, view, self, most, in_game - 1 < most ? in_game - 1 : most, order);
+    write_row(state, view, self, most, in_game - 1 < most ? in_game - 1 : most, order, 0);
 }
 
 // ---- many agents -----------------------------------------------------------------------------------------------------------------
@@ -219,8 +259,8 @@ PV_INLINE uint32_t rank_nearest(const tag_state* state, uint32_t n, uint32_t mos
 PV_INLINE void write_nearest(const tag_state* state, const tag_view* view, uint32_t self, uint32_t most, uint32_t n, int by_id) {
     uint32_t ids[PV_RANKED];
     if (PV_UNLIKELY(n > PV_RANKED) && by_id && most <= PV_RANKED) n = pv_narrow(state->square, n, state->index, most);
-    if (PV_LIKELY(n <= PV_RANKED)) write_row(state, view, self, most, rank_nearest(state, n, most, by_id, ids), ids);
-    else write_row(state, view, self, most, sort_nearest(state, n, most), state->index);
+    if (PV_LIKELY(n <= PV_RANKED)) write_row(state, view, self, most, rank_nearest(state, n, most, by_id, ids), ids, 0);
+    else write_row(state, view, self, most, sort_nearest(state, n, most), state->index, 0);
 }
 
 PV_INLINE void observe_many(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t self, uint32_t most) {
