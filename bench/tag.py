@@ -38,14 +38,14 @@ def parser() -> argparse.ArgumentParser:
     """Return the flags of the command."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = flags.add_argument
-    common.add_flags(flags, "tag", 0.4)
+    common.add_flags(flags, "tag", 0.3)
     add("--parts", default=",".join(MEASURES), help="comma-separated, of: %(default)s")
     add("--cases", default="", help=f"of rates and training, separated by semicolons (default: {'; '.join(tag_rates.CASES)})")
     add("--num-envs", type=int, default=2000, help="of a case (default: %(default)s); training takes fewer of many agents")
     add("--workers", type=int, default=min(2, usable_cores()), help="threads or processes (default: %(default)s)")
     add("--most-envs", type=int, default=tag_rates.MOST_ENVS, help="growth: (default: %(default)s)")
     add("--most-agents", type=int, default=tag_rates.MOST_AGENTS, help="growth: (default: %(default)s)")
-    add("--train-seconds", type=float, default=4.0, help="training: length of a sample (default: %(default)s)")
+    add("--train-seconds", type=float, default=3.0, help="training: length of a sample (default: %(default)s)")
     add("--train-repeats", type=int, default=3, help="training: samples (default: %(default)s)")
     add("--chase-seconds", type=float, default=30.0, help="chase: length of a training (default: %(default)s)")
     add("--seeds", type=int, default=5, help="chase: trainings (default: %(default)s)")

@@ -3,8 +3,9 @@
 """Roll-outs of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way of stepping, and growth.
 
 An env-step is a transition of one env, whatever the number of its agents; WarpDrive counts likewise. "C loop" is one thread
-that calls the env's step in a tight loop; "plain loop" is the same game as anybody would write it in C, and "NumPy" our twin
-in the package, one env on one core. The published figures are those of the paper and were not measured here.
+that calls the env's step in a tight loop; "plain loop" is the same game as anybody would write it in C; "fill" overwrites all
+observations with a number, the bound for whoever writes them all; "NumPy" is our twin in the package, one env on one core. The
+published figures are those of the paper and were not measured here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CROWD: dict[str, Any] = {
 }  # fmt: skip
 NEAREST: dict[str, Any] = {"use_full_observation": False, "num_other_agents_observed": 10}
 TWINS: dict[str, Any] = {"tag_grid": TagGrid, "tag_continuous": TagContinuous}
-C_LOOP, PLAIN, NUMPY, SERIAL, PROCESSES = "C loop", "plain loop", "NumPy", "serial", "processes"
+C_LOOP, PLAIN, FILL, NUMPY, SERIAL, PROCESSES = "C loop", "plain loop", "fill", "NumPy", "serial", "processes"
 COUNTED_ROWS = 20_000  # Envs with so many rows are enough to count which turns are steps.
 MEMORY_SHARE = 0.4  # of what is free that the rows of a case may take
 
@@ -118,6 +119,19 @@ def numpy_twin(workload: Workload, seconds: float) -> float:
     return spent / steps
 
 
+def fill(workload: Workload, turns: int) -> float:
+    """Return the seconds in which one core overwrites all observations of a workload once with a number."""
+    with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
+        floats = runs.floats_of(vec.spec) * vec.spec.groups[0].agents * workload.num_envs
+    rows = np.zeros(floats, np.float32)
+    with on_one_core():
+        rows.fill(1.0)
+        begin = time.perf_counter()
+        for turn in range(turns):
+            rows.fill(turn)
+        return (time.perf_counter() - begin) / turns
+
+
 def plain_loops() -> dict[str, Callable[[Workload, Mapping[str, np.ndarray], int], float]]:
     """Return the plain loop of each game that has one."""
     from bench import plain_grid
@@ -144,7 +158,7 @@ def variants_of(workload: Workload, options: argparse.Namespace) -> dict[str, Ca
     first = c_loop(workload, drawn, 3, 1)
     turns = min(plan(options.seconds, first, PolicyChoice()), 50 * workload.episode_turns)
     warmup = max(1, turns // 4)
-    found = {C_LOOP: lambda: c_loop(workload, drawn, turns, warmup)}
+    found = {C_LOOP: lambda: c_loop(workload, drawn, turns, warmup), FILL: lambda: fill(workload, turns)}
     if workload.env in plain_loops():
         fewer = max(2, turns // 3)  # so that it takes about as long
         found[PLAIN] = lambda: plain_loops()[workload.env](workload, drawn, fewer)
@@ -187,6 +201,7 @@ def rates(seconds: Mapping[str, list[float]], shares: Shares, agents: int) -> di
         "env_steps_per_s": {name: common.figure(steps[name][0] / s for s in taken) for name, taken in seconds.items()},
         "agent_steps_per_s": {name: common.figure(steps[name][1] / s for s in taken) for name, taken in seconds.items()},
         "c_loop_over_plain": ratio(PLAIN, C_LOOP),
+        "fill_share": ratio(FILL, C_LOOP),  # of the time of a step
         "processes_over_serial": ratio(SERIAL, PROCESSES),
         "processes_over_c_loop": ratio(C_LOOP, PROCESSES),
     }
@@ -194,7 +209,7 @@ def rates(seconds: Mapping[str, list[float]], shares: Shares, agents: int) -> di
 
 def show_rates(results: Mapping[str, Any]) -> None:
     """Print a table of env-steps/s."""
-    names = [C_LOOP, PLAIN, *ways(2), NUMPY]
+    names = [FILL, C_LOOP, PLAIN, *ways(2), NUMPY]
     cells, notes = [], []
     for name, found in results.items():
         if "left_out" in found:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench import plain_grid, tag_rates, tag_training
-from bench.tag_rates import C_LOOP, CASES, NUMPY, PLAIN, PROCESSES, SERIAL
+from bench.tag_rates import C_LOOP, CASES, FILL, NUMPY, PLAIN, PROCESSES, SERIAL
 from bench.workloads import Shares, Workload, actions_of, half_actions
 from tests.helpers import serial
 
@@ -38,6 +38,7 @@ def test_the_plain_loop_plays_the_same_game(settings: dict[str, Any]) -> None:
 def test_rates_and_ratios_of_a_case() -> None:
     seconds = {
         C_LOOP: [1e-3, 2e-3],
+        FILL: [5e-4, 1e-3],
         PLAIN: [4e-3, 8e-3],
         SERIAL: [3e-3, 3e-3],
         PROCESSES: [1.5e-3, 1.5e-3],
@@ -47,8 +48,8 @@ def test_rates_and_ratios_of_a_case() -> None:
     assert found["env_steps_per_s"][SERIAL].median == pytest.approx(30_000)
     assert found["agent_steps_per_s"][PROCESSES].median == pytest.approx(300_000)
     assert (found["env_steps_per_s"][NUMPY].median, found["agent_steps_per_s"][NUMPY].median) == (100.0, 500.0)
-    ratios = [found[key].median for key in ("c_loop_over_plain", "processes_over_serial", "processes_over_c_loop")]
-    assert ratios == pytest.approx([4.0, 2.0, 1.0])
+    keys = ("c_loop_over_plain", "fill_share", "processes_over_serial", "processes_over_c_loop")
+    assert [found[key].median for key in keys] == pytest.approx([4.0, 0.5, 2.0, 1.0])
     assert tag_rates.rates({C_LOOP: [1.0]}, Shares(1.0, 1.0), 5)["c_loop_over_plain"] is None
 
 
