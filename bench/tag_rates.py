@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 
-from bench import common, runs
+from bench import common, plain_grid, runs, tag_continuous
 from bench.modes import Mode, PolicyChoice, measure, plan
 from bench.workloads import Shares, Workload, actions_of, c_loop, count_shares, on_one_core
 from puffervec.errors import PuffervecError
@@ -38,6 +38,7 @@ CROWD: dict[str, Any] = {
 }  # fmt: skip
 NEAREST: dict[str, Any] = {"use_full_observation": False, "num_other_agents_observed": 10}
 TWINS: dict[str, Any] = {"tag_grid": TagGrid, "tag_continuous": TagContinuous}
+PLAIN_LOOPS = {"tag_grid": plain_grid.plain_loop, "tag_continuous": tag_continuous.plain_loop}
 C_LOOP, PLAIN, FILL, NUMPY, SERIAL, PROCESSES = "C loop", "plain loop", "fill", "NumPy", "serial", "processes"
 COUNTED_ROWS = 20_000  # Envs with so many rows are enough to count which turns are steps.
 MEMORY_SHARE = 0.4  # of what is free that the rows of a case may take
@@ -132,13 +133,6 @@ def fill(workload: Workload, turns: int) -> float:
         return (time.perf_counter() - begin) / turns
 
 
-def plain_loops() -> dict[str, Callable[[Workload, Mapping[str, np.ndarray], int], float]]:
-    """Return the plain loop of each game that has one."""
-    from bench import plain_grid
-
-    return {"tag_grid": plain_grid.plain_loop}
-
-
 def ways(workers: int) -> dict[str, Mode]:
     """Return how a vector env steps: in this process, in threads, in processes, in processes with two halves."""
     return {
@@ -159,9 +153,8 @@ def variants_of(workload: Workload, options: argparse.Namespace) -> dict[str, Ca
     turns = min(plan(options.seconds, first, PolicyChoice()), 50 * workload.episode_turns)
     warmup = max(1, turns // 4)
     found = {C_LOOP: lambda: c_loop(workload, drawn, turns, warmup), FILL: lambda: fill(workload, turns)}
-    if workload.env in plain_loops():
-        fewer = max(2, turns // 3)  # so that it takes about as long
-        found[PLAIN] = lambda: plain_loops()[workload.env](workload, drawn, fewer)
+    fewer = max(2, turns // 3)  # so that it takes about as long
+    found[PLAIN] = lambda: PLAIN_LOOPS[workload.env](workload, drawn, fewer)
     for name, mode in ways(options.workers).items():
         if mode.fits(workload.num_envs):
             found[name] = lambda m=mode: measure(workload, drawn, m, PolicyChoice(), turns, warmup).iteration_s
