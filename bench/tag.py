@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
     options = parser().parse_args(arguments)
-    progress, results, worst = common.Progress(), {}, 0.0
+    facts, progress, results, worst = common.machine(), common.Progress(), {}, 0.0
     panels: list[runs.Panel] = []
     try:
         parts = options.parts.split(",")
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    common.finish("tag", options, common.machine(), worst, results)
+    common.finish("tag", options, facts, worst, results)
     return 0
 
 

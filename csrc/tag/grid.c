@@ -405,7 +405,8 @@ PV_INLINE int step_chunk(const pv_block* block, const tag_state* state, uint32_t
     return any;
 }
 
-// Loops over few agents are short: with their number known they are unrolled, which takes a quarter off a step.
+// Loops over few agents are short: with their number known they are unrolled, which takes an eighth off a step with full rows, and a
+// third off one with partial rows.
 typedef int step_function(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs);
 #define STEP(name, agents)                                                                                      \
     PV_CLONES static int name(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs) {   \
