@@ -114,7 +114,7 @@ def test_a_product_that_refuses_to_be_imported_is_found(tree: Path) -> None:
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_said(tree: Path) -> None:
-    with pytest.raises(Stale, match="'x' stands in product.py 2 times, not once"):
+    with pytest.raises(Stale, match="'x' occurs 2 times in product.py, not once"):
         sabotage.try_one(tree, breakage("twice", "y", old="x"), 60)
     with pytest.raises(Stale, match="ran nothing of tests/nowhere.py"):
         sabotage.try_one(tree, breakage("nothing", "3 * x", "tests/nowhere.py"), 60)
