@@ -49,7 +49,7 @@ def training_config(name: str, num_envs: int) -> TrainConfig:
 def measure_training(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
     """Return env-steps/s and agent-steps/s of training by case, and the split of time."""
     variants, results = {}, {}
-    for name in options.cases:
+    for name in (name for name in options.cases if CASES[name].num_envs is None):
         config = training_config(name, options.num_envs)
         case, copies = CASES[name], config.train.horizon + 1
         if reason := tag_rates.too_large(dataclasses.replace(case, num_envs=copies * config.vec.num_envs).workload(name, 0)):
