@@ -131,11 +131,20 @@ class TrainSection:
         Raises: ConfigError for an unknown algorithm.
         """
         kind = algorithms.get(name).section
-        shared = {field.name: field.default for field in dataclasses.fields(TrainSection)}
-        taken = {field.name for field in dataclasses.fields(kind) if field.default == shared.get(field.name, field.default)}
+        taken = {field.name for field in dataclasses.fields(kind)} - own_defaults(name)
         both = [field for field in dataclasses.fields(self) if field.name in taken]
         kept = {field.name: value for field in both if (value := getattr(self, field.name)) != field.default}
         return typing.cast(TrainSection, replace_from_table(kind(), kept | {"algorithm": name}, "train"))
+
+
+def own_defaults(algorithm: str) -> set[str]:
+    """Return which settings of all algorithms have another default in this one.
+
+    Raises: ConfigError for an unknown algorithm.
+    """
+    shared = {field.name: field.default for field in dataclasses.fields(TrainSection)}
+    fields = dataclasses.fields(algorithms.get(algorithm).section)
+    return {field.name for field in fields if field.default != shared.get(field.name, field.default)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,6 +301,8 @@ class TrainConfig:
     def _without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
         """The tables of single policies, without what `tables` says for all of them."""
         common = {str(key).replace("-", "_") for section in ("train", "policy") for key in tables.get(section, ())}
+        if "algorithm" in common and (algorithm := str(tables["train"]["algorithm"])) != self.train.algorithm:
+            common |= own_defaults(algorithm)
         names = set(self.policies)
         if "map" in common and (mapped := tuple(tables["policy"]["map"])) != self.policy.map:
             names &= {str(entry).partition("=")[0] for entry in mapped}
