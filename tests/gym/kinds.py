@@ -46,7 +46,8 @@ class Kind:
     def __call__(self, env_fns: Sequence[Callable[[], Any]], **settings: Any) -> Any:
         """Make one. Forked workers, ours two at most: starting them costs little, and one of ours has more than one env."""
         if self.name == "async":
-            settings = {"context": quick_start(), "num_workers": min(2, len(env_fns)), **settings}
+            # A time limit, so that a worker that does not start says where it is.
+            settings = {"context": quick_start(), "num_workers": min(2, len(env_fns)), "timeout_s": 100.0, **settings}
         elif self.asynchronous:
             settings = {"context": quick_start(), **settings}
         envs = CLASSES[self.name](env_fns, **settings)
