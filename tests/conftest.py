@@ -26,6 +26,10 @@ from tests.helpers import TIME_SCALE
 # cores taken by other programs, 64 rows of an MLP took 50 ms with four threads and 50 us with one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Ignored where the tests run in the background of a script, and then by the processes of tests, which are sent it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 LONGEST_TEST_S = 300 * TIME_SCALE
 LONGEST_SLOW_TEST_S = 3600 * TIME_SCALE
 # Long-lived helpers of multiprocessing, started once per session; and the small arenas that its heap keeps for reuse.
