@@ -37,18 +37,23 @@ class _Game(ctypes.Structure):
     )
 
 
-@cache
-def library() -> ctypes.CDLL:
-    """Compile and load the loop. Raises: PuffervecError where there is no compiler."""
+def compiled(source: Path) -> ctypes.CDLL:
+    """Compile and load a plain loop. Raises: PuffervecError where there is no compiler."""
     with tempfile.TemporaryDirectory(prefix="puffervec-bench-") as folder:
         target = Path(folder) / "plain.so"
         flags = ["-shared", "-fPIC", *compile_args(), "-fvisibility=default"]
-        command = [os.environ.get("CC", "cc"), *flags, str(SOURCE), "-o", str(target)]
+        command = [os.environ.get("CC", "cc"), *flags, str(source), "-o", str(target), "-lm"]
         try:
             subprocess.run(command, check=True, timeout=120)
         except (OSError, subprocess.SubprocessError) as error:
-            raise PuffervecError(f"{SOURCE.name} cannot be compiled ({error}): is there a C compiler, or one in CC?") from None
-        found = ctypes.CDLL(str(target))
+            raise PuffervecError(f"{source.name} cannot be compiled ({error}): is there a C compiler, or one in CC?") from None
+        return ctypes.CDLL(str(target))
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the loop. Raises: PuffervecError where there is no compiler."""
+    found = compiled(SOURCE)
     found.plain_tag_steps.restype = ctypes.c_double
     return found
 

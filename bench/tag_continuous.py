@@ -12,10 +12,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import dataclasses
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -28,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 from bench.common import Figure
+from bench.plain_grid import compiled
 from bench.workloads import Workload, actions_of, c_loop, on_one_core
-from puffervec.env_types import compile_args
 from puffervec.envs.tag_continuous import ENV, TagContinuousConfig
 from puffervec.errors import ConfigError, PuffervecError
 
@@ -79,11 +76,7 @@ class _Settings(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    with tempfile.TemporaryDirectory(prefix="puffervec-bench-") as folder:
-        target = Path(folder) / "plain.so"
-        command = [os.environ.get("CC", "cc"), "-shared", "-fPIC", *compile_args(), str(SOURCE), "-o", str(target), "-lm"]
-        subprocess.run(command, check=True, timeout=120)
-        library = ctypes.CDLL(str(target))
+    library = compiled(SOURCE)
     library.plain_tag_continuous.restype = ctypes.c_int64
     return library
 
