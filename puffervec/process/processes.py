@@ -9,6 +9,7 @@ otherwise import it in each worker, which is why libraries ask for `if __name__ 
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import multiprocessing.process
 import os
@@ -76,6 +77,21 @@ def _may_have_children() -> Iterator[None]:
         yield
     finally:
         process.daemon = daemonic
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep a forked worker from collecting garbage of this process before it has set it aside (worker_main.py).
+
+    What is collected there is destroyed there, and a destructor of C code may wait for threads that only this process has.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _leave_fork_server() -> None:
@@ -154,7 +170,14 @@ class WorkerProcesses:
         try:
             for task in tasks:
                 process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
-                with hidden_main(), one_math_thread(), folder_told(), _may_have_children(), stop_signals_held():
+                with (
+                    hidden_main(),
+                    one_math_thread(),
+                    folder_told(),
+                    _may_have_children(),
+                    _no_collection(),
+                    stop_signals_held(),
+                ):
                     process.start()
                     self.processes.append(process)
                     self._pidfds.append(open_pidfd(process.pid))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import mmap
 import multiprocessing
 import os
@@ -162,6 +163,8 @@ def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
 
 def main(task: WorkerTask) -> None:
     """Open the envs, serve commands until told to close. Runs without the GIL and without Python per step."""
+    gc.freeze()  # what a forked worker has inherited is the learner's to destroy
+    gc.enable()  # it was off while this process was started
     group = _protect(task)
     try:
         _serve(task)

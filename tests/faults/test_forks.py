@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing
 import os
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,3 +164,44 @@ def test_a_forked_worker_can_fork_workers() -> None:
     with puffervec.make(Nested, ["multiprocessing"], env_kwargs={"start_method": "fork"}, **settings) as vec:
         vec.reset(seed=0)
         assert vec.step([1])[0][:, 3].tolist() == [1]
+
+
+class Garbage:
+    """Is in a circle, so that only the garbage collector destroys it; notes where that was."""
+
+    def __init__(self, log: Path) -> None:
+        self.circle, self.log = self, log
+
+    def __del__(self) -> None:
+        with self.log.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+class Collecting(Counting):
+    """In a worker, collects the garbage that it finds, then some of its own."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        if multiprocessing.parent_process() is not None:
+            gc.collect()
+            Garbage(log.with_suffix(".own"))
+            gc.collect()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_destroys_its_own_garbage_and_none_of_the_learners(tmp_path: Path, method: str) -> None:
+    """What the learner holds may wait for threads when it is destroyed, and in a forked worker those would never answer."""
+    log = tmp_path / "destroyed"
+    threshold = gc.get_threshold()
+    envs = [functools.partial(Collecting, log)] * 2
+    gc.collect()
+    try:
+        gc.set_threshold(100_000, 10, 10)  # so that the garbage is still there when the workers start
+        Garbage(log)
+        with puffervec.make(envs, num_envs=2, num_workers=2, start_method=method, timeout_s=60) as vec:
+            vec.reset(seed=0)
+    finally:
+        gc.set_threshold(*threshold)
+    gc.collect()
+    assert log.read_text().split() == [str(os.getpid())]
+    assert len(set(log.with_suffix(".own").read_text().split())) == 2
