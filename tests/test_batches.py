@@ -124,11 +124,17 @@ def play(vec: VectorEnv, name: str, batches: int) -> list[int]:
 
 
 def cases() -> list[Any]:
-    """Every layout with C envs of one and of two groups, and in turn with one of the two kinds of Python envs."""
+    """Every layout with two kinds of envs; with all four where slow tests run."""
+    kinds = ("probe", "Python", "two groups", "parallel")
     return [
-        pytest.param(name, layout, id=" ".join([name, *(f"{key}={value}" for key, value in layout.items())]))
+        pytest.param(
+            name,
+            layout,
+            id=" ".join([name, *(f"{key}={value}" for key, value in layout.items())]),
+            marks=[pytest.mark.slow] if (i + k) % 4 > 1 else [],
+        )
         for i, layout in enumerate(LAYOUTS)
-        for name in ("probe", "two groups", ("Python", "parallel")[i % 2])
+        for k, name in enumerate(kinds)
     ]
 
 

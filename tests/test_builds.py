@@ -41,6 +41,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return made
 
 
+@pytest.mark.slow
 def test_another_build_shows_the_committed_bytes(build: Build) -> None:
     """The golden hashes of all C envs (tests/golden), which the build under test (-O3) shows too; see `make golden-check`."""
     build.environment["PV_GOLDEN_CFLAGS"] = "-O0"
@@ -49,6 +50,7 @@ def test_another_build_shows_the_committed_bytes(build: Build) -> None:
     assert "combinations" in done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_futex(build: Build) -> None:
     # Which build is under test is checked inside: the copy's tests import the copy's package.
     done = build.python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *WITHOUT_FUTEX)
@@ -63,6 +65,7 @@ def _switches(build: Build) -> bytes:
     return b"FUTEX" if b"\0syscall\0" in library.read_bytes() else b""
 
 
+@pytest.mark.slow
 def test_the_copy_is_what_a_copys_tests_import(build: Build) -> None:
     done = build.python("-c", "import puffervec._native, tests; print(puffervec._native.__file__, tests.__file__)")
     assert all(path.startswith(str(build.folder)) for path in done.stdout.split()), done.stdout + done.stderr

@@ -193,11 +193,16 @@ def compiler() -> str:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-O2", "-o", "/dev/null", "-c"], ["-DPV_NO_FUTEX", "-fsyntax-only"], ["-DPV_DEBUG", "-fsyntax-only"]],
-    ids=["release", "no futex", "debug"],
+    [
+        ["-fsyntax-only"],
+        ["-DPV_NO_FUTEX", "-fsyntax-only"],
+        ["-DPV_DEBUG", "-fsyntax-only"],
+        pytest.param(["-O2", "-o", "/dev/null", "-c"], marks=pytest.mark.slow),
+    ],
+    ids=["release", "no futex", "debug", "optimized"],
 )
 def test_the_compiler_has_nothing_to_say(compiler: str, arguments: list[str]) -> None:
-    """The release build in full, since some warnings need the optimizer."""
+    """Some warnings need the optimizer."""
     running = [
         subprocess.Popen(
             [compiler, *C_FLAGS, *arguments, str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

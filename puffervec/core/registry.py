@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
+import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Generic, TypeVar
 
 from puffervec.errors import ConfigError
@@ -35,7 +37,10 @@ class Registry(Generic[T]):
             ConfigError: an unknown name (the message lists the known ones), a name that two packages claim, or an entry point
                 that cannot be loaded (the message names its package).
         """
-        entries = tuple(entry_points(group=self.group, name=name))
+        entries = tuple(_entries(self.group, tuple(sys.path)).select(name=name))
+        if not entries and name not in self.built_in:  # it may have been installed since
+            _entries.cache_clear()
+            entries = tuple(_entries(self.group, tuple(sys.path)).select(name=name))
         claims = [f"{self.built_in[name]} of puffervec"] if name in self.built_in else []
         claims += [_origin(entry) for entry in entries]
         if len(claims) > 1:
@@ -67,6 +72,12 @@ class Registry(Generic[T]):
         if not isinstance(made, self.kind):
             raise ConfigError(f"{who} is {made!r}: its entry point must load to {self.kind.__name__}")
         return made
+
+
+@functools.lru_cache(maxsize=16)
+def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of what is installed on `path`, which is sys.path. Reading them all takes 10 ms."""
+    return entry_points(group=group)
 
 
 def _origin(entry: EntryPoint) -> str:

@@ -43,7 +43,9 @@ def test_names_begin_with_the_built_in_ones(site: Path) -> None:
 
 
 def test_an_env_of_another_package_is_found_and_made(site: Path) -> None:
-    install(site, "elsewhere", far="elsewhere_module:ENV")
+    with pytest.raises(ConfigError, match="no env is called 'far'"):
+        envs.get("far")
+    install(site, "elsewhere", far="elsewhere_module:ENV")  # while the program runs
     with pytest.raises(ConfigError, match="probe: its evaluation is 'no evaluation': .* must return a puffervec.Evaluation"):
         envs.get("far").own_evaluation()
     with puffervec.make("far", env_kwargs={"num_agents": 2}, backend="serial", num_envs=3) as vec:

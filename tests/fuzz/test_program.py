@@ -17,7 +17,10 @@ from tests.fuzz.program import MEMORY_MIB, REGRESSIONS, Broken, Report, build, c
 
 SEED = int(os.environ.get("PV_SEED", "1"))
 FEW = 400
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc and its sanitizers")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc and its sanitizers"),
+    pytest.mark.slow,  # compiling it takes most of the time
+]
 
 
 @pytest.fixture(scope="module")

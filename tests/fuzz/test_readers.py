@@ -28,7 +28,7 @@ from tests.fuzz.readers import READERS, SETTINGS, JsonScenes
 SEED = int(os.environ.get("PV_SEED", "1"))
 
 
-@pytest.mark.parametrize(("name", "count"), [("json", 300), ("sets", 150), ("checkpoints", 150), ("runconfigs", 200)])
+@pytest.mark.parametrize(("name", "count"), [("json", 150), ("sets", 100), ("checkpoints", 60), ("runconfigs", 100)])
 def test_mutated_inputs_are_read_or_refused(name: str, count: int, tmp_path: Path) -> None:
     report = loop.run(name, SEED, 0, count, tmp_path)
     assert report.inputs == count and 0 < report.accepted < count

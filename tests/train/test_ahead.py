@@ -49,7 +49,10 @@ def test_a_roll_out_is_one_update_behind(small: Small) -> None:
             assert not torch.equal(kept["values"], updater.storage.values)  # of today's policy
 
 
-@pytest.mark.parametrize(("vec", "memory"), [({}, "none"), ({"num_buffers": 2}, "mingru"), (PROCESSES, "none")])
+@pytest.mark.parametrize(
+    ("vec", "memory"),
+    [pytest.param({}, "none", marks=pytest.mark.slow), ({"num_buffers": 2}, "mingru"), (PROCESSES, "none")],
+)
 def test_resume_is_exact(small: Small, vec: dict[str, Any], memory: str) -> None:
     config = small(train=AHEAD, vec=vec, env={"episode_length": 5}, policy={"memory": memory})
     with Trainer(config) as trainer:

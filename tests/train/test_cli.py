@@ -127,7 +127,7 @@ def test_a_failing_env_is_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_pa
     assert code == 1 and err.startswith("puffer-train: ") and "env" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_signals_save_and_exit(number: signal.Signals, tmp_path: Path) -> None:
     """Sent to the whole process group, as a terminal does for Ctrl-C: workers are silent, the checkpoint loads."""
     args = [sys.executable, "-m", "puffervec.train.cli", "probe", *SMALL, "--backend", "multiprocessing"]

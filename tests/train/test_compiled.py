@@ -165,7 +165,7 @@ def compiled_manifest(trainer: Trainer) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("memory", ["none", "mingru", pytest.param("lstm", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("memory", ["none", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("mingru", "lstm"))])
 def test_a_run_learns_the_same(small: Small, monkeypatch: pytest.MonkeyPatch, memory: str) -> None:
     backend = Counting()
     monkeypatch.setattr(compiled, "BACKEND", backend)

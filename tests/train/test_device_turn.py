@@ -42,6 +42,7 @@ JOINT = "parts at once"
 MEMORIES = ("none", "mingru", "lstm")
 # What a row is encoded by does not depend on the memory.
 BOTH = [(case, memory) for case in CASES for memory in MEMORIES if memory == "none" or case not in ("drive", "pictures")]
+QUICK = [pair if i % 3 == 0 else pytest.param(*pair, marks=pytest.mark.slow) for i, pair in enumerate(BOTH)]
 CAPTURE = ("synchronize", "device_turn.py", "capture")  # once
 
 
@@ -103,7 +104,7 @@ def test_a_turn_reads_nothing_back(case: str, memory: str = "lstm") -> None:
         assert syncs.found == []
 
 
-@pytest.mark.parametrize(("case", "memory"), BOTH)
+@pytest.mark.parametrize(("case", "memory"), QUICK)
 def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) -> None:
     """The learner's own loop over roll-outs, with what goes around a turn; rows and actions cross once each, unasked for."""
     env, kwargs = CASES[case]

@@ -107,7 +107,9 @@ def test_one_of_a_pool_plays_each_episode(chase: Small, league: Path) -> None:
     assert torch.equal(found, played(3)) and not torch.equal(found, played(1, seed=2))
 
 
-@pytest.mark.parametrize("train", [{}, {"asynchronous": True}, {"deterministic": True}])
+@pytest.mark.parametrize(
+    "train", [{}, *(pytest.param({key: True}, marks=pytest.mark.slow) for key in ("asynchronous", "deterministic"))]
+)
 def test_resume_is_exact_against_a_pool(chase: Small, league: Path, train: dict[str, Any]) -> None:
     opponents = {"runner": {"opponent": [str(league), *map(str, ckpt.listed(league / "checkpoints")[:2])]}}
     config = chase(policies=opponents, train={"total_timesteps": 100_000, **train}, policy={"memory": "lstm"})

@@ -18,7 +18,7 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, flags, schedules
-from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, suggest
+from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, hints_of, suggest
 from puffervec.train.config.target import training_of
 
 PREFIX = "--sweep."  # Of flags: --sweep.SECTION.NAME TEXT.
@@ -118,9 +118,9 @@ def _hint(config: TrainConfig, key: str) -> Any:
         return Any
     if section == "policies":
         settings, name = config.of_policy(name.rpartition(".")[0]), name.rpartition(".")[2]
-        hints = typing.get_type_hints(type(settings.policy)) | typing.get_type_hints(type(settings.train))
+        hints = hints_of(settings.policy) | hints_of(settings.train)
     else:
-        hints = typing.get_type_hints(type(getattr(config, section)))
+        hints = hints_of(getattr(config, section))
     if name not in hints:
         raise ConfigError(f"{PREFIX}{key}: unknown setting {name}{suggest(name, list(hints))}")
     return hints[name]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import numbers
@@ -447,9 +448,19 @@ def _laid_over(section: Any, table: Table, path: str) -> Any:
     return section | {str(key).replace("-", "_"): value for key, value in table.items()}
 
 
+_hints = functools.cache(typing.get_type_hints)
+
+
+def hints_of(instance: Any) -> dict[str, Any]:
+    """Return the type of each field of a dataclass's instance."""
+    kind: Any = type(instance)
+    found: dict[str, Any] = _hints(kind)
+    return found
+
+
 def _of_one(section: Any, table: Table, path: str) -> Any:
     """Lay a policy's own settings over a section. Where a list is wanted, one value will do."""
-    hints = typing.get_type_hints(type(section))
+    hints = hints_of(section)
     lists = {key for key in table if typing.get_origin(hints[key]) is tuple and not isinstance(table[key], (list, tuple))}
     return replace_from_table(section, {key: [value] if key in lists else value for key, value in table.items()}, path)
 
@@ -459,7 +470,7 @@ def replace_from_table(instance: Any, table: Table, path: str) -> Any:
 
     Raises: ConfigError naming `path.key`.
     """
-    hints = typing.get_type_hints(type(instance))
+    hints = hints_of(instance)
     names = [field.name for field in dataclasses.fields(instance)]
     changes = {}
     for given, value in table.items():

@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import puffervec.envs
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config import algorithms, flags
-from puffervec.train.config.sections import LogSection, TrainConfig
+from puffervec.train.config.sections import LogSection, TrainConfig, hints_of
 from puffervec.train.verbs.settings_help import choices_of
 from puffervec.train.verbs.verb import StopSignals, Verb
 
@@ -104,7 +103,7 @@ def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
         section, _, name = flags.ALIASES.get(flag, flag).removeprefix("--").replace("-", "_").partition(".")
         instance = getattr(_config(target, []), section, None)
         if dataclasses.is_dataclass(instance) and not isinstance(instance, type):
-            hint = typing.get_type_hints(type(instance)).get(name)
+            hint = hints_of(instance).get(name)
             return ["true", "false"] if hint is bool else list(choices_of(hint))
     takes_one = re.search(rf"{flag} [A-Z]", verb.about)  # As in --out FILE.
     return list(verb.values.get(flag, ())) if takes_one else None

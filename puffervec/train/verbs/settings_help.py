@@ -13,7 +13,7 @@ import typing
 from typing import Any
 
 from puffervec.train.config.flags import ALIASES, ENV_ALIASES, typed_sections
-from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig, describe
+from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig, describe, hints_of
 
 COMMON = (
     "train.total_timesteps", "train.time_limit_s", "train.seed", "train.device", "vec.num_envs", "vec.num_workers",
@@ -36,7 +36,7 @@ def short_help(config: TrainConfig) -> str:
         instance = getattr(config, section)
         flag = _flag(section, name)
         sentence = re.split(r"(?<=[.]) ", field_sentences(type(instance)).get(name, ""), maxsplit=1)[0].rstrip(".")
-        choices = choices_of(typing.get_type_hints(type(instance))[name])
+        choices = choices_of(hints_of(instance)[name])
         named = f" ({', '.join(choices)})" if len(choices) > 1 and not all(choice in sentence for choice in choices) else ""
         lines += _entry(SHORT.get(flag, flag), f"{sentence}{named}.", getattr(instance, name))
     lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys.")
@@ -82,7 +82,7 @@ def full_help(config: TrainConfig) -> str:
         sentences = field_sentences(type(instance))
         summary = (type(instance).__doc__ or "").strip().splitlines()[0]
         out.append(f"\n{section}: {summary}")
-        hints = typing.get_type_hints(type(instance))
+        hints = hints_of(instance)
         for field in dataclasses.fields(instance):
             flag = _flag(section, field.name)
             short = f", {SHORT[flag]}" if flag in SHORT else ""
