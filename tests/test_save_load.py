@@ -13,7 +13,7 @@ import pytest
 import puffervec
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.vec.vector_env import VectorEnv
-from tests.cases import CASES, Case, params, require
+from tests.cases import CASES, Case, require
 from tests.helpers import Recorder, action_table, actions_of, serial
 
 ENVS, BEFORE, AFTER = 4, 37, 60
@@ -60,8 +60,18 @@ def shown(recorder: Recorder) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))
-@pytest.mark.parametrize("case", params())
+def pairs() -> list[Any]:
+    """Every env in every other way; in all ways where slow tests run."""
+    return [
+        pytest.param(
+            case, way, id=f"{case.name}-{' '.join(map(str, way.values()))}", marks=[pytest.mark.slow] if (i + k) % 2 else []
+        )
+        for i, case in enumerate(CASES)
+        for k, way in enumerate(WAYS)
+    ]
+
+
+@pytest.mark.parametrize(("case", "way"), pairs())
 def test_a_loaded_run_equals_one_that_was_never_saved(case: Case, way: dict[str, Any], no_leaks: None) -> None:
     """Saved with one backend and number of workers, loaded with another: all pairs come round over the ways."""
     require(case)

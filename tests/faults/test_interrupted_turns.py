@@ -86,7 +86,7 @@ class Learner:
 
     def __init__(self, vec: VectorEnv) -> None:
         self.vec, self.python = vec, vec.workers.mail is not None
-        self.seed = -1
+        self.seed, self.stride = -1, 1
         self.turns = np.zeros(ENVS, int)  # since the reset, received
         self.actions = np.zeros(ENVS, int)  # the last one that was received
         self.sent = np.zeros(ENVS, int)
@@ -166,26 +166,28 @@ BACKENDS: dict[str, dict[str, Any]] = {
     "first come": {"backend": "threading", "num_workers": 4, "batch_size": 2, "sync_traj": False, "zero_copy": False},
 }
 ENV = {"probe": ("probe", {"episode_length": LENGTH}), "python": (Counting, {"length": LENGTH})}
-QUICK = [("probe", "serial"), ("probe", "two halves of threads"), ("probe", "first come"), ("python", "processes")]
+QUICK = [("probe", "serial"), ("probe", "two halves of threads"), ("probe", "first come")]
 CASES = [(env, name) for env in ENV for name in BACKENDS if env == "probe" or name in ("serial", "processes")]
-PARAMS = [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+PARAMS = [(case, 1) if case in QUICK else pytest.param((case, 1), marks=pytest.mark.slow) for case in CASES]
+PARAMS.append((("python", "processes"), 4))
 
 
-@pytest.fixture(params=PARAMS, ids=lambda case: f"{case[0]}, {case[1]}")
+@pytest.fixture(params=PARAMS, ids=lambda given: ", ".join(given[0]) + (f", each {given[1]}th place" if given[1] > 1 else ""))
 def learner(request: pytest.FixtureRequest) -> Any:
-    env, name = request.param
+    (env, name), stride = request.param
     creator, kwargs = ENV[env]
     with puffervec.make(creator, env_kwargs=kwargs, num_envs=ENVS, start_method="forkserver", **BACKENDS[name]) as vec:
         learner = Learner(vec)
+        learner.stride = stride
         yield learner
         del learner.vec
 
 
 def all_places(learner: Learner, before: Callable[[], Any], call: Callable[[], Any], after: Callable[[], Any]) -> int:
-    """Interrupt `call` at each place; `after` must find everything right; then a reset must, too. Returns how many places."""
+    """Interrupt `call` at each place, or each `stride`th; `after` must find everything right; then a reset must, too. Returns how many places."""
     at = 0
     while True:
-        at += 1
+        at += learner.stride
         learner.starts(SEED + at % 2)
         before()
         if not Injector(Raised if learner.python or at % 2 else RaisedError).run(at, call):
