@@ -184,7 +184,10 @@ def learner(request: pytest.FixtureRequest) -> Any:
 
 
 def all_places(learner: Learner, before: Callable[[], Any], call: Callable[[], Any], after: Callable[[], Any]) -> int:
-    """Interrupt `call` at each place, or each `stride`th; `after` must find everything right; then a reset must, too. Returns how many places."""
+    """Interrupt `call` at each place, or each `stride`th; `after` must find everything right; then a reset must, too.
+
+    Returns how many places.
+    """
     at = 0
     while True:
         at += learner.stride
