@@ -84,7 +84,8 @@ class Block:
         self.source, contexts, self._known = _sources[token]
         self.context = contexts[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
-        self._at = memoryview(ffi.buffer(block.error_env, 4)).cast("I")  # the env at work: named if this process dies there
+        at = _address(block.error_env) - self.context.base
+        self._at = self.context.memory[at : at + 4].cast("I")  # the env at work: named if this process dies there
         observation, action = ObservationPlan(self.source.observation_space), ActionPlan(self.source.action_space)
         rows = _rows(block, self.context, observation, action)
         self.envs: list[Any] = []
@@ -306,7 +307,10 @@ def _close(block: Any) -> None:
 
 
 def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int:
-    """Report what no `try` can catch: a Ctrl-C that arrived in C is raised at the first bytecode of the callback."""
+    """Report what no `try` can catch: a Ctrl-C that arrived in C is raised at the first bytecode of the callback, and one that
+    arrives at the end of `_guarded` leaves it before it is done."""
+    guarded = trace.tb_next.tb_frame.f_locals if trace.tb_next is not None else {}
+    _now.generators = guarded.get("outside", _now.generators)
     block = trace.tb_frame.f_locals["block"]
     _report(block, _blocks.get(_address(block)), error)
     return int(lib.PV_ERROR_ENV)

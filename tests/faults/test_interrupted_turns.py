@@ -22,6 +22,7 @@ import puffervec
 import puffervec.gym
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError
+from puffervec.python import global_random
 from puffervec.vec.vector_env import VectorEnv
 from tests.gym.envs import Count
 from tests.helpers import ManyInOne
@@ -195,6 +196,7 @@ def all_places(learner: Learner, before: Callable[[], Any], call: Callable[[], A
         before()
         if not Injector(Raised if learner.python or at % 2 else RaisedError).run(at, call):
             return at
+        assert global_random.now.generators is None, "no env is at work"
         after()
 
 
