@@ -45,18 +45,47 @@ static uint64_t write_single(int32_t* rows, const void* source, uint32_t dtype, 
     }
 }
 
+// Several dims repeat in a row: what each entry of a run of rows may be, so that one loop without a modulo serves any number of them.
+enum { RUN = 64 };
+
+typedef struct choices {
+    uint32_t length; // of a run: rows as a whole, at most RUN entries
+    uint32_t size[RUN];
+} choices;
+
+static choices choices_of(const pv_group_spec* spec) {
+    choices made = {.length = RUN - RUN % spec->action_dims};
+    for (uint32_t i = 0; i < made.length; i++)
+        made.size[i] = i < spec->action_dims ? spec->action_sizes[i] : made.size[i - spec->action_dims];
+    return made;
+}
+
+#define PV_WRITE_RUNS(code, type, wide)                                                                                     \
+    PV_CLONES static uint64_t write_runs_##code(int32_t* rows, const type* source, uint64_t n, const choices* allowed) {    \
+        uint32_t bad = 0;                                                                                                   \
+        for (uint64_t done = 0; done < n; done += allowed->length, rows += allowed->length, source += allowed->length) {    \
+            uint32_t count = n - done < allowed->length ? (uint32_t)(n - done) : allowed->length;                           \
+            for (uint32_t i = 0; i < count; i++) {                                                                          \
+                wide index = (wide)source[i];                                                                               \
+                bad += index >= allowed->size[i];                                                                           \
+                rows[i] = index < allowed->size[i] ? (int32_t)index : 0;                                                    \
+            }                                                                                                               \
+        }                                                                                                                   \
+        return bad;                                                                                                         \
+    }
+PV_INTEGERS(PV_WRITE_RUNS)
+#undef PV_WRITE_RUNS
+
 static uint64_t write_indices(const pv_group_spec* spec, int32_t* rows, const void* source, uint32_t dtype, uint64_t n) {
     if (spec->action_dims == 1) return write_single(rows, source, dtype, n, spec->action_sizes[0]);
-    uint64_t bad = 0;
-    for (uint64_t row = 0, i = 0; row < n; row++) {
-        for (uint32_t d = 0; d < spec->action_dims; d++, i++) {
-            int64_t value = read_integer(source, dtype, i);
-            int valid = (uint64_t)value < spec->action_sizes[d];
-            bad += (uint64_t)!valid;
-            rows[i] = valid ? (int32_t)value : 0;
-        }
+    choices allowed = choices_of(spec);
+    n *= spec->action_dims;
+    switch (dtype) {
+#define PV_CASE(code, type, wide) case code: return write_runs_##code(rows, (const type*)source, n, &allowed);
+        PV_INTEGERS(PV_CASE)
+#undef PV_CASE
+        default: return n;
     }
-    return bad;
 }
 
 static inline double read_real(const void* source, uint32_t dtype, uint64_t i) {

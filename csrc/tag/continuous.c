@@ -40,6 +40,7 @@ uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag
         at = pv_align_up(at + (rows + TAG_SLACK) * sizeof(float), 64);
     }
     TAKE(left_at, rows);
+    TAKE(guess, rows);
     for (int f = 0; f < TAG_SHOWN; f++) {
         TAKE(shown[f], tile);
     }

@@ -104,6 +104,7 @@ typedef struct tag_state {
     float* alive;               // (E*N,) 1: still in the game, else 0
     float* tagger;              // (E*N,) 1: a tagger, 0: a runner; the same in all envs
     int32_t* left_at;           // (E*N,) the time at which a runner left the game
+    float* guess;               // (E*N,) a guess: squared distance within which the K nearest are. Any guess leads to the same rows.
     uint8_t* stale;             // (E,) 1: who is in the game has changed since observations were written
     // Scratch of a tile: index 0 is its first row. All arrays have room behind for loads of whole vectors.
     float* shown[TAG_SHOWN];    // (tile,) x, y, speed, acceleration, direction, scaled as observed

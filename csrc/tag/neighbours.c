@@ -7,8 +7,8 @@
 //   up to FEW agents      distances between all, ranked by counting in one vector
 //   up to SOME            distances to all, ranked by counting
 //   more                  squares of the distances to all; a bound for the K-th of them that at least K others keep; distances of
-//                         those that keep it, ranked. The bound: others are dealt out to 16 lanes, and the K-th smallest of the
-//                         lanes' minima is one.
+//                         those that keep it, ranked. The bound: somewhat more than the K-th of the step before, if K keep it. Else
+//                         others are dealt out to 16 lanes, and the K-th smallest of the lanes' minima is one.
 //   from CROWD on         the same among those in cells around the agent, as far as the bound reaches
 #include "../nearest.h"
 #include "continuous.h"
@@ -19,6 +19,7 @@
 #define FEW PV_WIDTH
 #define SOME 32
 #define CROWD 192 // measured: with fewer, looking at all is faster
+#define MARGIN 1.3f // measured: squared distances to the K-th neighbour seldom grow by more in a step
 #define FAR 1e18f        // where those who are out stand
 #define OUT_SQUARE 1e30f // squares beyond it are of those who are out
 
@@ -161,32 +162,43 @@ PV_INLINE void observe_some(const tag_state* state, const tag_view* view, uint32
 
 // ---- many agents -----------------------------------------------------------------------------------------------------------------
 
-// Squared distances from a place to n others, and the smallest of each lane. Behind the others all are far away.
-PV_INLINE void measure(const tag_state* state, const float* px, const float* py, uint32_t n, float x, float y, float* least) {
-    pv_floats smallest[PV_PIECES];
-    uint32_t base = 0;
-    for (int p = 0; p < PV_PIECES; p++) smallest[p] = (pv_floats){0} + INFINITY;
+// Squared distances from a place to n others. Returns how many keep the bound. Behind the others, up to a multiple of 64, all are far.
+PV_INLINE uint32_t measure(const tag_state* state, const float* px, const float* py, uint32_t n, float x, float y, float bound) {
+    pv_ints kept[PV_PIECES] = {{0}};
+    int32_t by_lane[PV_LANES];
+    uint32_t base = 0, count = 0;
     for (; base < n; base += PV_LANES) {
         for (int p = 0; p < PV_PIECES; p++) {
             const uint32_t at = base + (uint32_t)p * PV_WIDTH;
             const pv_floats dx = pv_load(px + at) - x, dy = pv_load(py + at) - y, square = dx * dx + dy * dy;
             memcpy(state->square + at, &square, sizeof square);
-            smallest[p] = pv_choose(square < smallest[p], square, smallest[p]);
+            kept[p] -= square <= bound;
         }
     }
     for (; base % 64; base++) state->square[base] = INFINITY;
-    memcpy(least, smallest, sizeof smallest);
+    memcpy(by_lane, kept, sizeof by_lane);
+    for (int l = 0; l < PV_LANES; l++) count += (uint32_t)by_lane[l];
+    return count;
 }
 
-// A bound that at least `most` of the squares keep, if so many are in the game, and all that have the same root as any of these.
-PV_INLINE float bound_of(const float* least, uint32_t most) {
-    if (most > PV_LANES) return OUT_SQUARE;
+// A bound that at least `most` of the n squares keep, if so many are in the game.
+PV_INLINE float bound_of(const tag_state* state, uint32_t n, uint32_t most) {
+    pv_floats smallest[PV_PIECES];
+    float least[PV_LANES];
     int32_t keys[PV_LANES];
     uint32_t order[PV_LANES];
-    memcpy(keys, least, sizeof keys);
+    if (most > PV_LANES) return OUT_SQUARE;
+    for (int p = 0; p < PV_PIECES; p++) smallest[p] = (pv_floats){0} + INFINITY;
+    for (uint32_t base = 0; base < n; base += PV_LANES) {
+        for (int p = 0; p < PV_PIECES; p++) {
+            const pv_floats square = pv_load(state->square + base + (uint32_t)p * PV_WIDTH);
+            smallest[p] = pv_choose(square < smallest[p], square, smallest[p]);
+        }
+    }
+    memcpy(least, smallest, sizeof least);
+    memcpy(keys, smallest, sizeof keys);
     pv_rank_keys(keys, PV_LANES, order);
-    float bound = least[order[most - 1]] * 1.000001f + 1e-37f;
-    return bound < OUT_SQUARE ? bound : OUT_SQUARE;
+    return least[order[most - 1]];
 }
 
 // Which of the 64 from `base` on keep the bound, as bits.
@@ -206,9 +218,12 @@ PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound
     return found;
 }
 
-// Collects those of n that keep the bound, in their order, with their distances instead of the squares. Returns how many.
+// Collects those of n that keep the bound, or whose distance is that of one who does, in their order, with their distances instead of
+// the squares. Returns how many.
 PV_INLINE uint32_t collect(const tag_state* state, uint32_t count, float bound) {
     uint32_t n = 0;
+    bound = bound * 1.000001f + 1e-37f;
+    if (!(bound < OUT_SQUARE)) bound = OUT_SQUARE;
     for (uint32_t base = 0; base < count; base += 64) {
         for (uint64_t bits = which_keep(state, base, bound); bits; bits &= bits - 1) {
             const uint32_t i = base + (uint32_t)__builtin_ctzll(bits);
@@ -255,21 +270,27 @@ PV_INLINE uint32_t rank_nearest(const tag_state* state, uint32_t n, uint32_t mos
     return found;
 }
 
-// Writes the row of `self`, whose nearest are among the n collected.
-PV_INLINE void write_nearest(const tag_state* state, const tag_view* view, uint32_t self, uint32_t most, uint32_t n, int by_id) {
-    uint32_t ids[PV_RANKED];
+// Writes the row of `self`, whose nearest are among the n collected. Returns a guess for the next step.
+PV_INLINE float write_nearest(const tag_state* state, const tag_view* view, uint32_t self, uint32_t most, uint32_t n, int by_id) {
+    uint32_t ranked[PV_RANKED], found;
+    const uint32_t* ids = ranked;
     if (PV_UNLIKELY(n > PV_RANKED) && by_id && most <= PV_RANKED) n = pv_narrow(state->square, n, state->index, most);
-    if (PV_LIKELY(n <= PV_RANKED)) write_row(state, view, self, most, rank_nearest(state, n, most, by_id, ids), ids, 0);
-    else write_row(state, view, self, most, sort_nearest(state, n, most), state->index, 0);
+    if (PV_LIKELY(n <= PV_RANKED)) found = rank_nearest(state, n, most, by_id, ranked);
+    else found = sort_nearest(state, n, most), ids = state->index;
+    write_row(state, view, self, most, found, ids, 0);
+    const uint32_t last = found ? ids[found - 1] : self;
+    const float dx = state->px[last] - state->px[self], dy = state->py[last] - state->py[self];
+    return MARGIN * (dx * dx + dy * dy);
 }
 
-PV_INLINE void observe_many(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t self, uint32_t most) {
-    float least[PV_LANES];
+PV_INLINE void observe_many(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t self, uint32_t most,
+                            uint32_t wanted, float* guess) {
     const float x = state->px[self], y = state->py[self];
     state->px[self] = FAR;
-    measure(state, state->px, state->py, agents, x, y, least);
+    const uint32_t kept = measure(state, state->px, state->py, agents, x, y, *guess);
     state->px[self] = x;
-    write_nearest(state, view, self, most, collect(state, agents, bound_of(least, most)), 1);
+    const uint32_t n = collect(state, agents, kept >= wanted ? *guess : bound_of(state, agents, most));
+    *guess = write_nearest(state, view, self, most, n, 1);
 }
 
 // ---- a crowd: a grid of cells ----------------------------------------------------------------------------------------------------
@@ -328,17 +349,17 @@ PV_INLINE uint32_t gather(const tag_state* state, const tag_cells* cells, uint32
     return n;
 }
 
-PV_INLINE void observe_crowd(const tag_state* state, const tag_view* view, const tag_cells* cells, uint32_t self, uint32_t most) {
+PV_INLINE void observe_crowd(const tag_state* state, const tag_view* view, const tag_cells* cells, uint32_t self, uint32_t most,
+                             uint32_t wanted, float* guess) {
     for (uint32_t reach = 1;; reach++) {
-        float least[PV_LANES];
         int whole;
         uint32_t n = gather(state, cells, self, reach, &whole);
-        measure(state, state->near_x, state->near_y, n, state->px[self], state->py[self], least);
-        const float bound = bound_of(least, most), covered = 0.999f * (float)reach / cells->per_length; // slack: rounded cells
+        const uint32_t kept = measure(state, state->near_x, state->near_y, n, state->px[self], state->py[self], *guess);
+        const float bound = kept >= wanted ? *guess : bound_of(state, n, most), covered = 0.999f * (float)reach / cells->per_length; // slack: rounded cells
         if (!whole && bound > covered * covered) continue;
         n = collect(state, n, bound);
         for (uint32_t i = 0; i < n; i++) state->index[i] = state->near_id[state->index[i]];
-        write_nearest(state, view, self, most, n, 0);
+        *guess = write_nearest(state, view, self, most, n, 0);
         return;
     }
 }
@@ -346,15 +367,16 @@ PV_INLINE void observe_crowd(const tag_state* state, const tag_view* view, const
 // ---- all -------------------------------------------------------------------------------------------------------------------------
 
 PV_CLONES static void observe_env(const tag_state* state, const tag_view* view, uint32_t agents, uint32_t most, uint32_t in_game,
-                                  float length) {
+                                  float length, float* guess) {
+    const uint32_t wanted = in_game - 1 < most ? in_game - 1 : most;
     const int crowd = agents >= CROWD && most <= PV_LANES;
     tag_cells cells = {0};
     if (crowd) cells = open_cells(state, view, agents, in_game, most, length);
     for (uint32_t self = 0; self < agents; self++) {
         if (view->seen[self] == 0.0f) write_empty_row(view, self, most);
         else if (agents <= SOME) observe_some(state, view, agents, self, most, in_game);
-        else if (crowd) observe_crowd(state, view, &cells, self, most);
-        else observe_many(state, view, agents, self, most);
+        else if (crowd) observe_crowd(state, view, &cells, self, most, wanted, guess + self);
+        else observe_many(state, view, agents, self, most, wanted, guess + self);
     }
 }
 
@@ -365,6 +387,6 @@ PV_CLONES void tag_observe_nearest(const pv_block* block, const tag_state* state
         const tag_view view = tag_view_of(block, state, first, env);
         const uint32_t in_game = open_env(state, &view, (uint64_t)env * agents, agents);
         if (agents <= FEW) observe_few(state, &view, agents, most, in_game);
-        else observe_env(state, &view, agents, most, in_game, config->grid_length);
+        else observe_env(state, &view, agents, most, in_game, config->grid_length, state->guess + (uint64_t)env * agents);
     }
 }

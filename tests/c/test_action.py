@@ -66,7 +66,7 @@ def edges(dtype: str) -> list[int]:
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
-@pytest.mark.parametrize("sizes", [(1,), (4,), (3, 1), (2, 5, 1, 4)])
+@pytest.mark.parametrize("sizes", [(1,), (4,), (3, 1), (2, 5, 3), (2, 5, 1, 4)])
 def test_indices(dtype: str, sizes: tuple[int, ...]) -> None:
     values = edges(dtype)
     rows = list(itertools.islice(itertools.cycle(itertools.product(values, repeat=min(len(sizes), 2))), 200))
