@@ -40,7 +40,8 @@ ENVS: dict[str, dict[str, Any]] = {
 CUTS: tuple[tuple[str, str, str], ...] = (
     ("csrc/action.c", "            bad += index >= size;  ", "            bad += 0 * size;       "),
     ("csrc/action.c", "rows[i] = index < size ? (int32_t)index : 0;", "rows[i] = (int32_t)index;"),
-    ("csrc/action.c", "int valid = (uint64_t)value < spec->action_sizes[d];", "int valid = 1;"),
+    ("csrc/action.c", "bad += index >= allowed->size[i];", "bad += 0 * allowed->size[i];"),
+    ("csrc/action.c", "rows[i] = index < allowed->size[i] ? (int32_t)index : 0;", "rows[i] = (int32_t)index;"),
     ("csrc/action.c", "if (!isfinite(value)) {", "if (0) {"),
     ("csrc/action.c", "(float)(value < low ? low : value > high ? high : value);", "(float)value; (void)low; (void)high;"),
     ("csrc/env.h", "*(volatile uint32_t*)block->error_env = block->first_env + env;", "(void)block; (void)env;"),

@@ -260,13 +260,11 @@ PV_CLONES static void write_rows(const pv_block* block, const cartpole_state* st
 }
 
 static void leave_record(pv_block* block, const cartpole_state* state, uint32_t env) {
-    pv_record* record = pv_block_record(block);
+    pv_record* record = pv_block_record(block, env);
     if (!record) return;
     const int terminal = block->rows[0].terminals[env];
-    memset(record, 0, sizeof *record);
     record->episode = state->episode[env];
     record->task = state->task[env];
-    record->env = block->first_env + env;
     record->length = (uint32_t)state->steps[env];
     record->episode_return = config_of(block->context)->sutton_barto_reward ? (float)-terminal : (float)state->steps[env];
 }

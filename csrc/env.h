@@ -26,6 +26,8 @@
 
 #include "base.h"
 
+#include <string.h>
+
 /* [cffi] */
 #define PV_DISCRETE 0       // one index per row, int32
 #define PV_MULTI_DISCRETE 1 // several indices per row, int32
@@ -223,11 +225,14 @@ static inline void pv_block_at(const pv_block* block, uint32_t env) {
     *(volatile uint32_t*)block->error_env = block->first_env + env;
 }
 
-// A free record of this turn, or NULL (counted) where the area is full.
-static inline pv_record* pv_block_record(pv_block* block) {
+// A record of an episode of `env` that has ended: zeros but for `env`; or NULL (counted) where this turn has no room for more.
+static inline pv_record* pv_block_record(pv_block* block, uint32_t env) {
     if (*block->record_count >= block->record_capacity) {
         ++*block->record_dropped;
         return NULL;
     }
-    return &block->records[(*block->record_count)++];
+    pv_record* record = &block->records[(*block->record_count)++];
+    memset(record, 0, sizeof *record);
+    record->env = block->first_env + env;
+    return record;
 }

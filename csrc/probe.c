@@ -328,12 +328,10 @@ static int32_t action_of(const pv_block* block, uint32_t env, uint32_t agent) {
 }
 
 static void leave_record(pv_block* block, uint32_t env, const probe_env* state, int truncated) {
-    pv_record* record = pv_block_record(block);
+    pv_record* record = pv_block_record(block, env);
     if (!record) return;
-    memset(record, 0, sizeof *record);
     record->episode = state->episode;
     record->task = state->task;
-    record->env = block->first_env + env;
     record->length = state->step;
     record->episode_return = state->episode_return;
     record->values[0] = (float)truncated;

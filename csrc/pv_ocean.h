@@ -318,12 +318,10 @@ static void ocean_take_actions(pv_block* block, uint32_t env) {
 static void ocean_leave_record(pv_block* block, uint32_t env) {
     ocean_slot* slot = ocean_slot_at(block, env);
     const float episodes = slot->env.log.n;
-    pv_record* record = pv_block_record(block);
+    pv_record* record = pv_block_record(block, env);
     if (record) {
-        memset(record, 0, sizeof *record);
         record->episode = slot->episode;
         record->task = slot->task;
-        record->env = block->first_env + env;
         record->length = slot->steps;
         record->episode_return = slot->episode_return;
         for (size_t i = 0; i < OCEAN_LOG_COUNT; i++) {

@@ -94,11 +94,9 @@ static void step_env(pv_block* block, uint32_t env) {
     const float reward = block->rows[0].indices[env] == state->right ? 1.0f : 0.0f;
     state->earned += reward;
     show(block, env, reward, ++state->steps == 4);
-    pv_record* record = state->over ? pv_block_record(block) : NULL;
+    pv_record* record = state->over ? pv_block_record(block, env) : NULL;
     if (!record) return;
-    memset(record, 0, sizeof *record);
     record->episode = state->episode;
-    record->env = block->first_env + env;
     record->length = 4;
     record->episode_return = state->earned;
 }

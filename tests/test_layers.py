@@ -11,6 +11,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+Graph = dict[str, set[str]]
 ROOT = Path(__file__).resolve().parent.parent
 
 # From the ground up. A room is a package or a module; rooms on one floor do not import each other.
@@ -85,33 +88,36 @@ def nodes(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
             yield from nodes(child)
 
 
-GRAPH = {module: imports(module) for module in FILES}
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """What each module imports."""
+    return {module: imports(module) for module in FILES}
 
 
-def test_imports_go_down() -> None:
+def test_imports_go_down(graph: Graph) -> None:
     wrong = [
         f"{module} imports {other}"
-        for module, others in GRAPH.items()
+        for module, others in graph.items()
         for other in others
         if room_of(module) != room_of(other) and FLOOR[room_of(other)] >= FLOOR[room_of(module)]
     ]
     assert wrong == []
 
 
-def test_the_trainer_and_the_driving_env_do_not_know_each_other() -> None:
+def test_the_trainer_and_the_driving_env_do_not_know_each_other(graph: Graph) -> None:
     pairs = ("puffervec.train.", "drive_env"), ("drive_env", "puffervec.train.")
-    assert [m for m, others in GRAPH.items() for a, b in pairs if m.startswith(a) for o in others if o.startswith(b)] == []
+    assert [m for m, others in graph.items() for a, b in pairs if m.startswith(a) for o in others if o.startswith(b)] == []
 
 
-def test_no_imports_go_round_in_a_circle() -> None:
+def test_no_imports_go_round_in_a_circle(graph: Graph) -> None:
     done: set[str] = set()
 
     def visit(module: str, above: tuple[str, ...]) -> None:
         assert module not in above, " -> ".join((*above[above.index(module) :], module))
         if module not in done:
-            for other in GRAPH[module]:
+            for other in graph[module]:
                 visit(other, (*above, module))
             done.add(module)
 
-    for module in GRAPH:
+    for module in graph:
         visit(module, ())

@@ -145,7 +145,7 @@ static uint32_t remove_leavers(drive_turn* turn) {
 }
 
 static void leave_record(const drive_turn* turn, int complete) {
-    pv_record* record = pv_block_record(turn->block);
+    pv_record* record = pv_block_record(turn->block, turn->env);
     if (!record) return;
     const drive_agents* agents = &turn->agents;
     const drive_slot* slot = turn->slot;
@@ -164,10 +164,8 @@ static void leave_record(const drive_turn* turn, int complete) {
     }
     v[DRIVE_RECORD_agents] = (float)slot->count;
     v[DRIVE_RECORD_complete] = complete ? 1.0f : 0.0f;
-    memset(record, 0, sizeof *record);
     record->episode = turn->state->episode;
     record->task = slot->scene;
-    record->env = turn->block->first_env + turn->env;
     record->slot = (uint32_t)(slot - turn->slots);
     record->length = slot->clock;
     record->episode_return = sum / (float)slot->count;

@@ -371,12 +371,10 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env)
     const uint32_t agents = tag_agents(config);
     const float steps = (float)survived(state, env, (uint64_t)env * agents, agents);
     for (uint32_t type = 0; type < 2; type++) {
-        pv_record* record = pv_block_record(block);
+        pv_record* record = pv_block_record(block, env);
         if (!record) return;
-        memset(record, 0, sizeof *record);
         record->episode = state->episode[env];
         record->task = state->task[env];
-        record->env = block->first_env + env;
         record->slot = type;
         record->agent_type = type;
         record->length = (uint32_t)state->time[env];

@@ -98,13 +98,11 @@ static int drift_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
 }
 
 static void leave_record(pv_block* block, uint32_t env) {
-    pv_record* record = pv_block_record(block);
+    pv_record* record = pv_block_record(block, env);
     if (!record) return;
     const drift* state = env_at(block, env);
-    memset(record, 0, sizeof *record);
     record->episode = state->episode;
     record->task = -1;
-    record->env = block->first_env + env;
     record->length = state->step;
     record->episode_return = state->episode_return;
 }

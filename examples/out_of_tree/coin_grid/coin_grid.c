@@ -153,12 +153,10 @@ static int coin_grid_reset(pv_block* block, const uint8_t* mask, const uint64_t*
 
 static void leave_record(pv_block* block, uint32_t env, int fell) {
     const coin_grid* state = env_at(block, env);
-    pv_record* record = pv_block_record(block);
+    pv_record* record = pv_block_record(block, env);
     if (!record) return;
-    memset(record, 0, sizeof *record);
     record->episode = state->episode;
     record->task = state->task;
-    record->env = block->first_env + env;
     record->length = (uint32_t)state->steps;
     record->episode_return = state->episode_return;
     record->values[0] = (float)state->coins;
