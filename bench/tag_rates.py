@@ -3,9 +3,10 @@
 """Roll-outs of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way of stepping, and growth.
 
 An env-step is a transition of one env, whatever the number of its agents; WarpDrive counts likewise. "C loop" is one thread
-that calls the env's step in a tight loop; "plain loop" is the same game as anybody would write it in C; "fill" overwrites all
-observations with a number, the bound for whoever writes them all; "NumPy" is our twin in the package, one env on one core. The
-published figures are those of the paper and were not measured here.
+that calls the env's step in a tight loop, "C loops at once" one for each worker on its share of the envs; "plain loop" is the
+same game as anybody would write it in C; "fill" overwrites all observations with a number, the bound for whoever writes them
+all; "NumPy" is our twin in the package, one env on one core. The published figures are those of the paper and were not measured
+here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 import psutil
 
 from bench import common, plain_grid, runs, tag_continuous
+from bench.ceiling import c_loops
 from bench.modes import Mode, PolicyChoice, measure, plan
 from bench.workloads import Shares, Workload, actions_of, c_loop, count_shares, on_one_core
 from puffervec.errors import PuffervecError
@@ -40,6 +42,7 @@ NEAREST: dict[str, Any] = {"use_full_observation": False, "num_other_agents_obse
 TWINS: dict[str, Any] = {"tag_grid": TagGrid, "tag_continuous": TagContinuous}
 PLAIN_LOOPS = {"tag_grid": plain_grid.plain_loop, "tag_continuous": tag_continuous.plain_loop}
 C_LOOP, PLAIN, FILL, NUMPY, SERIAL, PROCESSES = "C loop", "plain loop", "fill", "NumPy", "serial", "processes"
+AT_ONCE = "C loops at once"
 COUNTED_ROWS = 20_000  # Envs with so many rows are enough to count which turns are steps.
 MEMORY_SHARE = 0.4  # of what is free that the rows of a case may take
 
@@ -153,6 +156,8 @@ def variants_of(workload: Workload, options: argparse.Namespace) -> dict[str, Ca
     turns = min(plan(options.seconds, first, PolicyChoice()), 50 * workload.episode_turns)
     warmup = max(1, turns // 4)
     found = {C_LOOP: lambda: c_loop(workload, drawn, turns, warmup), FILL: lambda: fill(workload, turns)}
+    if options.workers > 1 and workload.num_envs % options.workers == 0:
+        found[AT_ONCE] = lambda: c_loops(workload, options.workers, turns)
     fewer = max(2, turns // 3)  # so that it takes about as long
     found[PLAIN] = lambda: PLAIN_LOOPS[workload.env](workload, drawn, fewer)
     for name, mode in ways(options.workers).items():
@@ -197,12 +202,14 @@ def rates(seconds: Mapping[str, list[float]], shares: Shares, agents: int) -> di
         "fill_share": ratio(FILL, C_LOOP),  # of the time of a step
         "processes_over_serial": ratio(SERIAL, PROCESSES),
         "processes_over_c_loop": ratio(C_LOOP, PROCESSES),
+        "at_once_over_c_loop": ratio(C_LOOP, AT_ONCE),  # what the cores can do together
+        "processes_over_at_once": ratio(AT_ONCE, PROCESSES),
     }
 
 
 def show_rates(results: Mapping[str, Any]) -> None:
     """Print a table of env-steps/s."""
-    names = [FILL, C_LOOP, PLAIN, *ways(2), NUMPY]
+    names = [FILL, C_LOOP, AT_ONCE, PLAIN, *ways(2), NUMPY]
     cells, notes = [], []
     for name, found in results.items():
         if "left_out" in found:
