@@ -37,10 +37,10 @@ class Registry(Generic[T]):
             ConfigError: an unknown name (the message lists the known ones), a name that two packages claim, or an entry point
                 that cannot be loaded (the message names its package).
         """
-        entries = tuple(_entries(self.group, tuple(sys.path)).select(name=name))
+        entries = self._entries_of(name)
         if not entries and name not in self.built_in:  # it may have been installed since
             _entries.cache_clear()
-            entries = tuple(_entries(self.group, tuple(sys.path)).select(name=name))
+            entries = self._entries_of(name)
         claims = [f"{self.built_in[name]} of puffervec"] if name in self.built_in else []
         claims += [_origin(entry) for entry in entries]
         if len(claims) > 1:
@@ -59,6 +59,9 @@ class Registry(Generic[T]):
         made = getattr(importlib.import_module(module), attribute)
         assert isinstance(made, self.kind)
         return made
+
+    def _entries_of(self, name: str) -> tuple[EntryPoint, ...]:
+        return tuple(_entries(self.group, tuple(sys.path)).select(name=name))
 
     def _load(self, entry: EntryPoint) -> T:
         """Return what an entry point loads to. Its package is another's code: whatever it raises is reported with its name."""

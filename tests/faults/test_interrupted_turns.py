@@ -170,10 +170,10 @@ ENV = {"probe": ("probe", {"episode_length": LENGTH}), "python": (Counting, {"le
 QUICK = [("probe", "serial"), ("probe", "two halves of threads"), ("probe", "first come")]
 CASES = [(env, name) for env in ENV for name in BACKENDS if env == "probe" or name in ("serial", "processes")]
 PARAMS = [(case, 1) if case in QUICK else pytest.param((case, 1), marks=pytest.mark.slow) for case in CASES]
-PARAMS.append((("python", "processes"), 4))
+PARAMS += [(("python", name), 3) for name in ("serial", "processes")]
 
 
-@pytest.fixture(params=PARAMS, ids=lambda given: ", ".join(given[0]) + (f", each {given[1]}th place" if given[1] > 1 else ""))
+@pytest.fixture(params=PARAMS, ids=lambda given: ", ".join(given[0]) + (f", one of {given[1]} places" if given[1] > 1 else ""))
 def learner(request: pytest.FixtureRequest) -> Any:
     (env, name), stride = request.param
     creator, kwargs = ENV[env]
