@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
 import json
 import os
 import shutil
@@ -329,10 +330,20 @@ def choose(options: argparse.Namespace) -> list[Scenario]:
     found = []
     for scenario in among:
         kept = tuple(v for v in scenario.variants if any(part in v.label for part in parts))
-        if scenario.word in words and kept:
+        if scenario.word in words and kept and _installed(scenario):
             found.append(dataclasses.replace(scenario, variants=kept))
     if not found:
-        raise ConfigError(f"no variant's label contains {options.variants!r}: see the first column of the tables")
+        raise ConfigError(
+            f"nothing to measure: --variants {options.variants!r} in --workloads {options.workloads}, without what is skipped"
+        )
+    return found
+
+
+def _installed(scenario: Scenario) -> bool:
+    """Say which module is missing."""
+    found = importlib.util.find_spec(scenario.needs) is not None
+    if not found:
+        print(f"skipped: {scenario.name}: the module {scenario.needs} is not installed", file=sys.stderr)
     return found
 
 

@@ -62,7 +62,7 @@ CASES = {
     "mock": Case(SINGLE["mixed-dict"]),
     "Counting": Case(Counting),
 }
-PARALLEL = {name: Case(factory) for name, factory in list(MULTI.items())[::6]}
+PARALLEL = {name: Case(factory) for name, factory in list(MULTI.items())[::12]}
 
 
 @pytest.fixture

@@ -126,9 +126,15 @@ def compare(factory: Callable[[], Any], by_hand: type[Any], settings: dict[str, 
     assert ends >= ENVS  # the trajectories went over ends of episodes
 
 
-def cases(names: Iterable[str]) -> list[tuple[str, str]]:
-    """All of them in this process, and every fourth in worker processes, where the same code writes the rows."""
-    return [(name, way) for i, name in enumerate(names) for way in WAYS if way == "serial" or i % 4 == 0]
+def cases(names: Iterable[str]) -> list[Any]:
+    """Every second in this process, every fourth in worker processes, where the same code writes the rows; with slow tests
+    all of them in this process."""
+    return [
+        pytest.param(name, way, id=f"{name}-{way}", marks=[pytest.mark.slow] if i % 2 else [])
+        for i, name in enumerate(names)
+        for way in WAYS
+        if way == "serial" or i % 4 == 0
+    ]
 
 
 @pytest.mark.parametrize(("name", "way"), cases(SINGLE))

@@ -43,12 +43,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Variants that are measured in turns. word: of --workloads; note: a line under its table."""
+    """Variants that are measured in turns. word: of --workloads; note: a line under its table; needs: a module that its env
+    comes from."""
 
     name: str
     word: str
     note: str
     variants: tuple[Variant, ...]
+    needs: str = "gymnasium"
 
 
 LOOP = "plain loop, 1 env"
@@ -144,7 +146,7 @@ def _light(workload: str, note: str, cores: int, num_envs: int = 64, processes: 
     return Scenario(f"{workload} x{num_envs}", workload, note, (*theirs, *ours))
 
 
-def _heavy(workload: str, note: str, num_envs: int) -> Scenario:
+def _heavy(workload: str, note: str, num_envs: int, needs: str) -> Scenario:
     """Return the scenario of an env that costs more than stepping it does."""
     own = [Variant("ALE's own (C++)", NATIVE, Job("gymnasium_vec", workload, num_envs, {"mode": "own"}))]
     ours = [
@@ -153,7 +155,7 @@ def _heavy(workload: str, note: str, num_envs: int) -> Scenario:
         _ours(workload, num_envs, "puffervec double-buffered, 4 workers", WORKERS, num_workers=4, num_buffers=2),
     ]
     theirs = [_loop(workload), *_gymnasium(workload, num_envs, num_envs), *(own if workload == "pong" else [])]
-    return Scenario(f"{workload} x{num_envs}", workload, note, (*theirs, *ours))
+    return Scenario(f"{workload} x{num_envs}", workload, note, (*theirs, *ours), needs)
 
 
 def _log_normal(workload: str, note: str, num_envs: int = 8) -> Scenario:
@@ -203,9 +205,9 @@ def scenarios(cores: int) -> list[Scenario]:
         _light("cartpole", "Gymnasium's CartPole-v1 in Python", cores),
         _light("noop", "a Python env that does nothing, with an observation of 64 floats", cores),
         _cartpole_c(cores),
-        *(_heavy("pong", "ALE Pong, 84 x 84 x 4 uint8, wrapped in Python", n) for n in (8, 64)),
-        *(_heavy("minigrid", "MiniGrid DoorKey-8x8, a Dict of an image and a direction", n) for n in (8, 64)),
-        *(_heavy("mujoco", "MuJoCo HalfCheetah-v5, four numbers in each info", n) for n in (8, 64)),
+        *(_heavy("pong", "ALE Pong, 84 x 84 x 4 uint8, wrapped in Python", n, "ale_py") for n in (8, 64)),
+        *(_heavy("minigrid", "MiniGrid DoorKey-8x8, a Dict of an image and a direction", n, "minigrid") for n in (8, 64)),
+        *(_heavy("mujoco", "MuJoCo HalfCheetah-v5, four numbers in each info", n, "mujoco") for n in (8, 64)),
         _log_normal("lognormal_busy", f"step times that keep a core busy, log-normal, {mean}"),
         _log_normal("lognormal_sleep", f"step times slept through, log-normal, {mean}"),
     ]

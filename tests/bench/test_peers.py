@@ -16,6 +16,7 @@ from bench.rivals import scenarios
 from bench.rivals.runner import Job
 from bench.rivals.scenarios import IN_PROCESS, NATIVE, OURS, WORKERS
 from puffervec.cores import usable_cores
+from puffervec.errors import ConfigError
 
 
 def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     false = tmp_path / "python"
     false.write_text("#!/bin/sh\necho no such thing >&2\nexit 3\n")
@@ -50,6 +52,15 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert rows["PufferLib serial"]["env_steps_per_s"] is None
     assert document["settings"]["repeats"] == 1 and "gymnasium" in document["machine"]["versions"]
     assert "slower than plain loop" not in capsys.readouterr().out, "a bound is no peer"
+
+
+def test_a_workload_without_its_module_is_skipped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None if name == "ale_py" else object())
+    chosen = peers.choose(peers.parser().parse_args(["--workloads", "pong,noop"]))
+    assert [scenario.word for scenario in chosen] == ["noop"]
+    assert "skipped: pong x8: the module ale_py is not installed" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="nothing to measure"):
+        peers.choose(peers.parser().parse_args(["--workloads", "pong"]))
 
 
 def _row(

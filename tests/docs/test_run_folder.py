@@ -100,6 +100,7 @@ def test_the_keys_of_a_start(run: Path) -> None:
     assert first["resumed_from"] is None and second["resumed_from"]
 
 
+@pytest.mark.slow
 def test_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     ((block, _),) = pages.examples(PAGE)
     exec(compile(block.text, str(FILE), "exec"), {})

@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from torch.distributed.run import get_args_parser
 
 from puffervec.train import TrainConfig, cli
@@ -58,5 +59,6 @@ def test_other_flags_that_the_text_names() -> None:
     } <= {"--help"}
 
 
+@pytest.mark.slow
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
     assert pages.differing(PAGE.replace("2_000", "200").replace("4_000", "400"), tmp_path) == []

@@ -191,6 +191,7 @@ def test_processes_compile_to_the_same_bytes(
     assert capfd.readouterr().err == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
 
 
+@pytest.mark.slow
 def test_real_scenes(real_scenes: Path, cache: Path) -> None:
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
     assert len(prepared.scenes) == 7 and len(prepared.left_out) == 3

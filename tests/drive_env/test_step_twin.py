@@ -255,9 +255,12 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int, bias: float 
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow),
         {"control": 1, "remove_at_goal": 0, "edges": 2, "max_steps": 12},
-        {"edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01, "max_steps": 30},
+        pytest.param(
+            {"edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01, "max_steps": 30},
+            marks=pytest.mark.slow,
+        ),
         {"replay_log": 1, "control": 1},
     ],
     ids=str,
@@ -309,6 +312,7 @@ def test_a_car_that_arrives_in_the_last_step_is_not_cut(tmp_path: Path) -> None:
     assert 3 < steps < frames
 
 
+@pytest.mark.slow
 def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))

@@ -161,6 +161,7 @@ def test_a_library_that_is_rebuilt_wrongly_is_refused_by_the_workers(tmp_path: P
         pass
 
 
+@pytest.mark.slow
 def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "puffervec.train.cli", PACKAGE, "--env.size", "4", "--vec.num-envs", "64"]
     command += ["--vec.num-workers", "2", "--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]

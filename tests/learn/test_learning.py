@@ -118,6 +118,7 @@ def test_echo_cannot_be_done_without_memory(learn: Learn, seed: int) -> None:
 
 
 @seeds(1)
+@pytest.mark.slow
 def test_parts_that_must_be_drawn_together_need_a_joint_choice(learn: Learn, seed: int) -> None:
     found = learn(envs.Dodge, seed, 20_000, policy={"joint": True})
     assert score(found, episodes=400, deterministic=False) > ENOUGH * envs.Dodge.best

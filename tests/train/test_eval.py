@@ -82,6 +82,7 @@ def test_results_as_files(run: Path, tmp_path: Path) -> None:
     assert [float(row["score"]) for row in rows] == [row["score"] for row in found["rows"]]
 
 
+@pytest.mark.slow
 def test_pictures(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
 

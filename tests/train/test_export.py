@@ -90,7 +90,8 @@ def test_a_run_with_two_policies_and_a_mask(small: Small, tmp_path: Path) -> Non
     assert out["action"].tolist() == [1] * 5 and '"policy": "scouts"' in about[f"{export.METADATA}.json"]
 
 
-@pytest.mark.parametrize("kind", ["pt2", pytest.param("onnx", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pt2", "onnx"])
 def test_a_joint_choice_leaves_as_the_parts_of_the_envs_action(small: Small, tmp_path: Path, kind: str) -> None:
     pytest.importorskip("onnxscript")
     config = small(env={"mode": 1}, policy={"joint": True})
@@ -102,6 +103,7 @@ def test_a_joint_choice_leaves_as_the_parts_of_the_envs_action(small: Small, tmp
     assert out["action"].tolist() == np.stack(np.unravel_index(out["logits"].argmax(-1).numpy(), sizes), axis=-1).tolist()
 
 
+@pytest.mark.slow
 def test_memory_is_carried_by_the_caller(small: Small, tmp_path: Path) -> None:
     """Step by step through the file, with resets, gives what the policy gives for the whole sequence."""
     pytest.importorskip("onnxscript")

@@ -121,7 +121,8 @@ def test_a_map_that_does_not_fit_is_refused(small: Small, target: str, env: Any,
         Trainer(small(target, env=env, policy={"map": entries}))
 
 
-@pytest.mark.parametrize("policy", [{"memory": "mingru"}, pytest.param({}, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [{"memory": "mingru"}, {}])
 def test_two_policies_of_one_group_from_training_to_the_file(small: Small, tmp_path: Path, policy: dict[str, Any]) -> None:
     config = small("tag_grid", env={"num_taggers": 3}, policy={"map": CHASE, **policy}, vec={"num_buffers": 2})
     with Trainer(config) as trainer:

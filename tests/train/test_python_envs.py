@@ -190,6 +190,7 @@ def make(**settings):
 """
 
 
+@pytest.mark.slow
 def test_a_module_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,7 +130,10 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if c == "objects" else c for c in CASES])
+QUICK = ("workers", "two policies, mask, memory, joint", "muon", "asynchronous", "own policy", "pictures", "parts, infos")
+
+
+@pytest.mark.parametrize("case", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
 def test_resume_is_exact(small: Small, case: str) -> None:
     """UPDATES in one go, against SAVED of them, a save, another trainer and the rest."""
     target, tables = CASES[case]

@@ -133,6 +133,7 @@ def test_learning_rate_is_the_given_one() -> None:
     torch.testing.assert_close(weights(u), before, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_bandit_is_learned(small: Small) -> None:
     """The probe pays action / 16: the best action is 4."""
     config = small(

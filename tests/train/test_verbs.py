@@ -92,6 +92,7 @@ def test_bench(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: 
     assert json.loads(out)["agent_steps_per_s"] > 0 and not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_sweep_then_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     pytest.importorskip("matplotlib")

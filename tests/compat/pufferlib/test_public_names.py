@@ -37,6 +37,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         pufferlib.ocean  # noqa: B018
 
 
+@pytest.mark.slow
 def test_torch_is_loaded_by_pytorch_and_models_only_and_submodules_have_the_alias() -> None:
     script = (
         "import sys, puffervec.compat.pufferlib as pufferlib\n"
