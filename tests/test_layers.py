@@ -41,6 +41,7 @@ FLOORS = (
     ("puffervec.train.config", "drive_env.config"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate"),
+    ("puffervec.train.plan",),
     ("puffervec.train.metrics", "drive_env.prepare"),
     ("puffervec.train.collect", "drive_env.render"),
     ("puffervec.train.learn", "drive_env.evaluate"),

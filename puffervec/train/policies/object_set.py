@@ -20,7 +20,10 @@ and backward); elsewhere, and for other widths than the kernel's, the plain torc
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -37,6 +40,17 @@ from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
 HIDDEN, WIDTH = int(lib.PV_SET_HIDDEN), int(lib.PV_SET_WIDTH)
 MOST_OBJECTS, MOST_FEATURES = int(lib.PV_SET_MOST_OBJECTS), int(lib.PV_SET_MOST_FEATURES)
 _DTYPES = (torch.float32, torch.bfloat16)
+_WHOLE: ContextVar[bool] = ContextVar("kept_whole", default=False)
+
+
+@contextlib.contextmanager
+def kept_whole() -> Iterator[None]:
+    """In the block an export holds the kernel as one operation, `puffervec::encode_set`; only this process can run that."""
+    before = _WHOLE.set(True)
+    try:
+        yield
+    finally:
+        _WHOLE.reset(before)
 
 
 def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1.0) -> Tensor:
@@ -105,7 +119,7 @@ def _fits_kernel(objects: Tensor, first: Tensor, second: Tensor) -> bool:
         and 0 < n <= MOST_OBJECTS
         and k <= MOST_FEATURES
         and not objects.requires_grad
-        and not torch.compiler.is_exporting()
+        and (_WHOLE.get() or not torch.compiler.is_exporting())
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 

@@ -1,0 +1,256 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The rules of this package: operations that torch has no `out=` kernel for, or one that allocates."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from puffervec.train.plan.calls import Call, Rule, Work, constant, copying, through
+
+aten = torch.ops.aten
+KERNELS: dict[Any, Rule] = {}
+
+
+def kernel(
+    *ops: Any, in_place: tuple[int, ...] = (), workspace: Callable[..., Sequence[Tensor]] | None = None
+) -> Callable[[Callable[[Call], Sequence[Work]]], Callable[[Call], Sequence[Work]]]:
+    """Give operations a rule: the function below is called once with a `Call` and returns the work. Args: see `Rule`."""
+
+    def add(function: Callable[[Call], Sequence[Work]]) -> Callable[[Call], Sequence[Work]]:
+        KERNELS.update({op: Rule(function, in_place, workspace) for op in ops})
+        return function
+
+    return add
+
+
+# ---- copies and constants -------------------------------------------------------------------------------------------------
+
+
+@kernel(aten.clone.default, aten._to_copy.default, aten.lift_fresh_copy.default, aten.alias_copy.default, in_place=())
+def _copy(call: Call) -> Sequence[Work]:
+    return copying(call.out[0], call.args[0])
+
+
+@kernel(
+    aten.full.default, aten.full_like.default, aten.zeros.default, aten.zeros_like.default, aten.ones.default,
+    aten.ones_like.default, aten.scalar_tensor.default, aten.new_zeros.default, aten.new_ones.default,
+    aten.new_full.default, aten.empty.memory_format, aten.empty_like.default, aten.new_empty.default,
+)  # fmt: skip
+def _fill(call: Call) -> Sequence[Work]:
+    name = call.op._schema.name
+    if "full" in name:
+        value = call.args[2] if "new_full" in name else call.args[1]
+    elif "scalar_tensor" in name:
+        value = call.args[0]
+    else:
+        value = 1 if "ones" in name else 0
+    return [functools.partial(call.out[0].fill_, value)]
+
+
+@kernel(aten.arange.start_step, aten.arange.start, aten.arange.default)
+def _arange(call: Call) -> Sequence[Work]:
+    limits = call.args if len(call.args) > 1 else (0, *call.args)
+    values = torch.arange(*limits, dtype=call.out[0].dtype, device=call.out[0].device)
+    return copying(call.out[0], values)
+
+
+# ---- one operation in other words ------------------------------------------------------------------------------------------
+
+
+@kernel(aten.relu.default, in_place=(0,))
+def _relu(call: Call) -> Sequence[Work]:
+    return [functools.partial(torch.clamp_min, call.args[0], 0, out=call.out[0])]  # as torch's own relu does
+
+
+@kernel(aten.rsub.Scalar, aten.rsub.Tensor, in_place=(0, 1))
+def _rsub(call: Call) -> Sequence[Work]:
+    x, other, *rest = call.args
+    alpha = rest[0] if rest else call.kwargs.get("alpha", 1)
+    given = other if isinstance(other, Tensor) else constant(other, call)
+    return [functools.partial(torch.sub, given, x, alpha=alpha, out=call.out[0])]
+
+
+_COMPARED: dict[Any, Callable[..., Any]] = {
+    aten.eq: torch.eq, aten.ne: torch.ne, aten.lt: torch.lt, aten.le: torch.le, aten.gt: torch.gt, aten.ge: torch.ge,
+}
+
+
+@kernel(*(packet.Scalar for packet in _COMPARED))
+def _compare(call: Call) -> Sequence[Work]:
+    function, (x, number) = _COMPARED[call.op.overloadpacket], call.args
+    return [functools.partial(function, x, constant(number, call), out=call.out[0])]
+
+
+_SCALED: dict[Any, Callable[..., Any]] = {aten.add: torch.add, aten.sub: torch.sub, aten.mul: torch.mul, aten.div: torch.div}
+
+
+@kernel(*(packet.Scalar for packet in _SCALED), in_place=(0,))
+def _scale(call: Call) -> Sequence[Work]:
+    function, (x, number, *rest) = _SCALED[call.op.overloadpacket], call.args
+    extra = {"alpha": rest[0]} if rest else call.kwargs
+    return [functools.partial(function, x, constant(number, call), **extra, out=call.out[0])]
+
+
+@kernel(aten.mean.dim)
+def _mean(call: Call) -> Sequence[Work]:
+    x, dims, *rest = call.args
+    keep = rest[0] if rest else call.kwargs.get("keepdim", False)
+    return _mean_into(call.out[0], x, list(range(x.dim())) if dims is None else list(dims), keep)
+
+
+@kernel(aten.mean.default)
+def _mean_of_all(call: Call) -> Sequence[Work]:
+    return _mean_into(call.out[0], call.args[0], list(range(call.args[0].dim())), False)
+
+
+def _mean_into(out: Tensor, x: Tensor, dims: list[int], keep: bool) -> Sequence[Work]:
+    """torch divides by a number, which it would wrap in each call."""
+    count = torch.tensor(math.prod(x.shape[dim] for dim in dims), dtype=out.dtype)
+    return [functools.partial(torch.sum, x, dims, keep, out=out), functools.partial(torch.div, out, count, out=out)]
+
+
+@kernel(aten.sum.default)
+def _sum_of_all(call: Call) -> Sequence[Work]:
+    x = call.args[0]
+    return [functools.partial(torch.sum, x, list(range(x.dim())), out=call.out[0])]
+
+
+@kernel(aten.embedding.default)
+def _embedding(call: Call) -> Sequence[Work]:
+    weight, indices = call.args[:2]
+    rows = call.out[0].view(-1, weight.shape[1])
+    return [functools.partial(torch.index_select, weight, 0, indices.view(-1), out=rows)]
+
+
+@kernel(aten.stack.default)
+def _stack(call: Call) -> Sequence[Work]:
+    parts, *rest = call.args
+    dim = rest[0] if rest else call.kwargs.get("dim", 0)
+    return [functools.partial(torch.cat, [part.unsqueeze(dim) for part in parts], dim, out=call.out[0])]
+
+
+@kernel(aten.repeat.default)
+def _repeat(call: Call) -> Sequence[Work]:
+    """Each repeated axis becomes two, over the first of which the input is spread."""
+    x, repeats = call.args
+    x = x.expand(*[1] * (len(repeats) - x.dim()), *x.shape)
+    target = call.out[0].view([size for pair in zip(repeats, x.shape, strict=True) for size in pair])
+    source = x.reshape([size for n in x.shape for size in (1, n)])
+    return copying(target, source)
+
+
+@kernel(aten.constant_pad_nd.default)
+def _pad(call: Call) -> Sequence[Work]:
+    x, pad, *rest = call.args
+    out, inner, given = call.out[0], call.out[0], x
+    for index, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        dim = x.dim() - 1 - index
+        inner = inner.narrow(dim, max(low, 0), inner.shape[dim] - max(low, 0) - max(high, 0))
+        given = given.narrow(dim, max(-low, 0), given.shape[dim] - max(-low, 0) - max(-high, 0))
+    return [functools.partial(out.fill_, rest[0] if rest else 0), *copying(inner, given)]
+
+
+# ---- normalisation ---------------------------------------------------------------------------------------------------------
+# torch's own kernels make their results themselves. These sum in another order: equal within rounding, not to the bit.
+
+
+def _normalize(rows: Tensor, out: Tensor, mean: Tensor, rstd: Tensor, eps: float) -> list[Work]:
+    """(x - mean) / sqrt(variance + eps) of each row. Args: rows, out: (n, size); mean, rstd: (n, 1), written too."""
+    size, small = torch.tensor(rows.shape[1], dtype=out.dtype), torch.tensor(eps, dtype=out.dtype)
+    return [
+        functools.partial(torch.sum, rows, [1], True, out=mean),
+        functools.partial(torch.div, mean, size, out=mean),
+        functools.partial(torch.sub, rows, mean, out=out),
+        functools.partial(torch.linalg.vector_norm, out, 2, [1], True, out=rstd),
+        functools.partial(torch.mul, rstd, rstd, out=rstd),
+        functools.partial(torch.div, rstd, size, out=rstd),
+        functools.partial(torch.add, rstd, small, out=rstd),
+        functools.partial(torch.rsqrt, rstd, out=rstd),
+        functools.partial(torch.mul, out, rstd, out=out),
+    ]
+
+
+def _affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Work]:
+    work: list[Work] = []
+    if weight is not None:
+        work.append(functools.partial(torch.mul, out, weight, out=out))
+    if bias is not None:
+        work.append(functools.partial(torch.add, out, bias, out=out))
+    return work
+
+
+@kernel(aten.native_layer_norm.default)
+def _layer_norm(call: Call) -> Sequence[Work]:
+    x, shape, weight, bias, eps = call.args
+    out, mean, rstd = call.out
+    size = math.prod(shape)
+    work = _normalize(x.view(-1, size), out.view(-1, size), mean.view(-1, 1), rstd.view(-1, 1), eps)
+    return [*work, *_affine(out, weight, bias)]
+
+
+@kernel(aten.native_group_norm.default)
+def _group_norm(call: Call) -> Sequence[Work]:
+    x, weight, bias, n, channels, pixels, groups, eps = call.args
+    out, mean, rstd = call.out
+    shape = (n * groups, channels // groups * pixels)
+    work = _normalize(x.view(shape), out.view(shape), mean.view(-1, 1), rstd.view(-1, 1), eps)
+    weight, bias = (None if part is None else part.view(channels, 1) for part in (weight, bias))
+    return [*work, *_affine(out.view(n, channels, pixels), weight, bias)]
+
+
+def _batch_norm_workspace(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
+    return [x.new_empty(x.shape[1])]
+
+
+@kernel(
+    aten._native_batch_norm_legit_no_training.default, aten.native_batch_norm.default, workspace=_batch_norm_workspace
+)  # fmt: skip
+def _batch_norm(call: Call) -> Sequence[Work]:
+    """With the statistics that it is given; of a batch's own, torch's variant makes some memory itself."""
+    x, weight, bias, mean, variance, *rest = call.args
+    if rest[0] is True:
+        return through(aten.native_batch_norm.out, call)
+    out, scale, eps = call.out[0], call.workspace[0], rest[-1]
+    wide = (-1, *[1] * (x.dim() - 2))
+    small = torch.tensor(eps, dtype=x.dtype)
+    return [
+        functools.partial(torch.add, variance, small, out=scale),
+        functools.partial(torch.rsqrt, scale, out=scale),
+        functools.partial(torch.sub, x, mean.view(wide), out=out),
+        functools.partial(torch.mul, out, scale.view(wide), out=out),
+        *_affine(out, None if weight is None else weight.view(wide), None if bias is None else bias.view(wide)),
+    ]
+
+
+# ---- convolution -----------------------------------------------------------------------------------------------------------
+# oneDNN's, which torch uses, reorders input, weights and result in memory of its own.
+
+
+def _columns(x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
+    """One sample's patches, side by side."""
+    out = aten.convolution.default(x, weight, *args, **kwargs)
+    groups = args[6]
+    return [x.new_empty(weight.shape[1] * groups * math.prod(weight.shape[2:]), math.prod(out.shape[2:]))]
+
+
+@kernel(aten.convolution.default, workspace=_columns)
+def _convolution(call: Call) -> Sequence[Work]:
+    """Each sample's patches become columns; a matrix product makes the channels of them."""
+    x, weight, bias, stride, padding, dilation, _, _, groups = call.args
+    out, (columns,) = call.out[0], call.workspace
+    kernel_size = list(weight.shape[2:])
+    matrices = weight.view(groups, weight.shape[0] // groups, -1)
+    work: list[Work] = []
+    for sample, target in zip(x, out.view(len(x), groups, matrices.shape[1], -1), strict=True):
+        work += [
+            functools.partial(aten.im2col.out, sample, kernel_size, dilation, padding, stride, out=columns),
+            functools.partial(torch.bmm, matrices, columns.view(groups, -1, columns.shape[1]), out=target),
+        ]
+    return [*work, *_affine(out, None, None if bias is None else bias.view(-1, 1, 1))]
