@@ -14,6 +14,7 @@ from torch import Tensor
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
+from puffervec.train.device.profile.syncs import Graph, Syncs, fake_cuda
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.samples import Batch
@@ -21,7 +22,6 @@ from puffervec.train.learn.updater import Updater, _Part
 from puffervec.train.policies.leaves import ROW
 from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
-from tests.train.syncs import Graph, Syncs, fake_cuda
 
 CPU = torch.device("cpu")
 SPEC = group(("x", (3,)), mask=5)

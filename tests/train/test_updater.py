@@ -14,6 +14,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
+from puffervec.train.device.profile.syncs import fake_cuda
 from puffervec.train.learn import samples
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater, reevaluate
@@ -21,7 +22,6 @@ from puffervec.train.policies.distributions import log_prob_entropy
 from puffervec.train.policies.leaves import ROW, shown
 from puffervec.train.policies.registry import build_policy
 from tests.train.fakes import group
-from tests.train.syncs import fake_cuda
 
 Small = Callable[..., TrainConfig]
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The detector of synchronisation (tests/train/syncs.py) detects."""
+"""The detector of synchronisation (puffervec/train/device/profile/syncs.py) detects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.train.syncs import COPIES, Syncs, fake_cuda
+from puffervec.train.device.profile.syncs import COPIES, Syncs, fake_cuda
 
 X = torch.arange(4.0)
 ANYWHERE: dict[str, tuple[Callable[[Tensor], object], str]] = {

@@ -27,7 +27,7 @@ READS = (
 )  # fmt: skip
 # They read a CPU's tensor where it stands, without an operation, so that only the call shows it.
 CALLS = ("cpu", "tolist", "numpy", "__array__", "__dlpack__")
-OURS = tuple(f"{Path(__file__).parents[2] / folder}/" for folder in ("puffervec", "tests"))  # whose lines are named
+OURS = tuple(f"{Path(__file__).parents[4] / folder}/" for folder in ("puffervec", "tests"))  # whose lines are named
 
 
 class Sync(NamedTuple):
