@@ -14,7 +14,8 @@ from torch import Tensor
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.profile.syncs import Graph, Syncs, fake_cuda
+from puffervec.train.device.profile.fake import Graph, fake_cuda
+from puffervec.train.device.profile.syncs import Syncs
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.samples import Batch

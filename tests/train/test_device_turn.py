@@ -3,7 +3,7 @@
 """A half's turn on a device (puffervec/train/collect/device_turn.py): the same as on a CPU, and nothing in it waits for the
 device.
 
-Where there is no GPU, the turn runs as it stands on the CPU, and whole vector steps on fake CUDA tensors (syncs.py), which fail
+Where there is no GPU, the turn runs as it stands on the CPU, and whole vector steps on fake CUDA tensors (fake.py), which fail
 where a number is read back.
 """
 
@@ -23,7 +23,8 @@ from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.profile.syncs import COPIES, Graph, Syncs, fake_cuda
+from puffervec.train.device.profile.fake import Graph, fake_cuda
+from puffervec.train.device.profile.syncs import Syncs
 from puffervec.train.policies.registry import build_policy
 
 HORIZON = 6
@@ -46,6 +47,11 @@ BOTH = [(case, memory) for case in CASES for memory in MEMORIES if memory == "no
 ONCE = {(case, MEMORIES[i % 3] if (case, "lstm") in BOTH else "none") for i, case in enumerate(CASES)}
 QUICK = [pair if pair in ONCE else pytest.param(*pair, marks=pytest.mark.slow) for pair in BOTH]
 CAPTURE = ("synchronize", "device_turn.py", "capture")  # once
+# The rows and the actions of a half, from and to page-locked memory; an event says when they are there.
+COPIES = (
+    ("copy to the device", "device_turn.py", "launch"),
+    ("copy to the host", "device_turn.py", "_copy_out"),
+)
 
 
 def section_of(case: str, memory: str) -> PolicySection:

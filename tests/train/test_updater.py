@@ -14,7 +14,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.profile.syncs import fake_cuda
+from puffervec.train.device.profile.fake import fake_cuda
 from puffervec.train.learn import samples
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater, reevaluate

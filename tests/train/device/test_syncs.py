@@ -1,9 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The detector of synchronisation (puffervec/train/device/profile/syncs.py) detects."""
+"""The detector of synchronisation (puffervec/train/device/profile/syncs.py, and puffervec/train/device/profile/fake.py for fake
+CUDA tensors) finds what waits, and names its line."""
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from puffervec.train.device.profile.syncs import COPIES, Syncs, fake_cuda
+from puffervec.train.device.profile.fake import fake_cuda, prove_no_syncs
+from puffervec.train.device.profile.syncs import Syncs, cuda_syncs, find_syncs
 
 X = torch.arange(4.0)
 ANYWHERE: dict[str, tuple[Callable[[Tensor], object], str]] = {
@@ -77,6 +81,62 @@ def test_only_the_copy_that_is_meant_is_let_pass() -> None:
         with Syncs(meant) as syncs:
             _copy_out(x, False)
         assert [one.op for one in syncs.found] == ["aten::copy_"], "it waits"
-        with Syncs(COPIES) as syncs:
+        with Syncs([("copy to the host", "test_syncs.py", "_elsewhere")]) as syncs:
             _copy_out(x, True)
         assert [one.op for one in syncs.found] == ["copy to the host"], "from elsewhere"
+
+
+def reads(x: Tensor, times: int) -> Tensor:
+    for _ in range(times):
+        x = x + float(x.sum())  # the line that is looked for
+    return x
+
+
+def test_the_line_that_reads_is_named() -> None:
+    report = find_syncs(lambda: reads(X, 3))
+    assert len(report.found) == 3 and len(set(report.found)) == 1
+    sync = report.found[0]
+    assert (sync.file, sync.function) == ("test_syncs.py", "reads") and sync.path == __file__
+    assert sync.line.endswith("# the line that is looked for")
+    assert f"3 x aten::_local_scalar_dense  test_syncs.py:{sync.number} in reads" in str(report)
+    assert report.as_json()["count"] == 3 and len(report.as_json()["places"]) == 1
+
+
+def test_operations_are_counted_without_views() -> None:
+    with Syncs() as syncs:
+        (X.view(2, 2).t() * 2).sum()
+    assert syncs.operations == 2 and syncs.copies_out == 0
+
+
+def test_fake_cuda_proves_that_nothing_waits() -> None:
+    report = prove_no_syncs(lambda: functools.partial(reads, torch.zeros(4), 0))
+    assert report.found == () and report.ended and "no synchronisation" in str(report)
+    report = prove_no_syncs(lambda: functools.partial(reads, torch.zeros(4), 3))
+    assert [sync.function for sync in report.found] == ["reads"] and not report.ended
+
+
+def test_what_fails_for_another_reason_is_no_synchronisation() -> None:
+    with pytest.raises(RuntimeError, match="dim"):
+        prove_no_syncs(lambda: functools.partial(torch.mm, torch.zeros(2, 3), torch.zeros(2, 3)))
+
+
+def test_the_debug_mode_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for the GPU's part: torch raises this warning where an operation waits."""
+    modes: list[object] = []
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+
+    def wait() -> None:
+        warnings.warn("called a synchronizing CUDA operation (Triggered internally)", stacklevel=1)
+        warnings.warn("something else", stacklevel=1)
+
+    report = cuda_syncs(wait)
+    assert [(sync.file, sync.function) for sync in report.found] == [("test_syncs.py", "wait")] and modes == ["warn", 0]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_the_debug_mode_on_a_gpu() -> None:
+    x = X.to("cuda")
+    assert len(cuda_syncs(lambda: reads(x, 3)).found) == 3
+    assert cuda_syncs(lambda: reads(x, 0)).found == ()

@@ -1,23 +1,27 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds places where the learner waits for its device, on any machine.
+"""Finds the places where code waits for its device, and names their source lines. Three levels:
+
+    cuda_syncs       on a GPU: torch's own sync debug mode, which sees what really waits
+    find_syncs       on any machine: `Syncs` sees every operation that reads a number back
+    prove_no_syncs   without a GPU (fake.py): on tensors that claim to be on one and have no numbers to give
 
 `Syncs` notes what reads a number back from a tensor (on a GPU: waits for everything before it) and what takes a tensor to
-another device, but for the copies that are meant. `fake_cuda` makes tensors that claim to be on a GPU and have no contents:
-whatever asks for a number fails, and what leaves the device is seen. Streams, events and graphs are stand-ins there.
+another device, except for the copies that are meant.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import sysconfig
 import traceback
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -27,47 +31,83 @@ READS = (
 )  # fmt: skip
 # They read a CPU's tensor where it stands, without an operation, so that only the call shows it.
 CALLS = ("cpu", "tolist", "numpy", "__array__", "__dlpack__")
-OURS = tuple(f"{Path(__file__).parents[4] / folder}/" for folder in ("puffervec", "tests"))  # whose lines are named
+SYNCHRONIZE, TO_HOST, TO_DEVICE = "synchronize", "copy to the host", "copy to the device"
+# Whose lines are never the ones that are looked for.
+_HERE = f"{Path(__file__).parent}/"
+_TORCH = f"{Path(torch.__file__).parent}/"
+_STDLIB = f"{sysconfig.get_path('stdlib')}/"
+_DEBUG_WARNING = "called a synchronizing CUDA operation"  # c10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync
 
 
 class Sync(NamedTuple):
-    """An operation that waits, and who asked for it."""
+    """An operation that waits, and who asked for it: name of the file, function, text of the line, path and line number."""
 
     op: str
     file: str
     function: str
     line: str
+    path: str = ""
+    number: int = 0
+
+    def __str__(self) -> str:
+        """One line: operation, file and line number, function, text."""
+        return f"{self.op}  {self.file}:{self.number} in {self.function}: {self.line}"
 
 
 Meant = tuple[str, str, str]  # operation, file, function
-# The rows and the actions of a half, from and to page-locked memory; an event says when they are there.
-COPIES: tuple[Meant, ...] = (
-    ("copy to the device", "device_turn.py", "launch"),
-    ("copy to the host", "device_turn.py", "_copy_out"),
-)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncReport:
+    """What waits for the device, in the order in which it happened. level: who looked; ended: False where the work could not go
+    on without the number that it asked for, so that only what came before is known."""
+
+    found: tuple[Sync, ...]
+    level: str
+    ended: bool = True
+
+    def __str__(self) -> str:
+        """The number of synchronisations, then a line for each place that waits, with how often."""
+        ending = "" if self.ended else ", where the work ended: it needs a number"
+        counted = Counter(self.found)
+        return "\n".join([f"{self.level}: {count_of(self.found)}{ending}", *(f"  {n} x {s}" for s, n in counted.items())])
+
+    def as_json(self) -> dict[str, Any]:
+        """For a report file."""
+        places = [{**sync._asdict(), "count": count} for sync, count in Counter(self.found).items()]
+        return {"level": self.level, "ended": self.ended, "count": len(self.found), "places": places}
+
+
+def count_of(found: Collection[Sync]) -> str:
+    """Return "no synchronisation", "1 synchronisation", "11 synchronisations"."""
+    return f"{len(found) or 'no'} synchronisation{'s' if len(found) > 1 else ''}"
+
+
 _active: list[Syncs] = []
 
 
-class Syncs(TorchDispatchMode):
-    """While active, `found` collects what waits, and `meant` what was asked for and not found faulty."""
+class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While active, `found` collects what waits, `meant` what was asked for and not found faulty, and `operations` counts what
+    computes: on a GPU at least a kernel each. Views compute nothing."""
 
     def __init__(self, expected: Collection[Meant] = ()) -> None:
         """Args: expected: what is no offence, also in what those functions call; copies only where they are non_blocking."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.expected = tuple(expected)
         self.found: list[Sync] = []
         self.meant: list[Sync] = []
+        self.operations = 0
         self._calls = _Calls()
 
     def __enter__(self) -> Syncs:
         _active.append(self)
-        self._calls.__enter__()
-        super().__enter__()
+        self._calls.__enter__()  # type: ignore[no-untyped-call]
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        self._calls.__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._calls.__exit__(*error)  # type: ignore[no-untyped-call]
         _active.remove(self)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -77,8 +117,10 @@ class Syncs(TorchDispatchMode):
         by_mask = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
         if name in READS or by_mask:
             self.note(name)
+        elif not func.is_view:
+            self.operations += 1
         out = func(*args, **kwargs)
-        self._note_crossing(name, _tensors((args, kwargs)), _tensors(out), _non_blocking(func, args, kwargs))
+        self._note_crossing(name, tensors((args, kwargs)), tensors(out), _non_blocking(func, args, kwargs))
         return out
 
     def _note_crossing(self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool) -> None:
@@ -87,17 +129,36 @@ class Syncs(TorchDispatchMode):
         here = any(x.device.type == "cpu" and x.dim() for x in taken)
         there = any(x.device.type == "cuda" for x in taken)
         if there and any(x.device.type == "cpu" for x in made):
-            self.note("copy to the host" if name == "aten::copy_" and free else name)
+            self.note(TO_HOST if name == "aten::copy_" and free else name)
         elif here and any(x.device.type == "cuda" for x in made):
-            self.note("copy to the device" if name == "aten::copy_" and free else name)
+            self.note(TO_DEVICE if name == "aten::copy_" and free else name)
 
     def note(self, op: str) -> None:
         """Note an operation, as meant or as found."""
-        ours = [f for f in traceback.extract_stack() if f.filename.startswith(OURS)]
-        frames = [f for f in ours if not f.filename.endswith("/syncs.py")]
-        asked = [Sync(op, f.filename.rpartition("/")[2], f.name, f.line or "") for f in frames]
+        asked = [_sync(op, frame) for frame in askers()]
         meant = [sync for sync in asked if sync[:3] in self.expected]
         (self.meant if meant else self.found).append((meant or asked)[-1])
+
+    @property
+    def copies_out(self) -> int:
+        """How often numbers went to the host: read back, or copied."""
+        return sum(sync.op not in (SYNCHRONIZE, TO_DEVICE) for sync in (*self.found, *self.meant))
+
+
+def askers() -> list[traceback.FrameSummary]:
+    """Return who is at work, the innermost last, without torch, the standard library and this package's detector."""
+    frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)
+    frames.reverse()
+    return [frame for frame in frames if _counts(frame.filename)] or frames[-1:]
+
+
+def _counts(file: str) -> bool:
+    of_python = file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
+    return not (of_python or file.startswith((_HERE, _TORCH, "<frozen")))
+
+
+def _sync(op: str, frame: traceback.FrameSummary) -> Sync:
+    return Sync(op, Path(frame.filename).name, frame.name, frame.line or "", frame.filename, frame.lineno or 0)
 
 
 class _Calls(TorchFunctionMode):
@@ -106,16 +167,18 @@ class _Calls(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in CALLS and getattr(torch.Tensor, name, None) is func:
-            _note_all(f"Tensor.{name}")
+            note_all(f"Tensor.{name}")
         return func(*args, **(kwargs or {}))
 
 
-def _note_all(op: str) -> None:
+def note_all(op: str) -> None:
+    """Note an operation in all detectors that are active."""
     for syncs in _active:
         syncs.note(op)
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
+def tensors(tree: Any) -> list[torch.Tensor]:
+    """Return the tensors in nested containers."""
     return [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor)]
 
 
@@ -124,135 +187,36 @@ def _non_blocking(func: Any, args: Any, kwargs: Any) -> bool:
     return bool((dict(zip(names, args, strict=False)) | kwargs).get("non_blocking", False))
 
 
-# ---- a GPU's tensors without a GPU ----------------------------------------------------------------------------
+def find_syncs(work: Callable[[], Any], expected: Collection[Meant] = ()) -> SyncReport:
+    """Call `work` once, on whatever device it uses, and return the operations in it that read numbers back.
+
+    On a CPU a copy to the CPU is no operation and cannot be seen, except for a call of `Tensor.cpu`; `prove_no_syncs` sees it.
+    Args: expected: as of `Syncs`.
+    """
+    with Syncs(expected) as syncs:
+        work()
+    return SyncReport(tuple(syncs.found), "operations")
 
 
-def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """copy_ by way of the dispatcher: the method itself asks a torch without CUDA to choose the device."""
-    copied: torch.Tensor = torch.ops.aten.copy_.default(self, source, non_blocking)
-    return copied
+def cuda_syncs(work: Callable[[], Any]) -> SyncReport:
+    """Call `work` once under torch's sync debug mode and return the CUDA operations that waited. Needs a GPU.
 
+    The mode is experimental and does not see torch.distributed and sparse tensors. Source: torch.cuda.set_sync_debug_mode.
+    """
+    found: list[Sync] = []
 
-_to_of_torch = torch.Tensor.to
+    def show(message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        """Called where the warning is raised, so that the stack tells who asked."""
+        if _DEBUG_WARNING in str(message):
+            found.append(_sync(_DEBUG_WARNING.removeprefix("called a "), askers()[-1]))
 
-
-def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """to, likewise."""
-    words = [*args, *(kwargs.get(name) for name in ("device", "dtype"))]
-    dtype = next((word for word in words if isinstance(word, torch.dtype)), self.dtype)
-    place = next((word for word in words if isinstance(word, torch.device | str)), self.device)
-    if torch.device(place).type != self.device.type:
-        moved: torch.Tensor = torch.ops.aten._to_copy.default(self, dtype=dtype, device=torch.device(place))
-        return moved
-    if dtype == self.dtype:
-        return _to_of_torch(self, **kwargs) if "memory_format" in kwargs else self
-    changed: torch.Tensor = torch.ops.aten.to.dtype(self, dtype)
-    return changed
-
-
-def _getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
-    """Indexing, likewise."""
-    words = index if isinstance(index, tuple) else (index,)
-    width = sum(word is not None and word is not Ellipsis for word in words)
-    if Ellipsis in [word for word in words if not isinstance(word, torch.Tensor)]:
-        where = [word is Ellipsis for word in words].index(True)
-        words = (*words[:where], *[slice(None)] * (self.dim() - width), *words[where + 1 :])
-    out, dim, by_tensor = self, 0, {}
-    for word in words:
-        if word is None:
-            out = out.unsqueeze(dim)
-        elif isinstance(word, torch.Tensor):
-            by_tensor[dim] = word
-        elif isinstance(word, slice):
-            out = torch.ops.aten.slice.Tensor(out, dim, word.start, word.stop, word.step or 1)
-        else:
-            out, dim = out.select(dim, word), dim - 1
-        dim += 1
-    if not by_tensor:
-        return out
-    picked: torch.Tensor = torch.ops.aten.index.Tensor(out, [by_tensor.get(d) for d in range(max(by_tensor) + 1)])
-    return picked
-
-
-def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
-    """Writing to an index, likewise; not where the index is a tensor."""
-    part = _getitem(self, index)
-    if isinstance(value, torch.Tensor):
-        _copy(part, value)
-    else:
-        part.fill_(value)
-
-
-class _Kernels(TorchDispatchMode):
-    """Operations that CUDA has and that no one has told the shapes of."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.ops.aten._fused_adam_.tensor_lr:
-            assert all(x.device.type == "cuda" for x in _tensors((args, kwargs)))
-            return None
-        return func(*args, **(kwargs or {}))
-
-
-class Waiting:
-    """Stands for a stream or an event: everything has always happened; asking to wait for it is noted."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def wait_stream(self, other: Any) -> None:
-        """On the device."""
-
-    def wait_event(self, event: Any) -> None:
-        """On the device."""
-
-    def record(self, stream: Any = None) -> None:
-        """On the device."""
-
-    def query(self) -> bool:
-        """It has happened."""
-        return True
-
-    def synchronize(self) -> None:
-        """Wait on the host."""
-        _note_all("synchronize")
-
-
-class Graph:
-    """Stands for a CUDA graph: its replay runs nothing, as fake tensors have nothing to be run on."""
-
-    replays = 0
-
-    def register_generator_state(self, generator: torch.Generator) -> None:
-        """Nothing to be kept."""
-
-    def replay(self) -> None:
-        """Count."""
-        Graph.replays += 1
-
-
-class _Runtime:
-    @staticmethod
-    def cudaHostRegister(pointer: int, size: int, flags: int) -> int:
-        return 0
-
-    @staticmethod
-    def cudaHostUnregister(pointer: int) -> int:
-        return 0
-
-
-@contextmanager
-def fake_cuda() -> Iterator[torch.device]:
-    """In the block, new tensors are on "cuda" and have shapes but no contents."""
-    device = torch.device("cuda")
-    with ExitStack() as stack:
-        ways: dict[str, Any] = {"copy_": _copy, "to": _to, "__getitem__": _getitem, "__setitem__": _setitem}
-        ways |= {"data_ptr": lambda _: 0}  # Only the stand-in for the runtime is told.
-        stack.enter_context(mock.patch.multiple(torch.Tensor, **ways))
-        stand_ins: dict[str, Any] = {"Stream": Waiting, "Event": Waiting, "CUDAGraph": Graph, "cudart": _Runtime}
-        stand_ins |= {"current_stream": Waiting, "synchronize": lambda *_: _note_all("synchronize")}
-        stand_ins |= {"stream": nullcontext, "graph": lambda *args, **kwargs: nullcontext()}
-        stack.enter_context(mock.patch.multiple(torch.cuda, **stand_ins))
-        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(_Kernels())
-        stack.enter_context(device)
-        yield device
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            work()
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+    return SyncReport(tuple(found), "CUDA's sync debug mode")

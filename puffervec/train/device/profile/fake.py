@@ -1,0 +1,182 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A GPU's tensors without a GPU: a proof that code waits for nothing, on any machine.
+
+`fake_cuda` makes tensors that claim to be on a GPU and have shapes but no contents: whatever asks for a number fails, and what
+leaves the device is seen by `Syncs`. Streams, events and graphs are stand-ins. It works with a build of torch without CUDA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from puffervec.train.device.profile.syncs import SYNCHRONIZE, SyncReport, Syncs, note_all, tensors
+
+
+def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """copy_ by way of the dispatcher: the method itself asks a torch without CUDA to choose the device."""
+    copied: torch.Tensor = torch.ops.aten.copy_.default(self, source, non_blocking)
+    return copied
+
+
+_to_of_torch = torch.Tensor.to
+
+
+def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """to, likewise."""
+    words = [*args, *(kwargs.get(name) for name in ("device", "dtype"))]
+    dtype = next((word for word in words if isinstance(word, torch.dtype)), self.dtype)
+    place = next((word for word in words if isinstance(word, torch.device | str)), self.device)
+    if torch.device(place).type != self.device.type:
+        moved: torch.Tensor = torch.ops.aten._to_copy.default(self, dtype=dtype, device=torch.device(place))
+        return moved
+    if dtype == self.dtype:
+        return _to_of_torch(self, **kwargs) if "memory_format" in kwargs else self
+    changed: torch.Tensor = torch.ops.aten.to.dtype(self, dtype)
+    return changed
+
+
+def _getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
+    """Indexing, likewise."""
+    words = index if isinstance(index, tuple) else (index,)
+    width = sum(word is not None and word is not Ellipsis for word in words)
+    if Ellipsis in [word for word in words if not isinstance(word, torch.Tensor)]:
+        where = [word is Ellipsis for word in words].index(True)
+        words = (*words[:where], *[slice(None)] * (self.dim() - width), *words[where + 1 :])
+    out, dim, by_tensor = self, 0, {}
+    for word in words:
+        if word is None:
+            out = out.unsqueeze(dim)
+        elif isinstance(word, torch.Tensor):
+            by_tensor[dim] = word
+        elif isinstance(word, slice):
+            out = torch.ops.aten.slice.Tensor(out, dim, word.start, word.stop, word.step or 1)
+        else:
+            out, dim = out.select(dim, word), dim - 1
+        dim += 1
+    if not by_tensor:
+        return out
+    picked: torch.Tensor = torch.ops.aten.index.Tensor(out, [by_tensor.get(d) for d in range(max(by_tensor) + 1)])
+    return picked
+
+
+def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
+    """Writing to an index, likewise; not where the index is a tensor."""
+    part = _getitem(self, index)
+    if isinstance(value, torch.Tensor):
+        _copy(part, value)
+    else:
+        part.fill_(value)
+
+
+def _number(method: str) -> Callable[[torch.Tensor], Any]:
+    """float, bool and the like, by way of the dispatcher, where the detector sees them and there is no number to be given."""
+    of_torch = getattr(torch.Tensor, method)
+
+    def read(self: torch.Tensor) -> Any:
+        return of_torch(self) if self.device.type == "cpu" else torch.ops.aten._local_scalar_dense.default(self)
+
+    return read
+
+
+class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Operations that CUDA has and that no one has told the shapes of."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._fused_adam_.tensor_lr:
+            assert all(x.device.type == "cuda" for x in tensors((args, kwargs)))
+            return None
+        return func(*args, **(kwargs or {}))
+
+
+class Waiting:
+    """Stands for a stream or an event: everything has always happened; asking to wait for it is noted."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def wait_stream(self, other: Any) -> None:
+        """On the device."""
+
+    def wait_event(self, event: Any) -> None:
+        """On the device."""
+
+    def record(self, stream: Any = None) -> None:
+        """On the device."""
+
+    def query(self) -> bool:
+        """It has happened."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait on the host."""
+        note_all(SYNCHRONIZE)
+
+
+class Graph:
+    """Stands for a CUDA graph: its replay runs nothing, as fake tensors have nothing to be run on."""
+
+    replays = 0
+
+    def register_generator_state(self, generator: torch.Generator) -> None:
+        """Nothing to be kept."""
+
+    def replay(self) -> None:
+        """Count."""
+        Graph.replays += 1
+
+
+class _Runtime:
+    @staticmethod
+    def cudaHostRegister(pointer: int, size: int, flags: int) -> int:
+        return 0
+
+    @staticmethod
+    def cudaHostUnregister(pointer: int) -> int:
+        return 0
+
+
+@contextmanager
+def fake_cuda() -> Iterator[torch.device]:
+    """In the block, new tensors are on "cuda" and have shapes but no contents."""
+    device = torch.device("cuda")
+    with ExitStack() as stack:
+        ways: dict[str, Any] = {"copy_": _copy, "to": _to, "__getitem__": _getitem, "__setitem__": _setitem}
+        ways |= {name: _number(name) for name in ("item", "__float__", "__bool__", "__int__", "__index__")}
+        ways |= {"data_ptr": lambda _: 0}  # Only the stand-in for the runtime is told.
+        stack.enter_context(mock.patch.multiple(torch.Tensor, **ways))
+        stand_ins: dict[str, Any] = {"Stream": Waiting, "Event": Waiting, "CUDAGraph": Graph, "cudart": _Runtime}
+        stand_ins |= {"current_stream": Waiting, "synchronize": lambda *_: note_all(SYNCHRONIZE)}
+        stand_ins |= {"stream": nullcontext, "graph": lambda *args, **kwargs: nullcontext()}
+        stack.enter_context(mock.patch.multiple(torch.cuda, **stand_ins))
+        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        stack.enter_context(_Kernels())  # type: ignore[no-untyped-call]
+        stack.enter_context(device)
+        yield device
+
+
+def prove_no_syncs(make: Callable[[], Callable[[], Any]]) -> SyncReport:
+    """Run code on fake CUDA tensors and return what waits for the device: nothing is a proof for the path that was taken.
+
+    Args: make: called without arguments where new tensors and modules are on the fake device; returns the work, which is called
+        once. What `make` itself does is not looked at.
+    Returns: the operations that were found. The first one that needs a number ends the work: there is none to be given.
+    Raises: what the work raises for another reason, such as an operation that torch cannot run on fake tensors.
+    """
+    with fake_cuda():
+        work = make()
+        with Syncs() as syncs:
+            try:
+                work()
+            except (DataDependentOutputException, DynamicOutputShapeException, RuntimeError, TypeError):
+                if not syncs.found:
+                    raise
+                return SyncReport(tuple(syncs.found), "fake CUDA", ended=False)
+    return SyncReport(tuple(syncs.found), "fake CUDA")
