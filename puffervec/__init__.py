@@ -63,6 +63,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the module that defines `name` on first use (PEP 562)."""
+    if name == "profile":  # a module
+        return importlib.import_module("puffervec.profile")
     if name not in _HOME:
         raise AttributeError(f"module 'puffervec' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
@@ -71,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *_HOME, "profile"})

@@ -49,7 +49,7 @@ FLOORS = (
     ("puffervec.train.act", "drive_env"),
     ("puffervec.train.verbs",),
     ("puffervec.train.cli",),
-    ("puffervec.train",),
+    ("puffervec.train", "puffervec.profile"),
     ("puffervec.console",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -12,7 +12,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO, cast
 
 
@@ -110,3 +110,13 @@ def printable(text: str) -> str:
     'a\\\\x1b]0;title\\\\x07b'
     """
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return rows of text with their columns in line: the first one left-aligned, the others right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]).rstrip()
+        for row in rows
+    ]

@@ -7,22 +7,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
 
 from puffervec.evaluation import Report
-from puffervec.host.output import printable
+from puffervec.host.output import printable, table_lines
 
 WIDE = 160  # characters of a table in a file or a pipe
-
-
-def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of text with their columns in line: the first one left-aligned, the others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  "
-        + "  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]).rstrip()
-        for row in rows
-    ]
 
 
 def print_report(report: Report, title: str, parts: bool = True) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from puffervec.errors import ConfigError
+from puffervec.host.output import table_lines
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.config.target import native_env, own_evaluation
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import clock, time_split
-from puffervec.train.metrics.tables import note, print_command, table_lines
+from puffervec.train.metrics.tables import note, print_command
 from puffervec.train.verbs import settings_help
 from puffervec.train.verbs.eval import EvalRequest, run_evaluation
 from puffervec.train.verbs.verb import StopSignals, Verb
