@@ -77,7 +77,7 @@ class RowActor:
             at = self._places(rows[picked])
             state = tuple(part[at] for part in self._state)
             allowed = None if action_masks is None else self._on_device(action_masks[picked])
-            heads, value, state = forward(self.policy, self._tensors(obs, picked), state, self._fresh[at], allowed)
+            heads, value, state = forward(self.policy, self.tensors(obs, picked), state, self._fresh[at], allowed)
             for kept, new in zip(self._state, state, strict=True):
                 kept[at] = new
             # `of` minds joint for multi-discrete actions only.
@@ -105,7 +105,8 @@ class RowActor:
             return slice(int(rows[0]), int(rows[-1]) + 1)
         return self._on_device(rows)
 
-    def _tensors(self, obs: Any, picked: np.ndarray) -> Observations:
+    def tensors(self, obs: Any, picked: np.ndarray) -> Observations:
+        """Return picked rows as the policy is called with them, on its device. Args: obs: as of `act`."""
         if self.group.observation_plan is not None:
             return {ROW: flat_rows(self.group.observation_plan, obs[picked]).to(self.device)}
         if isinstance(obs, dict):

@@ -38,6 +38,8 @@ PAUSE_S = 20e-6
 class DeviceTurn(Turn):
     """The turn on a device."""
 
+    PHASES = {"host-to-device": "_copy_in", "graph": "_run", "device-to-host": "_copy_out", "wait": "wait"}
+
     def __init__(self, *half: Any, block: Tensor, staging: Tensor) -> None:
         """Args: half: as of `Turn`, rows in staging; block: the half's bytes in the slab; staging: as many on the device."""
         super().__init__(*half)
@@ -127,16 +129,22 @@ class DeviceTurn(Turn):
     def launch(self) -> None:
         """See Turn: copy the rows in, compute, copy the actions out. Returns at once on CUDA."""
         with self.stream.active():
-            self.staging.copy_(self.block, non_blocking=True)
-            if self.graph is not None:
-                self.graph.replay()
-            else:
-                with alone:
-                    self.compute()
+            self._copy_in()
+            self._run()
             self._copy_out()
         self._turns += 1
         if isinstance(self.stream, CudaStream) and self._turns == WARM_UPS:
             self._capture(self.stream)
+
+    def _copy_in(self) -> None:
+        self.staging.copy_(self.block, non_blocking=True)
+
+    def _run(self) -> None:
+        if self.graph is not None:
+            self.graph.replay()
+        else:
+            with alone:
+                self.compute()
 
     def _copy_out(self) -> None:
         self._actions_in.copy_(self.actions_out, non_blocking=True)

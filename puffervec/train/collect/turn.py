@@ -10,7 +10,7 @@ On a CPU observations are copied once, straight from the slab into the storage, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -29,7 +29,13 @@ LEAST_ROWS, MOST_ROWS, PIECES = 256, 2048, 4
 
 
 class Turn:
-    """The turns of one half. Attributes: reset (by policy, (rows,) bool), states (by policy): carried from turn to turn."""
+    """The turns of one half.
+
+    Attributes: reset (by policy, (rows,) bool), states (by policy): carried from turn to turn. PHASES: for a profiler, the
+    methods that do each, by name.
+    """
+
+    PHASES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self,
@@ -94,6 +100,8 @@ class Turn:
 
 class HostTurn(Turn):
     """The turn on a CPU."""
+
+    PHASES = {"host-to-device": "launch", "policy": "_act", "device-to-host": "_leave"}
 
     def __init__(self, *half: Any, pool: ThreadPool) -> None:
         """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""

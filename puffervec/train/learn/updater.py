@@ -97,7 +97,9 @@ class _Part:
 
 
 class Updater:
-    """The update of one policy from its storage."""
+    """The update of one policy from its storage. PHASES: see `Turn`."""
+
+    PHASES = {"advantages": "advantage", "update": "update"}
 
     def __init__(
         self,

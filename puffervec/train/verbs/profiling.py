@@ -1,0 +1,382 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What `puffer-train profile` measures: the policies of a run or an env, a callable of yours, or the trainer's own loop.
+
+    model     the network alone, on rows that are tensors on its device
+    policy    from rows as an env gives them to actions as it takes them: encoding, network, sampling (act/acting.py)
+    loop      the phases of roll-outs and updates, in a real trainer
+
+Rows are those of the env's first step, repeated up to the batch. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import puffervec
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.python.creators import named
+from puffervec.train.act.acting import RowActor
+from puffervec.train.act.evaluate import load_policies
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec, guarded
+from puffervec.train.device.device import choose_device, one_torch_thread
+from puffervec.train.device.profile.ablation import MODES, Mode
+from puffervec.train.device.profile.fake import prove_no_syncs
+from puffervec.train.device.profile.syncs import SyncReport, cuda_syncs, find_syncs
+from puffervec.train.device.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work
+from puffervec.train.metrics.dashboard import Dashboard
+from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
+from puffervec.train.policies.leaves import Observations
+from puffervec.train.policies.mapping import PolicyRows, places, policy_rows
+from puffervec.train.policies.protocol import forward
+from puffervec.train.policies.registry import kinds
+from puffervec.train.run.find import read_newest
+from puffervec.train.run.trainer import Trainer
+
+ENVS = 4  # whose first rows are repeated
+BATCH = 64
+# In the order of a turn, then of an update.
+PHASES = ("recv", "host-to-device", "policy", "graph", "device-to-host", "wait", "send", "advantages", "update")
+FOR_EVER = 10**15  # agent-steps
+Knobs = Mapping[str, int]
+
+
+class Stopped(PuffervecError):
+    """A signal ended a loop before it was measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is profiled.
+
+    Attributes:
+        device: where it works.
+        knobs: names that a sweep may change; None: any, as far as the callable takes it.
+        make: given values of knobs, returns the works by name.
+        steps: the same for the search for synchronisations: what a roll-out's turn does on a device, up to the drawn actions.
+        fake_steps: what makes these steps where tensors are on a fake GPU.
+        about: facts for the report.
+    """
+
+    device: torch.device
+    knobs: tuple[str, ...] | None
+    make: Callable[[Knobs], dict[str, Work]]
+    steps: Callable[[], dict[str, Work]]
+    fake_steps: Callable[[], dict[str, Callable[[], Work]]]
+    about: Mapping[str, Any]
+
+    def whole(self, knobs: Knobs) -> Work:
+        """Return one work that does all, in turn. Raises: ConfigError for a knob that there is not."""
+        if self.knobs is not None and (unknown := set(knobs) - set(self.knobs)):
+            raise ConfigError(f"--sweep {min(unknown)}: can be {', '.join(self.knobs)} here")
+        works = self.make(knobs)
+        return functools.partial(_all, tuple(works.values()))
+
+    def modes(self, name: str) -> Mapping[str, Mode | Callable[[], Work]]:
+        """Return the ways in which a work may run, for the ablation."""
+        return MODES
+
+    def syncs(self) -> dict[str, list[SyncReport]]:
+        """Return what waits, by work: on this machine's device, and by proof on fake CUDA tensors."""
+        found: dict[str, list[SyncReport]] = {}
+        fakes = self.fake_steps()
+        for name, step in self.steps().items():
+            reports = [find_syncs(step)]
+            if self.device.type == "cuda":
+                reports.append(cuda_syncs(step))
+            found[name] = [*reports, prove_no_syncs(fakes[name])]
+        return found
+
+
+def _all(works: Sequence[Work]) -> list[Any]:
+    return [work() for work in works]
+
+
+# ---- callables ------------------------------------------------------------------------------------------------
+
+
+def callable_subject(target: str, settings: Mapping[str, Any], device: str, batch: int | None) -> Subject | None:
+    """Return a subject for "module:name", a function that takes knobs by name and returns what is to be called without
+    arguments; or does the work itself. None where it makes an env.
+
+    Args: settings: further arguments by name; device, batch: given where the function names them.
+    Raises: ConfigError where there is no such function, or it fails.
+    """
+    function = guarded(target, "cannot be imported", lambda: named(target))
+    if not callable(function):
+        raise ConfigError(f"{target} is {type(function).__name__}: give a function that returns what is to be called")
+    try:
+        takes = set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        takes = set()
+    where = choose_device(device)
+    given = dict(settings)
+    given |= {"device": where} if "device" in takes else {}
+    given |= {"batch": batch} if "batch" in takes and batch is not None else {}
+
+    def make(knobs: Knobs, **changes: Any) -> dict[str, Work]:
+        arguments = {**given, **knobs, **changes}
+        made = guarded(target, "fails", lambda: function(**arguments))
+        return {"call": made if callable(made) else functools.partial(function, **arguments)}
+
+    made = guarded(
+        target, "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)", lambda: function(**given)
+    )
+    if hasattr(made, "reset") and hasattr(made, "step"):
+        getattr(made, "close", lambda: None)()
+        return None
+    fake = {"device": torch.device("cuda")} if "device" in takes else {}
+
+    def fakes() -> dict[str, Callable[[], Work]]:
+        return {"call": lambda: make({}, **fake)["call"]}
+
+    about = {"target": target, "mode": "call", **{key: str(value) for key, value in settings.items()}}
+    return Subject(where, None, make, lambda: make({}), fakes, about)
+
+
+# ---- policies -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of a policy as an env gives them. obs: (rows, ...) or a dict of such; masks: (rows, choices), None: all allowed."""
+
+    obs: Any
+    masks: np.ndarray | None
+    count: int
+
+    def repeated(self, batch: int) -> Rows:
+        """Return as many rows as are wanted."""
+        at = np.arange(batch) % self.count
+        obs = {key: part[at] for key, part in self.obs.items()} if isinstance(self.obs, dict) else self.obs[at]
+        return Rows(obs, None if self.masks is None else self.masks[at], batch)
+
+
+def observed(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[str, Rows]:
+    """Return the rows of each policy at the first step of some envs."""
+    maker, seed = config.creator or config.target, config.train.seed
+    with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=ENVS, seed=seed) as vec:
+        obs, _ = vec.reset(seed=seed)
+        groups, found = vec.halves[0].groups, {}
+        for name, own in policies.items():
+            part = groups[own.group.name]
+            count = len(part.masks)
+            agents = {group.name: group.agents for group in vec.spec.groups}[own.group.name]
+            at = np.arange(count) if own.agents is None else places(own.agents, agents, count)
+            given = obs if len(vec.spec.groups) == 1 else obs[own.group.name]
+            given = {key: value[at] for key, value in given.items()} if isinstance(given, dict) else given[at]
+            found[name] = Rows(given, None if part.action_masks is None else part.action_masks[at], len(at))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Acting:
+    """A policy with what it is called with."""
+
+    policy: nn.Module
+    rows: PolicyRows
+    given: Rows
+    device: torch.device
+    seed: int
+
+    def model(self) -> Work:
+        """Return the network alone."""
+        obs, state, reset, allowed = self._inputs()
+
+        @torch.no_grad()
+        @one_torch_thread()
+        def work() -> Any:
+            heads, value, _ = forward(self.policy, obs, state, reset, allowed)
+            return heads, value
+
+        return work
+
+    def whole(self) -> Work:
+        """Return the way from the env's rows to its actions."""
+        actor, rows = RowActor(self.policy, self.rows.group, self.device), np.arange(self.given.count)
+        generator, idle = torch.Generator(self.device), np.zeros(self.given.count, bool)
+
+        def work() -> np.ndarray:
+            generator.manual_seed(self.seed)
+            if actor.remembers:
+                actor.forget(rows)
+            return actor.act(self.given.obs, rows, idle, self.given.masks, False, generator)
+
+        return work
+
+    def step(self) -> Work:
+        """Return the network and the draw of the actions, as a roll-out's turn has them on a device."""
+        obs, state, reset, allowed = self._inputs()
+        spec, count = ActionSpec.of(self.rows.group, self.rows.section.joint), self.given.count
+
+        @torch.no_grad()
+        def work() -> tuple[Tensor, Tensor]:
+            heads, _, _ = forward(self.policy, obs, state, reset, allowed)
+            return sample(spec, heads, draw_noise(spec, count, self.device, None))
+
+        return work
+
+    def fake(self) -> Callable[[], Work]:
+        """Return what makes the same step within `fake_cuda`, once."""
+        copied, device = copy.deepcopy(self.policy).requires_grad_(False), torch.device("cuda")
+
+        def make() -> Work:
+            return dataclasses.replace(self, policy=copied.to_empty(device=device), device=device).step()
+
+        return make
+
+    def _inputs(self) -> tuple[Observations, tuple[Tensor, ...], Tensor, Tensor | None]:
+        cpu = RowActor(self.policy, self.rows.group, torch.device("cpu"))
+        made = cpu.tensors(self.given.obs, np.arange(self.given.count))
+        masks = None if self.given.masks is None else torch.tensor(self.given.masks)
+        reset = torch.ones(self.given.count, dtype=torch.bool, device=self.device)
+        state = tuple(part.to(self.device) for part in self.policy.initial_state(self.given.count))  # type: ignore[operator]
+        obs = {key: part.to(self.device) for key, part in made.items()}
+        return obs, state, reset, None if masks is None else masks.to(self.device)
+
+
+def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
+    """Return a subject for the policies that a config describes, with fresh weights. Raises: ConfigError."""
+    rows = policy_rows(env_spec(config), config)
+
+    def build(section: Mapping[str, PolicyRows]) -> dict[str, nn.Module]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.train.seed)
+            return {name: own.build().eval() for name, own in section.items()}
+
+    def layered(layers: int) -> dict[str, nn.Module]:
+        deeper = {}
+        for name, own in rows.items():
+            policy = dataclasses.replace(own.section, hidden=own.section.hidden[:1] * layers)
+            deeper[name] = dataclasses.replace(own, settings=dataclasses.replace(own.settings, policy=policy))
+        return build(deeper)
+
+    return _policy_subject(config, rows, build(rows), mode, batch, layered)
+
+
+def run_subject(
+    run: str, mode: str, batch: int | None, device: str, code: tuple[str | None, ...], note: Callable[[str], None]
+) -> Subject:
+    """Return a subject for the policies of a run. Args: code: of `load_policies`. Raises: ConfigError, CheckpointError."""
+    if run in kinds():
+        raise ConfigError(f"{run} is a kind of policy: give an env that it acts in, as in tag_grid --policy.kind {run}")
+    where = choose_device(device)
+    _, (config, policies) = read_newest(run, Path("runs"), lambda found: load_policies(found, where, code), note)
+    config = config.merged({"train": {"device": str(where)}})
+    return _policy_subject(config, policy_rows(env_spec(config), config), policies, mode, batch, None)
+
+
+def _policy_subject(
+    config: TrainConfig,
+    rows: Mapping[str, PolicyRows],
+    policies: Mapping[str, nn.Module],
+    mode: str,
+    batch: int | None,
+    layered: Callable[[int], dict[str, nn.Module]] | None,
+) -> Subject:
+    device, given = choose_device(config.train.device), observed(config, rows)
+    size = batch or BATCH
+
+    def acting(knobs: Knobs) -> dict[str, Acting]:
+        nets = layered(knobs["layers"]) if layered is not None and "layers" in knobs else policies
+        count = knobs.get("batch", knobs.get("agents", size))
+        return {
+            name: Acting(nets[name].to(device), own, given[name].repeated(count), device, config.train.seed)
+            for name, own in rows.items()
+        }
+
+    def make(knobs: Knobs) -> dict[str, Work]:
+        return {name: one.model() if mode == "model" else one.whole() for name, one in acting(knobs).items()}
+
+    parameters = sum(p.numel() for policy in policies.values() for p in policy.parameters())
+    about = {"target": config.target, "mode": mode, "batch": size, "parameters": parameters}
+    knobs = ("batch", "agents", *(("layers",) if layered is not None else ()))
+    plain = acting({})
+    return Subject(
+        device,
+        knobs,
+        make,
+        lambda: {name: one.step() for name, one in plain.items()},
+        lambda: {name: one.fake() for name, one in plain.items()},
+        about,
+    )
+
+
+# ---- the trainer's loop ---------------------------------------------------------------------------------------
+
+
+def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
+    """Yield owner, method and name of every phase of a trainer."""
+    for method in ("recv", "send"):
+        yield trainer.vec, method, method
+    parts: list[Any] = [*trainer.collector.rollout.turns, *trainer.learner.updaters.values()]
+    for owner in parts:
+        for name, method in owner.PHASES.items():
+            yield owner, method, name
+
+
+def profile_loop(config: TrainConfig, timing: Timing, start: Callable[[Callable[[], Trainer]], Trainer]) -> list[Latency]:
+    """Train and return the times of whole iterations (a roll-out and its update), and of their phases.
+
+    Nothing is kept. The phases are methods of the trainer's own parts, which are timed while this runs. On a GPU each phase
+    waits for the device, so that the halves do not overlap: the iteration takes longer than in training.
+    Args: timing: of `latency`, the iterations are those of the loop; start: makes the trainer (`StopSignals.start`).
+    Raises: ConfigError, SceneError: bad input. Stopped.
+    """
+    timing.check()
+    limits = {"total_timesteps": FOR_EVER, "time_limit_s": 0.0, "final_eval": False}
+    config = config.merged({"train": limits, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}})
+    with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
+        make = functools.partial(Trainer, config, folder=Path(folder), dashboard=Dashboard())
+        with start(make) as trainer, Meter(trainer.device, timing.now, timing.marks) as meter:
+            for _ in range(timing.warmup):
+                _iterate(trainer)
+            for owner, method, name in parts_of(trainer):
+                meter.watch(owner, method, name)
+            walls = []
+            with timing.window():
+                for _ in range(timing.iterations):
+                    begin = timing.now()
+                    with meter.range(ITERATION):
+                        _iterate(trainer)
+                    walls.append((timing.now() - begin) * MS)
+    phases = {one.name: one for one in meter.latencies()}
+    rest = dataclasses.replace(phases.pop(ITERATION), name=f"rest of {ITERATION}")
+    in_order = sorted(phases.values(), key=lambda one: PHASES.index(one.name))
+    return [Latency(ITERATION, tuple(walls)), *in_order, rest]
+
+
+def _iterate(trainer: Trainer) -> None:
+    if not trainer.collect():
+        raise Stopped("stopped before the loop was measured")
+    trainer.update()
+
+
+def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
+    """Return the config of a run with one knob changed. Raises: ConfigError for a knob that a loop has not."""
+    if knob == "horizon":
+        return config.merged({"train": {"horizon": value}})
+    if knob == "layers":
+        return config.merged({"policy": {"hidden": config.policy.hidden[:1] * value}})
+    if knob == "envs":
+        return config.merged({"vec": {"num_envs": value}})
+    if knob in ("agents", "batch"):
+        agents = env_spec(config).agents
+        buffers = config.vec.resolved(config.python).num_buffers
+        rows = value * (int(buffers) if knob == "batch" else 1)
+        if rows % agents:
+            raise ConfigError(f"--sweep {knob}={value}: an env has {agents} agents: give multiples of {agents}")
+        return config.merged({"vec": {"num_envs": rows // agents}})
+    raise ConfigError(f"--sweep {knob}: a loop has horizon, agents, envs, batch (rows of a half) and layers")
