@@ -75,6 +75,8 @@ def job_of_id(given: str) -> str:
 
 STORE_KEY = "puffervec/port"
 CONNECT_S, RETRY_S = 5.0, 0.05  # One attempt to reach the first rank; between two of them.
+ENDS_S = 1.0  # How long a process that has closed its connections may take to be gone.
+Peer = tuple[str, int, float]  # Host, process id and time of birth of a rank.
 
 
 class RankLost(PuffervecError, RuntimeError):
@@ -157,6 +159,8 @@ class GroupRanks(Ranks):
         super().__init__()
         self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
         self._group = self._device_group = group
+        self.peers: tuple[Peer, ...] = ()
+        self.peers = tuple((host, pid, born) for host, pid, born in self.all_gather_object(this_process()))
         self.job = tuple(sorted({name for names in self.all_gather_object(job_names()) for name in names}))
 
     def device(self, name: str) -> str:
@@ -267,15 +271,58 @@ class GroupRanks(Ranks):
     @contextlib.contextmanager
     def _with_others(self, doing: str) -> Iterator[None]:
         try:
-            yield
-        except RuntimeError as error:
+            with with_others(doing, self.rank, self.peers or self.size):
+                yield
+        except RankLost:
             if self._device_group is not self._group:  # What waits for the lost one on the device would never end.
                 self._device_group.abort()
-            reason = str(error).splitlines()[0]
-            raise RankLost(
-                f"rank {self.rank} of {self.size} lost another rank while {doing}: {reason}; go on with --resume, or let"
-                " torchrun --max-restarts N do it"
-            ) from error
+            raise
+
+
+@contextlib.contextmanager
+def with_others(doing: str, rank: int, others: Sequence[Peer] | int) -> Iterator[None]:
+    """Say which rank is lost where a message in the body fails.
+
+    Args: doing: what the message is for; rank: this one's; others: the processes of all ranks by rank, or only their number.
+    Raises: RankLost.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        peers, size = ((), others) if isinstance(others, int) else (others, len(others))
+        raise RankLost(
+            f"rank {rank} of {size} lost {_lost_of(peers)} while {doing}: {str(error).splitlines()[0]}; go on with --resume,"
+            " or let torchrun --max-restarts N do it"
+        ) from error
+
+
+def this_process() -> Peer:
+    """Return what tells this process from all others."""
+    return socket.gethostname(), os.getpid(), psutil.Process().create_time()
+
+
+def _lost_of(peers: Sequence[Peer]) -> str:
+    """Return who does not run any more, in words, as far as it ran on this machine; waits for a process that is just ending."""
+    host, give_up = socket.gethostname(), time.monotonic() + ENDS_S
+    while any(peer[0] == host and peer[1] != os.getpid() for peer in peers):
+        states = [(rank, pid, _state(pid, born)) for rank, (at, pid, born) in enumerate(peers) if at == host]
+        if found := [f"rank {rank} (process {pid} {state})" for rank, pid, state in states if state]:
+            return ", ".join(found)
+        if time.monotonic() > give_up:
+            break
+        time.sleep(RETRY_S)
+    return "another rank"
+
+
+def _state(pid: int, born: float) -> str:
+    """Return why a process does not answer; "" where it runs."""
+    try:
+        process = psutil.Process(pid)
+        status = process.status() if abs(process.create_time() - born) < 1.0 else psutil.STATUS_DEAD
+    except psutil.Error:
+        return "is gone"
+    words = {psutil.STATUS_ZOMBIE: "is gone", psutil.STATUS_DEAD: "is gone", psutil.STATUS_STOPPED: "is stopped"}
+    return words.get(status, "")
 
 
 def match(ranks: Ranks, what: str, text: str) -> None:

@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Which columns of a picture lie on which rank, and which ones a window needs from others. Numbers only, no tensors.
+
+    width 10 on 3 ranks     | 0 1 2 3 | 4 5 6 7 | 8 9 |
+    3x3, padding 1, rank 1        [3 4 5 6 7 8]             needs columns 3 to 8: it receives 3 from rank 0, 8 from rank 2
+    5x5, stride 2, rank 0   [z z 0 1 2 3 4]                 zeros where the picture ends, columns of others elsewhere
+
+Every picture of one width is split in the same way on every layer, so a width says all about where its columns are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from puffervec.errors import ConfigError
+
+Range = tuple[int, int]  # first column, column after the last
+
+
+class WidthError(ConfigError):
+    """A picture has fewer columns than there are ranks."""
+
+
+@functools.lru_cache(maxsize=4096)
+def split(width: int, ranks: int) -> tuple[Range, ...]:
+    """Return each rank's columns.
+
+    They are those of DTensor's Shard (all ranks but the last ones have equally many) where that leaves no rank without any,
+    else the sizes differ by one at most.
+    Raises: WidthError where there are fewer columns than ranks.
+
+    >>> split(10, 3), split(9, 4)
+    (((0, 4), (4, 8), (8, 10)), ((0, 3), (3, 5), (5, 7), (7, 9)))
+    """
+    if width < ranks:
+        raise WidthError(f"a picture of width {width} cannot be split over {ranks} ranks: at most {width} fit")
+    each = -(-width // ranks)
+    if each * (ranks - 1) < width:
+        edges = [min(width, each * rank) for rank in range(ranks + 1)]
+    else:
+        edges = [rank * (width // ranks) + min(rank, width % ranks) for rank in range(ranks + 1)]
+    return tuple(zip(edges[:-1], edges[1:], strict=True))
+
+
+def as_dtensor(width: int, ranks: int) -> bool:
+    """Return whether `split` is what DTensor's Shard means, so that a DTensor can describe the columns.
+
+    >>> as_dtensor(10, 3), as_dtensor(9, 4)
+    (True, False)
+    """
+    return -(-width // ranks) * (ranks - 1) < width
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A sliding window along the width, as convolutions and poolings have it. padding: columns before the picture."""
+
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+    dilation: int = 1
+
+    def sees(self, outputs: Range) -> Range:
+        """Return the input columns that these output columns are made of; below 0 and behind the width is padding."""
+        first, last = (output * self.stride - self.padding for output in (outputs[0], outputs[1] - 1))
+        return first, last + self.dilation * (self.kernel - 1) + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Halo:
+    """What one rank sends, receives and pads for one layer.
+
+    Attributes:
+        sends: by rank, which of this rank's columns it needs, counted from this rank's first; (0, 0): none.
+        receives: by rank, how many columns come from it.
+        own: this rank's columns that its outputs need, counted from its first.
+        left, right: columns of padding, at the picture's borders only.
+    """
+
+    rank: int
+    sends: tuple[Range, ...]
+    receives: tuple[int, ...]
+    own: Range
+    left: int
+    right: int
+
+    @property
+    def whole(self) -> bool:
+        """True where nothing is added to what the rank has."""
+        return not (any(self.receives) or self.left or self.right)
+
+    @property
+    def silent(self) -> bool:
+        """True where no message is due to or from this rank; others may have some."""
+        return not any(self.receives) and not any(end > first for first, end in self.sends)
+
+
+def _common(a: Range, b: Range) -> Range:
+    first, end = max(a[0], b[0]), min(a[1], b[1])
+    return (first, end) if first < end else (0, 0)
+
+
+@functools.lru_cache(maxsize=4096)
+def halos(window: Window, width: int, out_width: int, ranks: int) -> tuple[Halo, ...]:
+    """Return the plan of every rank for a layer from pictures of one width to pictures of another.
+
+    Raises: WidthError.
+    """
+    inputs, outputs = split(width, ranks), split(out_width, ranks)
+    spans = [window.sees(part) for part in outputs]
+    needs = [_common(span, (0, width)) for span in spans]
+    found = []
+    for rank, (begin, end) in enumerate(inputs):
+        sends = []
+        for other, need in enumerate(needs):
+            first, last = _common(need, (begin, end))
+            sends.append((0, 0) if other == rank or first == last else (first - begin, last - begin))
+        receives = []
+        for other, part in enumerate(inputs):
+            first, last = _common(needs[rank], part)
+            receives.append(0 if other == rank else last - first)
+        first, last = _common(needs[rank], (begin, end))
+        own = (first - begin, last - begin) if first < last else (0, 0)
+        left = min(max(0, -spans[rank][0]), spans[rank][1] - spans[rank][0])
+        right = spans[rank][1] - spans[rank][0] - left - (needs[rank][1] - needs[rank][0])
+        found.append(Halo(rank, tuple(sends), tuple(receives), own, left, right))
+    return tuple(found)
+
+
+def messages_due(window: Window, width: int, out_width: int, ranks: int) -> bool:
+    """Return whether any rank sends anything: all ranks then take part in the message."""
+    return not all(halo.silent for halo in halos(window, width, out_width, ranks))
