@@ -16,25 +16,23 @@ from puffervec.train.device.profile.timing import Timing
 from puffervec.train.policies.protocol import Policy
 from puffervec.train.run.trainer import Trainer
 from puffervec.train.verbs import profiling
+from puffervec.train.verbs.verb import StopSignals
 
 Make = Callable[..., TrainConfig]
 HOST = {"recv", "send", "host-to-device", "policy", "device-to-host", "advantages", "update", "rest of iteration"}
-
-
-def started(make: Callable[[], Trainer]) -> Trainer:
-    return make()
 
 
 def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
     """Counts are those of the loop: of two halves, 8 steps and one sent anew each iteration; nothing stays replaced."""
     seen: list[Trainer] = []
 
-    def start(make: Callable[[], Trainer]) -> Trainer:
-        seen.append(make())
-        return seen[0]
+    class Signals(StopSignals):
+        def start(self, make: Callable[[], Trainer]) -> Trainer:
+            seen.append(make())
+            return seen[0]
 
     config = small("cartpole", vec={"backend": "serial", "num_envs": 4, "num_buffers": 2})
-    whole, *phases = profiling.profile_loop(config, Timing(3, 1), start)
+    whole, *phases = profiling.profile_loop(config, Timing(3, 1), Signals())
     by_name = {phase.name: phase for phase in phases}
     assert set(by_name) == HOST
     calls = {name: phase.per_iteration for name, phase in by_name.items()}
@@ -44,6 +42,25 @@ def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
     assert len(whole.wall) == 3 and sum(sum(phase.wall) for phase in phases) <= sum(whole.wall)
     for owner, method, _ in profiling.parts_of(seen[0]):
         assert method == "advantage" or method not in vars(owner)
+
+
+def test_a_signal_ends_the_loop(small: Make) -> None:
+    signals = StopSignals()
+
+    def now() -> float:
+        assert signals.trainer is not None
+        signals.trainer.request_stop()
+        return 0.0
+
+    with pytest.raises(profiling.Stopped):
+        profiling.profile_loop(small("probe"), Timing(3, 0, now=now), signals)
+    assert signals.trainer is None
+
+
+def test_phases_of_a_roll_out_that_is_collected_beside_the_update(small: Make) -> None:
+    config = small("cartpole", train={"asynchronous": True}, vec={"backend": "serial", "num_envs": 4, "num_buffers": 1})
+    _, *phases = profiling.profile_loop(config, Timing(2, 1), StopSignals())
+    assert {one.name: one.per_iteration for one in phases}["update"] == 1
 
 
 def test_the_phases_of_a_device_are_in_the_real_turn(small: Make) -> None:
@@ -168,7 +185,7 @@ def test_callables_that_cannot_be_profiled(target: str, words: str) -> None:
 def test_the_phases_on_a_gpu(small: Make) -> None:
     """Each phase has a time on the device beside its wall time; graphs are captured in the warm-up."""
     config = small("tag_grid", train={"device": "cuda", "update_epochs": 1})
-    whole, *phases = profiling.profile_loop(config, Timing(3, 3), started)
+    whole, *phases = profiling.profile_loop(config, Timing(3, 3), StopSignals())
     by_name = {phase.name: phase for phase in phases}
     assert {"recv", "host-to-device", "graph", "device-to-host", "wait", "send", "advantages", "update"} <= set(by_name)
     for name in ("graph", "update"):

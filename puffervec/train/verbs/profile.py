@@ -18,7 +18,8 @@ from puffervec.train.verbs.players import is_env
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 if TYPE_CHECKING:
-    from puffervec.train.device.profile.timing import Latency, Timing
+    from puffervec.train.device.profile.sweep import Sweep
+    from puffervec.train.device.profile.timing import Timing
     from puffervec.train.verbs.profiling import Subject
 
 ABOUT = """\
@@ -223,25 +224,33 @@ def _profile_calls(subject: Subject, request: Request) -> None:
 def _profile_loop(config: TrainConfig, request: Request, signals: StopSignals) -> None:
     from puffervec.train.device.device import choose_device
     from puffervec.train.device.profile.report import Report, about
-    from puffervec.train.device.profile.sweep import Sweep, checked_values
     from puffervec.train.verbs import profiling
 
     if request.syncs or request.ablation or request.trace:
         raise ConfigError("--syncs, --ablation and --trace are for --mode policy and --mode model")
     device = choose_device(config.train.device)
     timing = request.timing(device)
-    phases = profiling.profile_loop(config, timing, signals.start)
-    swept = None
-    if request.sweep is not None:
-        knob, values = request.sweep[0], checked_values(*request.sweep)
-        points: list[Latency] = []
-        for value in values:
-            changed = profiling.with_knob(config, knob, value)
-            whole, *_ = profiling.profile_loop(changed, timing, signals.start)
-            points.append(dataclasses.replace(whole, name=f"{knob}={value}"))
-        swept = Sweep(knob, values, tuple(points))
+    try:
+        phases = profiling.profile_loop(config, timing, signals)
+        swept = None if request.sweep is None else _swept_loop(config, request, timing, signals)
+    except profiling.Stopped:
+        return
     facts = {"target": config.target, "mode": LOOP, "seed": config.train.seed, "iterations": request.iterations}
     _show(Report(about(device, **facts, warmup=request.warmup), tuple(phases), swept), request)
+
+
+def _swept_loop(config: TrainConfig, request: Request, timing: Timing, signals: StopSignals) -> Sweep:
+    """Train anew for each value of a knob."""
+    from puffervec.train.device.profile.sweep import Sweep, checked_values
+    from puffervec.train.verbs import profiling
+
+    assert request.sweep is not None
+    knob, values = request.sweep[0], checked_values(*request.sweep)
+    points = []
+    for value in values:
+        whole, *_ = profiling.profile_loop(profiling.with_knob(config, knob, value), timing, signals)
+        points.append(dataclasses.replace(whole, name=f"{knob}={value}"))
+    return Sweep(knob, values, tuple(points))
 
 
 def _show(report: Any, request: Request) -> None:

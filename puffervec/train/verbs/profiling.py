@@ -11,6 +11,7 @@ Rows are those of the env's first step, repeated up to the batch. Runs in the le
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -25,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 import puffervec
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 from puffervec.python.creators import named
 from puffervec.train.act.acting import RowActor
 from puffervec.train.act.evaluate import load_policies
@@ -44,6 +45,7 @@ from puffervec.train.policies.protocol import forward
 from puffervec.train.policies.registry import kinds
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.trainer import Trainer
+from puffervec.train.verbs.verb import StopSignals
 
 ENVS = 4  # whose first rows are repeated
 BATCH = 64
@@ -53,7 +55,7 @@ FOR_EVER = 10**15  # agent-steps
 Knobs = Mapping[str, int]
 
 
-class Stopped(PuffervecError):
+class Stopped(Exception):
     """A signal ended a loop before it was measured."""
 
 
@@ -327,12 +329,12 @@ def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
             yield owner, method, name
 
 
-def profile_loop(config: TrainConfig, timing: Timing, start: Callable[[Callable[[], Trainer]], Trainer]) -> list[Latency]:
+def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> list[Latency]:
     """Train and return the times of whole iterations (a roll-out and its update), and of their phases.
 
     Nothing is kept. The phases are methods of the trainer's own parts, which are timed while this runs. On a GPU each phase
     waits for the device, so that the halves do not overlap: the iteration takes longer than in training.
-    Args: timing: of `latency`, the iterations are those of the loop; start: makes the trainer (`StopSignals.start`).
+    Args: timing: of `latency`, the iterations are those of the loop.
     Raises: ConfigError, SceneError: bad input. Stopped.
     """
     timing.check()
@@ -340,7 +342,10 @@ def profile_loop(config: TrainConfig, timing: Timing, start: Callable[[Callable[
     config = config.merged({"train": limits, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}})
     with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
         make = functools.partial(Trainer, config, folder=Path(folder), dashboard=Dashboard())
-        with start(make) as trainer, Meter(trainer.device, timing.now, timing.marks) as meter:
+        with contextlib.ExitStack() as stack:
+            trainer = stack.enter_context(signals.start(make))
+            stack.enter_context(signals.training(trainer))
+            meter = stack.enter_context(Meter(trainer.device, timing.now, timing.marks))
             for _ in range(timing.warmup):
                 _iterate(trainer)
             for owner, method, name in parts_of(trainer):
@@ -360,7 +365,7 @@ def profile_loop(config: TrainConfig, timing: Timing, start: Callable[[Callable[
 
 def _iterate(trainer: Trainer) -> None:
     if not trainer.collect():
-        raise Stopped("stopped before the loop was measured")
+        raise Stopped
     trainer.update()
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -170,6 +171,18 @@ def test_a_method_of_the_object_itself_is_given_back(clock: FakeClock) -> None:
         meter.watch(parts, "none")
 
 
+def test_ranges_of_other_threads_are_no_iterations(clock: FakeClock) -> None:
+    """As those of a roll-out that is collected beside the update."""
+    parts = Parts(clock)
+    with Meter(now=clock) as meter:
+        meter.watch(parts, "inner")
+        with meter.range("step"):
+            thread = threading.Thread(target=lambda: (parts.inner(), parts.inner()))
+            thread.start()
+            thread.join()
+    assert {one.name: one.per_iteration for one in meter.latencies()} == {"inner": 2, "step": 1}
+
+
 def test_a_range_that_fails_does_not_count(clock: FakeClock) -> None:
     meter = Meter(now=clock)
     with pytest.raises(ZeroDivisionError), meter.range("step"):
@@ -187,7 +200,7 @@ def test_the_line_of_a_callable_that_is_known(clock: FakeClock) -> None:
     noise = random.Random(0)
     found = sweep(
         lambda n: lambda: clock.work((14 + 0.8 * n) * noise.gauss(1, 0.03)),
-        "num_steps", (1, 2, 4, 8, 16, 32), iterations=200, warmup=1, counts=False, now=clock,
+        "num_steps", (1, 2, 4, 8, 16, 32), iterations=50, warmup=1, counts=False, now=clock,
     )  # fmt: skip
     assert found.fit.a == pytest.approx(14, rel=0.05) and found.fit.b == pytest.approx(0.8, rel=0.05)
     assert found.fit.r2 > 0.99

@@ -43,7 +43,7 @@ MODES: Mapping[str, Mode] = {
     "compile": Mode(compiled()),
     "compile, reduce-overhead": Mode(compiled(mode="reduce-overhead"), cuda=True),
     "compile, max-autotune-no-cudagraphs": Mode(compiled(mode="max-autotune-no-cudagraphs")),
-    "compile, max-autotune": Mode(compiled(mode="max-autotune"), cuda=True),
+    "compile, max-autotune": Mode(compiled(mode="max-autotune")),
     "CUDA graph": Mode(lambda work: _graph(work), cuda=True),
 }
 

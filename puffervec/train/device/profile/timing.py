@@ -257,7 +257,8 @@ class Meter:
     def __init__(self, device: torch.device | str | None = None, now: Now = time.perf_counter, marks: Marks = no_marks) -> None:
         """Args: as of `Timing`."""
         self.clock, self.marks = Clock(device_of(device), now), marks
-        self.iterations = 0  # ranges that were outermost ones
+        self.iterations = 0  # outermost ranges of the thread that made this
+        self._thread = threading.get_ident()
         self._walls: dict[str, list[float]] = {}
         self._devices: dict[str, list[float]] = {}
         self._open = threading.local()  # per thread: what the ranges that are open have within them
@@ -299,7 +300,7 @@ class Meter:
             wall, device = self.clock.stop(begun)
             for outer in stack[-1:]:
                 outer[0], outer[1] = outer[0] + wall, outer[1] + (device or 0.0)
-        self.iterations += not stack
+        self.iterations += not stack and threading.get_ident() == self._thread
         self._walls.setdefault(name, []).append(wall - inner[0])
         if device is not None:
             self._devices.setdefault(name, []).append(device - inner[1])
