@@ -4,7 +4,7 @@
 
     puffer-train profile flow_policy:by_while --syncs         in this folder: 11 read-backs for 10 steps
     puffer-train profile flow_policy:by_range --syncs         none
-    python examples/flow_policy.py --png flow_policy.png      all of it, with a picture
+    python examples/flow_policy.py --out FOLDER               all of it, with reports and a picture
 
 The policy looks at an observation once (the prefix), then moves noise along a learned velocity for N steps until it is a chunk
 of actions (Lipman et al. 2022, "Flow Matching for Generative Modeling"). Its weights are random here: only its speed matters.
@@ -92,7 +92,7 @@ def main() -> None:
     flags = argparse.ArgumentParser(description=main.__doc__)
     flags.add_argument("--steps", type=int, nargs="+", default=[1, 2, 4, 6, 8, 10, 12, 16], help="of denoising")
     flags.add_argument("--iterations", type=int, default=200)
-    flags.add_argument("--png", type=Path, help="where a picture goes (.png or .svg)")
+    flags.add_argument("--out", type=Path, help="a folder for while.json, range.json and flow_policy.png")
     options = flags.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     timing = profile.Timing(options.iterations, device=device)
@@ -104,8 +104,10 @@ def main() -> None:
     found = profile.latencies({name: make() for name, make in makes.items()}, timing)
     before, after = (profile.Report({"target": "flow_policy"}, (one,), swept[one.name]) for one in found)
     print(f"\nwhile\n{before}\n\nrange\n{after}\n\nfrom while to range\n{profile.compare(before, after)}")
-    if options.png is not None:
-        print(f"{profile.picture([before, after], options.png, list(makes))}: written")
+    if options.out is not None:
+        before.save(options.out / "while.json")
+        after.save(options.out / "range.json")
+        print(f"{profile.picture([before, after], options.out / 'flow_policy.png', list(makes))}: written")
 
 
 if __name__ == "__main__":

@@ -118,6 +118,13 @@ def collect_training(folder: Path) -> dict[str, Any]:
     return summarize_training(read_metrics(path))
 
 
+def summarize_profile(path: Path) -> dict[str, Any]:
+    """Return the statistics (ms) and counts of a report of puffer-train profile, and the line of its sweep."""
+    report = json.loads(path.read_text())
+    found = {one["name"]: {"ms": one["stats_ms"], "counts": one["counts"]} for one in report["latencies"]}
+    return {"latencies": found, "fit": report["sweep"] and report["sweep"]["fit"]}
+
+
 # ---- the steps ----------------------------------------------------------------------------------------------
 
 
@@ -142,6 +149,17 @@ def _training(env: str, scratch: Path, seconds: float) -> Step:
     return Step(f"train {env}", command, seconds + 60.0, lambda: collect_training(folder))
 
 
+def _profiles(scratch: Path) -> list[Step]:
+    """Where the time of training goes, and what a policy that waits loses."""
+    loop, loops = scratch / "loop.json", ("while", "range")
+    phases = (sys.executable, "-m", "puffervec.train.cli", "profile", "tag_grid", "--mode", "loop", "--device", "cuda")
+    waits = (sys.executable, str(common.ROOT / "examples" / "flow_policy.py"), "--out", str(scratch))
+    return [
+        Step("phases of training", (*phases, "--json", str(loop)), 60.0, lambda: summarize_profile(loop)),
+        Step("a policy that waits", waits, 60.0, lambda: {name: summarize_profile(scratch / f"{name}.json") for name in loops}),
+    ]
+
+
 def steps(scratch: Path, seconds: float) -> list[Step]:
     """Return all steps. scratch: folder for their files; seconds: length of a training run."""
     tests = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
@@ -151,6 +169,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
     return [
         Step("tests", tests, 240.0),
         _benchmark("host", "host.py", scratch, 60.0, "--device", "cuda"),
+        *_profiles(scratch),
         _benchmark("training", "train.py", scratch, 300.0, *once),
         _benchmark("bottlenecks", "bottlenecks.py", scratch, 180.0, *once),
         _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),

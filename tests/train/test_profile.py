@@ -84,10 +84,11 @@ def test_slope_and_intercept_of_both_loops(flow: ModuleType) -> None:
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
-    arguments = ["--steps", "1", "2", "--iterations", "2", "--png", str(tmp_path / "flow.svg")]
+    arguments = ["--steps", "1", "2", "--iterations", "2", "--out", str(tmp_path)]
     out = pages.run_script(pages.ROOT / "examples" / "flow_policy.py", *arguments, folder=tmp_path)
     assert "operations: 11 synchronisations" in out and "fake CUDA: no synchronisation" in out
-    assert "num_steps" in out and (tmp_path / "flow.svg").stat().st_size > 1000
+    assert "num_steps" in out and (tmp_path / "flow_policy.png").read_bytes().startswith(b"\x89PNG")
+    assert profile.read_report(tmp_path / "while.json").sweep is not None
 
 
 # ---- the command line -----------------------------------------------------------------------------------------

@@ -128,17 +128,19 @@ def callable_subject(target: str, settings: Mapping[str, Any], device: str, batc
     given |= {"device": where} if "device" in takes else {}
     given |= {"batch": batch} if "batch" in takes and batch is not None else {}
 
-    def make(knobs: Knobs, **changes: Any) -> dict[str, Work]:
-        arguments = {**given, **knobs, **changes}
-        made = guarded(target, "fails", lambda: function(**arguments))
-        return {"call": made if callable(made) else functools.partial(function, **arguments)}
-
-    made = guarded(
+    first = guarded(
         target, "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)", lambda: function(**given)
     )
-    if hasattr(made, "reset") and hasattr(made, "step"):
-        getattr(made, "close", lambda: None)()
+    if hasattr(first, "reset") and hasattr(first, "step"):
+        getattr(first, "close", lambda: None)()
         return None
+
+    def make(knobs: Knobs, **changes: Any) -> dict[str, Work]:
+        more = {**knobs, **changes}
+        arguments = {**given, **more}
+        made = guarded(target, "fails", lambda: function(**arguments)) if more else first
+        return {"call": made if callable(made) else functools.partial(function, **arguments)}
+
     fake = {"device": torch.device("cuda")} if "device" in takes else {}
 
     def fakes() -> dict[str, Callable[[], Work]]:

@@ -192,6 +192,42 @@ def test_a_range_that_fails_does_not_count(clock: FakeClock) -> None:
     assert [one.wall for one in meter.latencies()] == [pytest.approx((1.0,))]
 
 
+def test_a_clock_of_cuda_waits_and_asks_the_device(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins: the call returns after 1 ms, the device is done after 5."""
+    said: list[str] = []
+    capturing = False
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            said.append("record")
+
+        def elapsed_time(self, end: Event) -> float:
+            return 4.5
+
+    def synchronize(device: torch.device) -> None:
+        said.append("wait")
+        clock.now = max(clock.now, done)
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
+    done = 0.0
+    with Meter("cuda", now=clock) as meter:
+        with meter.range("work"):
+            clock.work(1)
+            done = clock.now + 0.004
+        capturing = True
+        with meter.range("captured"):
+            clock.work(1)
+    (found,) = meter.latencies()
+    assert found.wall == pytest.approx((5.0,)) and found.device == (4.5,)
+    assert said == ["wait", "record", "record", "wait"], "nothing waits while a graph is being captured"
+    assert [row.split()[1] for row in str(found).splitlines()[1:]] == ["wall", "device"]
+
+
 # ---- lines ----------------------------------------------------------------------------------------------------
 
 
