@@ -20,6 +20,7 @@ CONTROL_VALID = 1
 
 DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
+LEAST_RASTER = 16  # along a side of the raster: more than it has channels, so that nobody mistakes these for pixels
 SCENES_ALLOWED = f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", a folder or a file'
 
 
@@ -60,8 +61,17 @@ class DriveConfig:
     """Nearest segments of road edges that an agent observes."""
     observe_previous_action: int = 0
     """1: an agent also observes the acceleration and steering that it chose in the last step."""
+    raster: int = 0
+    """Pixels along each side of a bird's-eye view that an agent observes, from 16; 0 for none. It is a picture of bytes, one
+    channel per kind of thing, turned with the car."""
+    raster_pixel_m: float = 0.5
+    """Metres along the side of a pixel of the bird's-eye view."""
+    raster_ahead: float = 0.75
+    """Share of the bird's-eye view that lies ahead of the car's centre; the rest lies behind."""
+    raster_alone: int = 0
+    """1: an agent observes the bird's-eye view alone, and none of the numbers."""
     range_m: float = 50.0
-    """Nothing farther away than this is observed."""
+    """Nothing farther away than this is observed; a bird's-eye view shows what is in it."""
     goal_radius_m: float = 2.0
     """The goal counts as reached when the car's centre is at most this far from it."""
     remove_at_goal: int = 1
@@ -104,6 +114,10 @@ class DriveConfig:
                 raise ConfigError(f"{found} a whole number from {low:g} to {high:g}")
         if not isinstance(self.scenes, str) or not self.scenes:
             raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
+        if 0 < self.raster < LEAST_RASTER:
+            raise ConfigError(f"drive: raster is {self.raster}; it must be 0 (none), or from {LEAST_RASTER} on")
+        if self.raster_alone and not self.raster:
+            raise ConfigError("drive: raster_alone is 1, but raster is 0: nothing would be observed; set raster to its pixels")
         object.__setattr__(self, "scenes", _resolved(self.scenes))
 
     @property

@@ -37,6 +37,7 @@ TESTED_TOGETHER = {
     "csrc/drive/layout.c": "tests/drive_env/test_bundle_twin.py",
     "csrc/drive/observe.c": "tests/drive_env/test_observe_twin.py",
     "csrc/drive/partners.c": "tests/drive_env/test_observe_twin.py",
+    "csrc/drive/raster.c": "tests/drive_env/test_raster_twin.py",
     "csrc/drive/saved.c": "tests/c/test_drive_load.py",
     "csrc/drive/segments.c": "tests/drive_env/test_observe_twin.py",
     "csrc/tag/describe.c": "tests/envs/test_tag_continuous.py",

@@ -136,7 +136,7 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
     reach += REACH_MARGIN_M;
     const uint32_t* index = edges->index;
     uint32_t count = edges->count;
-    uint32_t k = (uint32_t)turn->config->edges;
+    uint32_t k = edges->most;
     // The observed edges include all within reach, unless the block is full of nearer ones.
     int complete = k && reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
     if (!complete) {

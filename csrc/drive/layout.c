@@ -42,7 +42,9 @@ static uint64_t scratch_floats(const drive_block* layout) {
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
     uint32_t end = 0;
-#define PLACE(block, set, kind, k, bound) out->observed[DRIVE_BLOCK_##block] = end, end += (uint32_t)(k) * DRIVE_COUNT_##set;
+#define PLACE(block, set, kind, k, bound)                                                                                      \
+    out->observed[DRIVE_BLOCK_##block] = end;                                                                                  \
+    end += (uint32_t)(k) * DRIVE_COUNT_##set * (kind == DRIVE_PICTURE ? (uint32_t)(k) : (uint32_t)sizeof(float));
     DRIVE_BLOCKS(PLACE)
 #undef PLACE
 }

@@ -46,16 +46,24 @@ static float range_bound(const pv_drive_config* config) {
 
 static void add_block(const char* name, uint32_t k, uint32_t columns, int kind, float bound, pv_group_spec* group) {
     if (!k) return;
+    if (kind == DRIVE_PICTURE) {
+        const uint32_t shape[3] = {columns, k, k};
+        pv_add_array(group->fields, &group->field_count, &group->observation_bytes, name, "", PV_U8, 3, shape, 0.0f, bound,
+                     1.0f);
+        return;
+    }
     pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, "", PV_F32,
                  kind == DRIVE_OBJECTS ? k : 0, columns, -bound, bound, 1.0f);
 }
 
 void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group) {
 #define ADD(block, set, kind, k, bound)                                                                                        \
-    PV_ASSERT(group->observation_bytes == layout->observed[DRIVE_BLOCK_##block] * sizeof(float));                              \
+    PV_ASSERT(group->observation_bytes == layout->observed[DRIVE_BLOCK_##block]);                                              \
     add_block(#block, (uint32_t)(k), DRIVE_COUNT_##set, kind, bound, group);
     DRIVE_BLOCKS(ADD)
 #undef ADD
+    if (layout->observed[DRIVE_BLOCK_raster]) // the next row's floats need an aligned place too
+        group->observation_bytes = (uint32_t)pv_align_up(group->observation_bytes, sizeof(float));
 }
 
 void drive_describe_counters(pv_spec* spec) {
@@ -160,11 +168,13 @@ static void write_previous_action(drive_look* look, float* out) {
     out[DRIVE_action_steering] = steering_rad * (1.0f / DRIVE_SCALE_action_steering);
 }
 
+static void write_raster(drive_look* look, void* out) { drive_write_raster(look->turn, look->row, &look->at, out); }
+
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
-static float* row_at(const drive_turn* turn, uint32_t row) {
+static uint8_t* row_at(const drive_turn* turn, uint32_t row) {
     const pv_rows* rows = &turn->block->rows[0];
-    return (float*)(void*)(rows->observations + (turn->first_row + row) * rows->observation_bytes);
+    return rows->observations + (turn->first_row + row) * rows->observation_bytes;
 }
 
 static drive_look look_of(const drive_turn* turn, uint32_t row, drive_near* near) {
@@ -176,7 +186,7 @@ static drive_look look_of(const drive_turn* turn, uint32_t row, drive_near* near
 // Writes a block where the row has it.
 PV_INLINE void write_block(drive_look* look, uint32_t block) {
     const pv_drive_config* config = look->turn->config;
-    float* out = row_at(look->turn, look->row) + look->turn->layout->observed[block];
+    void* out = row_at(look->turn, look->row) + look->turn->layout->observed[block];
     switch (block) {
 #define WRITE(block, set, kind, count, limit)                                                                                  \
     case DRIVE_BLOCK_##block:                                                                                                  \
@@ -191,7 +201,7 @@ PV_INLINE void write_block(drive_look* look, uint32_t block) {
 
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
     drive_look look = look_of(turn, row, edges);
-    edges->count = 0;
+    edges->count = edges->most = 0;
     write_block(&look, DRIVE_BLOCK_edges);
 }
 
@@ -213,6 +223,7 @@ void drive_prefetch(const drive_turn* turn, uint32_t row) {
         drive_prefetch_cell(&turn->scene, agents->x[after], agents->y[after]);
     if (next >= end || !(agents->flags[next] & DRIVE_ACTIVE)) return;
     drive_prefetch_lists(&turn->scene, agents->x[next], agents->y[next]);
-    const uint8_t* out = (const uint8_t*)row_at(turn, next);
-    for (uint64_t at = 0; at < turn->block->rows[0].observation_bytes; at += DRIVE_CACHE_LINE) __builtin_prefetch(out + at, 1);
+    const uint8_t* out = row_at(turn, next);
+    const uint32_t end_of_floats = turn->layout->observed[DRIVE_BLOCK_raster]; // a picture is too large to be fetched ahead
+    for (uint32_t at = 0; at < end_of_floats; at += DRIVE_CACHE_LINE) __builtin_prefetch(out + at, 1);
 }

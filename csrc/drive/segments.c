@@ -114,6 +114,7 @@ PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const dr
     _Alignas(64) int32_t keys[PV_RANKED];
     uint32_t order[PV_RANKED];
     near->count = 0;
+    near->most = k;
     if (!k) return;
     uint32_t n = 0;
     const uint16_t* index = find_candidates(scene, type, at, k, range_m, scratch, found, &n);

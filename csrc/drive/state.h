@@ -124,7 +124,7 @@ typedef struct drive_block {
     uint64_t env_bytes;
     uint64_t bytes;                       // of all
     uint64_t slots_offset, arrays_offset; // within an env
-    uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in floats
+    uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
@@ -149,6 +149,7 @@ typedef struct drive_scratch {
 // The nearest found: sorted by distance, ties by index.
 typedef struct drive_near {
     uint32_t count;
+    uint32_t most; // as many were looked for
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
@@ -222,6 +223,9 @@ void drive_prefetch_lists(const drive_scene* scene, float x, float y);
 void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k, float range_m,
                           const drive_scratch* scratch, float* out, drive_near* near);
 uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
+
+// raster.c: draws the picture of `row`
+void drive_write_raster(const drive_turn* turn, uint32_t row, const drive_pose* pose, uint8_t* out);
 
 // observe.c
 void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group);

@@ -5,9 +5,10 @@
 // The config struct, row offsets, bounds and counters are made from these lists. Python reads them through
 // pv_drive_settings and pv_drive_blocks. docs/drive.md says how to add a block.
 //
-// An observation row is one flat array of float32, one block after the other. A block holds the numbers of one thing (ego) or
-// of its k nearest objects (partners), sorted by distance. Missing objects are all zeros, and a present one never is. "x" is
-// ahead of the car and "y" to its left; "cos" and "sin" are of the angle from the car's heading. A block of size 0 is left out.
+// An observation row is one block after the other, each of float32. A block holds the numbers of one thing (ego) or of its k
+// nearest objects (partners), sorted by distance. Missing objects are all zeros, and a present one never is. "x" is ahead of
+// the car and "y" to its left; "cos" and "sin" are of the angle from the car's heading. A block of size 0 is left out. The last
+// block is a picture of bytes, whose columns are its channels.
 #pragma once
 
 #include "../base.h"
@@ -31,7 +32,7 @@ typedef struct pv_drive_column {
 
 typedef struct pv_drive_observation_block {
     const char* name;
-    const pv_drive_column* columns; // of the block, or of one of its objects
+    const pv_drive_column* columns; // of the block, or of one of its objects; channels of a picture
     uint32_t column_count;
 } pv_drive_observation_block;
 
@@ -42,6 +43,7 @@ const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 
 #define DRIVE_MAX_AGENTS 4096 // rows of one env
 #define DRIVE_MAX_K 64        // objects of one block
+#define DRIVE_MAX_RASTER 1024 // pixels along a side of the raster
 
 // ---- settings -----------------------------------------------------------------------------------------------------
 
@@ -56,6 +58,10 @@ const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
     X(int32_t, lines, 0, DRIVE_MAX_K)                                                                                          \
     X(int32_t, edges, 0, DRIVE_MAX_K)                                                                                          \
     X(int32_t, observe_previous_action, 0, 1)                                                                                  \
+    X(int32_t, raster, 0, DRIVE_MAX_RASTER)                                                                                    \
+    X(float, raster_pixel_m, 0.1, 10)                                                                                          \
+    X(float, raster_ahead, 0, 1)                                                                                               \
+    X(int32_t, raster_alone, 0, 1)                                                                                             \
     X(float, range_m, 1, 500)                                                                                                  \
     X(float, goal_radius_m, 0.1, 100)                                                                                          \
     X(int32_t, remove_at_goal, 0, 1)                                                                                           \
@@ -118,7 +124,20 @@ typedef struct pv_drive_config {
     X(action, acceleration, "m/s^2", 4.0f, "what the agent chose in the last step; 0 in the first row of an episode")          \
     X(action, steering, "rad", 1.0f, "")
 
-#define DRIVE_COLUMN_SETS(X) X(ego) X(partner) X(segment) X(action)
+// Channels of the raster, in the order of its planes. Lines and edges come from compiled scenes; other kinds need a line here
+// and a call in raster.c.
+#define DRIVE_COLUMNS_channel(X)                                                                                               \
+    X(channel, edges, "", 1.0f, "road edges")                                                                                  \
+    X(channel, lines, "", 1.0f, "painted lines")                                                                               \
+    X(channel, lanes, "", 1.0f, "lane centre lines")                                                                           \
+    X(channel, goal, "", 1.0f, "disc of the goal radius; 128: straight line to it")                                            \
+    X(channel, own, "", 1.0f, "box of the car")                                                                                \
+    X(channel, vehicles, "", 1.0f, "boxes of other vehicles")                                                                  \
+    X(channel, pedestrians, "", 1.0f, "")                                                                                      \
+    X(channel, cyclists, "", 1.0f, "")                                                                                         \
+    X(channel, others, "", 1.0f, "boxes of what is none of these")
+
+#define DRIVE_COLUMN_SETS(X) X(ego) X(partner) X(segment) X(action) X(channel)
 
 // Column numbers DRIVE_ego_speed = 0 ..., how many there are (DRIVE_COUNT_ego), and scales DRIVE_SCALE_ego_speed ...
 #define COLUMN(set, name, unit, scale, meaning) DRIVE_##set##_##name,
@@ -136,16 +155,20 @@ DRIVE_COLUMN_SETS(SCALES)
 
 #define DRIVE_ONE 0     // the numbers of one thing: a field of shape (columns,)
 #define DRIVE_OBJECTS 1 // the nearest objects: a field of shape (k, columns), and three counters
+#define DRIVE_PICTURE 2 // a field of bytes of shape (columns, k, k); behind all others, which need aligned places
+
+#define DRIVE_NUMBERS(k) (config->raster_alone ? 0 : (k)) // k of the blocks of float32
 
 // X(block, set of columns, kind, k, bound of the stored values), in the order of a row. k is 0 where the block is left out, and
 // 1 for DRIVE_ONE. k and bound are expressions over `config`. observe.c has a function write_<block> for each block.
 #define DRIVE_BLOCKS(X)                                                                                                        \
-    X(ego, ego, DRIVE_ONE, 1, 20.0f)                                                                                           \
-    X(partners, partner, DRIVE_OBJECTS, config->partners, range_bound(config))                                                 \
-    X(lanes, segment, DRIVE_OBJECTS, config->lanes, range_bound(config))                                                       \
-    X(lines, segment, DRIVE_OBJECTS, config->lines, range_bound(config))                                                       \
-    X(edges, segment, DRIVE_OBJECTS, config->edges, range_bound(config))                                                       \
-    X(previous_action, action, DRIVE_ONE, config->observe_previous_action, 1.0f)
+    X(ego, ego, DRIVE_ONE, DRIVE_NUMBERS(1), 20.0f)                                                                            \
+    X(partners, partner, DRIVE_OBJECTS, DRIVE_NUMBERS(config->partners), range_bound(config))                                  \
+    X(lanes, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lanes), range_bound(config))                                        \
+    X(lines, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lines), range_bound(config))                                        \
+    X(edges, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->edges), range_bound(config))                                        \
+    X(previous_action, action, DRIVE_ONE, DRIVE_NUMBERS(config->observe_previous_action), 1.0f)                                \
+    X(raster, channel, DRIVE_PICTURE, config->raster, 255.0f)
 
 #define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,
 enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
@@ -154,7 +177,7 @@ enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
 // Running counters of an env. The last ones are of the blocks of objects: how many were seen, how many were within the range
 // and did not fit, and the distance of the last one in cm.
 #define COUNTERS(block, set, kind, k, bound)                                                                                \
-    DRIVE_COUNTER_##block, DRIVE_COUNTER_AFTER_##block = DRIVE_COUNTER_##block + 3 * kind - 1,
+    DRIVE_COUNTER_##block, DRIVE_COUNTER_AFTER_##block = DRIVE_COUNTER_##block + 3 * (kind == DRIVE_OBJECTS) - 1,
 enum {
     DRIVE_COUNTER_ACTIVE,  // rows with an agent in its scene
     DRIVE_COUNTER_IDLE,    // rows whose agent is done

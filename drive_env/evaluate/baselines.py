@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.evaluate.observation import ObservationReader, Single
+from drive_env.evaluate.observation import ObservationReader, Rows, Single, row_count
 from drive_env.scenes.schema import FRAME_S
 from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor
@@ -51,19 +51,21 @@ class RandomActor:
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do: the random numbers continue from batch to batch."""
 
-    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) random actions."""
-        return self._rng.integers(0, len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD), len(obs), dtype=np.int32)
+        return self._rng.integers(0, len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD), row_count(obs), dtype=np.int32)
 
 
 class StopActor:
     """Brakes to a stop and stays."""
 
+    overrides: Mapping[str, Any] = {"raster_alone": 0}
+
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
         self._reader = ObservationReader(vec.spec.groups[0])
 
-    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) actions: the acceleration nearest to the one that stops the car in this step."""
         speed = self._reader.read(obs)["ego"]["speed"]
         return action_of((-speed / FRAME_S).astype(np.float32), np.zeros_like(speed))
@@ -72,6 +74,8 @@ class StopActor:
 class LaneFollowActor:
     """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
 
+    overrides: Mapping[str, Any] = {"raster_alone": 0}
+
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
         self._reader = ObservationReader(vec.spec.groups[0])
@@ -79,7 +83,7 @@ class LaneFollowActor:
         if missing:
             raise ConfigError(f"lane-follow needs {' and '.join(sorted(missing))} in the observation, but their number is 0")
 
-    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) actions for (rows, F) observations."""
         seen = self._reader.read(obs)
         ego = seen["ego"]
@@ -146,9 +150,9 @@ class LogActor:
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do."""
 
-    def act(self, obs: Single, vec: VectorEnv) -> NDArray[np.int32]:
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) zeros."""
-        return np.zeros(len(obs), dtype=np.int32)
+        return np.zeros(row_count(obs), dtype=np.int32)
 
 
 # By their names on the command line; made from a seed.

@@ -60,14 +60,14 @@ class SceneSummary:
         if self.without_agents:
             lines.append(f"  {self.without_agents} of them have no vehicle to control and are never used")
         lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
-        floats = sum(math.prod(shape) for shape in self.observation.values())
+        floats = sum(math.prod(shape) for shape in self.observation.values() if len(shape) < 3)
         lines.append(f"observation: {floats} floats: {'; '.join(map(self._block, self.observation))}")
         return "\n".join(lines)
 
     def _block(self, name: str) -> str:
         shape, item = " x ".join(map(str, self.observation[name])), self.reach.get(name)
         if item is None:
-            return f"{name} {shape}"
+            return f"{name} {shape}{' bytes' if len(self.observation[name]) > 2 else ''}"
         seen = f"median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for {item.full:.0%}"
         return f"{name} {shape} ({seen})"
 
@@ -121,9 +121,9 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tupl
         vec.set_tasks(np.arange(len(chosen)), chosen)
         vec.async_reset(0)
         received = vec.recv()
-        rows = received[0][received[6]].copy()
+        rows, live = received[0], received[6]
         reader = ObservationReader(vec.spec.groups[0])
-        seen = reader.read(rows)
+        seen = reader.read({name: part[live] for name, part in rows.items()} if isinstance(rows, dict) else rows[live])
     return reader.blocks, {name: reach_of(block) for name, block in seen.items() if "there" in block}
 
 

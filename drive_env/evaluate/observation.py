@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from puffervec._ffi import ffi, lib
-from puffervec.core.spec import GroupSpec
+from puffervec.core.spec import Field, GroupSpec
 
 Single = NDArray[np.float32]
 Block = Mapping[str, NDArray[Any]]
+Rows = NDArray[Any] | Mapping[str, NDArray[Any]]  # as `recv` gives them: one array, or a dict by block where there is a raster
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ def columns() -> dict[str, tuple[Column, ...]]:
     count = ffi.new("uint32_t*")
     blocks = lib.pv_drive_blocks(count)
     return {_text(block.name): tuple(_columns(block)) for block in blocks[0 : count[0]]}
+
+
+def row_count(rows: Rows) -> int:
+    """N."""
+    return len(next(iter(rows.values())) if isinstance(rows, Mapping) else rows)
 
 
 def _columns(block: Any) -> Iterator[Column]:
@@ -56,30 +62,40 @@ class ObservationReader:
 
     def __init__(self, group: GroupSpec) -> None:
         listed = columns()
-        self._blocks = [(field.name, field.offset // 4, field.shape, listed[field.name]) for field in group.fields]
+        self._blocks = [(field, listed[field.name]) for field in group.fields]
 
     @property
     def blocks(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the blocks that are in a row: (columns,), or (objects, columns)."""
-        return {name: shape for name, _, shape, _ in self._blocks}
+        """Shapes of the blocks that are in a row: (columns,), (objects, columns), or (channels, pixels, pixels)."""
+        return {field.name: field.shape for field, _ in self._blocks}
 
-    def read(self, rows: Single) -> dict[str, Block]:
+    def read(self, rows: Rows) -> dict[str, Block]:
         """Values in SI units by block and column.
 
         Args:
-            rows: (N, F) float32 observations.
+            rows: observations of N rows.
 
         Returns:
             {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}. Copies. "there" is True for
-            the objects that are there.
+            the objects that are there. The channels of a raster are (N, pixels, pixels) uint8, as they are.
         """
-        result: dict[str, Block] = {}
-        for name, first, shape, listed in self._blocks:
-            values = rows[:, first : first + int(np.prod(shape))].reshape(len(rows), *shape)
-            block: dict[str, NDArray[Any]] = {
-                column.name: values[..., at] * np.float32(column.scale) for at, column in enumerate(listed)
-            }
-            if len(shape) == 2:
-                block["there"] = (values != 0).any(axis=-1)
-            result[name] = block
-        return result
+        return {field.name: _read(_values(rows, field), field, listed) for field, listed in self._blocks}
+
+
+def _values(rows: Rows, field: Field) -> NDArray[Any]:
+    """Return a block's part of the rows, (N, *shape). A view."""
+    if isinstance(rows, Mapping):
+        return rows[field.name]
+    first = field.offset // field.dtype.itemsize
+    return rows.reshape(len(rows), -1)[:, first : first + field.size].reshape(len(rows), *field.shape)
+
+
+def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...]) -> Block:
+    if field.keeps_shape:
+        return {column.name: values[:, at].copy() for at, column in enumerate(listed)}
+    block: dict[str, NDArray[Any]] = {
+        column.name: values[..., at] * np.float32(column.scale) for at, column in enumerate(listed)
+    }
+    if len(field.shape) == 2:
+        block["there"] = (values != 0).any(axis=-1)
+    return block

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.prepare import prepare_scenes
+from drive_env.render.raster import as_colours, channels_of, inset
 from drive_env.render.render import Roads, Tracks, View, fixed_view, png_of, require_matplotlib
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
@@ -132,7 +133,8 @@ def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any]) -> Roads:
 class FrameRecorder:
     """Notes the poses of the first scene of an env step by step, and draws them; see puffervec.evaluation.Recorder.
 
-    All pictures have one size, as a video needs: what they show is chosen at the reset, from the scene's log.
+    With a raster in the observation, what the first agent sees is shown in a corner. All pictures have one size, as a video
+    needs: what they show is chosen at the reset, from the scene's log.
     """
 
     def __init__(self, vec: VectorEnv) -> None:
@@ -169,4 +171,7 @@ class FrameRecorder:
         self._view = self._view or fixed_view(tracks)
         roads = roads_of(arrays, head["segment_count"])
         shares = np.asarray(imread(io.BytesIO(png_of(self._scenes.names[self._scene], roads, tracks, self._view))))
-        return np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)  # (H, W, 4) float32 in [0, 1] before
+        picture = np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)  # (H, W, 4) float32 in [0, 1] before
+        if self._vec.config.raster:
+            inset(picture, as_colours(channels_of(self._vec.halves[0].groups["agents"].observations, 0)))
+        return picture

@@ -73,7 +73,8 @@ def test_settings_and_flags_exist() -> None:
     names = set(re.findall(r"`(\w+_\w+)`", PAGE))
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
     listed = {column.name for found in columns().values() for column in found} | set(columns())
-    others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME"}
+    others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME",
+              "DRIVE_COLUMNS_channel"}  # fmt: skip
     assert names - known - listed - others == set()
     assert f"more than {LEVEL_M:g} m apart" in PAGE
     own = ENV.own_evaluation()

@@ -81,7 +81,7 @@ def test_what_a_page_names_is_there(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["debugging-a-hang", pytest.param("from-gymnasium", marks=pytest.mark.slow), "seeing", "state"]
+    "page", ["debugging-a-hang", pytest.param("from-gymnasium", marks=pytest.mark.slow), "raster", "seeing", "state"]
 )
 def test_the_code_of_a_page_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """debugging-a-hang.md, seeing.md, state.md; the other pages have test files of their own."""
