@@ -45,6 +45,7 @@ HEADERS = [
     "sample.h",
     "ppo_loss.h",
     "set_encoder.h",
+    "convolution.h",
     "bench.h",
     "drive/scene.h",
     "drive/index.h",

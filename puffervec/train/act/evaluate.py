@@ -24,6 +24,7 @@ from puffervec.train.act.acting import env_actions
 from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records, mean_interval
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics.keys import ENV
+from puffervec.train.plan.cache import acting, without_graphs
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.run.trained import load_policies as load_policies
 from puffervec.vec.vector_env import VectorEnv
@@ -48,6 +49,11 @@ class TypeRates:
     length: tuple[float, float]
     name: str = ""
     reported: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+
+
+def as_planned(config: TrainConfig, policies: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what acts for a run's policies, as its `train.plan` says, but for CUDA graphs: rows end one by one."""
+    return {name: acting(policy, without_graphs(config.of_policy(name).train.plan)) for name, policy in policies.items()}
 
 
 def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:

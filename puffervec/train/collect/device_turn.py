@@ -24,6 +24,7 @@ from puffervec.train.collect.storage import FLAGS, Rows, Slot, pick
 from puffervec.train.collect.turn import Turn
 from puffervec.train.device.graphs import WARM_UPS, alone, recording
 from puffervec.train.device.streams import CudaStream, Stream, pin, stream_of
+from puffervec.train.plan.cache import without_graphs
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward
@@ -62,6 +63,10 @@ class DeviceTurn(Turn):
             pin(self.block, self)
         return found
 
+    def mode_of(self, slot: Slot) -> str:
+        """See Turn: the graph of the whole turn is that of its policies too."""
+        return without_graphs(slot.plan)
+
     # ---- what a graph can hold ------------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -77,7 +82,7 @@ class DeviceTurn(Turn):
         state, reset = self.remembered(slot), self.reset[name]
         allowed = None if rows.action_masks is None else pick(rows.action_masks, picked)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
-        heads, value, after = forward(slot.policy, obs, state, reset, allowed, self.bf16, cache=False)
+        heads, value, after = forward(self.policies[name], obs, state, reset, allowed, self.bf16, cache=False)
         drawn, log_prob = sample(storage.spec, heads, noise)
         if state:
             self._put(storage.resets, columns, reset)

@@ -143,13 +143,14 @@ def _storage_dtype(group: GroupSpec, dtype: np.dtype[Any], wanted: torch.dtype |
 
 @dataclasses.dataclass
 class Slot:
-    """Rows of one group that one policy acts for. agents: those of an env that are its; None: all."""
+    """Rows of one group that one policy acts for. agents: those of an env that are its; None: all; plan: see `train.plan`."""
 
     name: str
     policy: Any  # an nn.Module with the protocol of policies/protocol.py
     group: GroupSpec
     storage: Storage
     agents: tuple[int, ...] | None = None
+    plan: str = "eager"
 
 
 @dataclasses.dataclass

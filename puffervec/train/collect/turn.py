@@ -17,6 +17,7 @@ from torch import Tensor
 
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, Storage, pick
 from puffervec.train.device.device import ThreadPool
+from puffervec.train.plan.cache import acting
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.mapping import places
 from puffervec.train.policies.memory import State
@@ -57,6 +58,11 @@ class Turn:
         }
         self.reset = {name: torch.ones(count[name], dtype=torch.bool, device=device) for name in slots}
         self.picked = {name: self._places(slot, count[name]) for name, slot in slots.items()}
+        self.policies = {name: acting(slot.policy, self.mode_of(slot)) for name, slot in slots.items()}
+
+    def mode_of(self, slot: Slot) -> str:
+        """Return the mode in which a slot's policy is planned."""
+        return slot.plan
 
     def _places(self, slot: Slot, count: int) -> Tensor | None:
         """Where a policy's rows stand among the half's of their group; None: all."""
@@ -107,6 +113,7 @@ class HostTurn(Turn):
         """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""
         super().__init__(*half)
         self.pool, self.step = pool, 0
+        self._planned = {name for name, slot in self.slots.items() if self.policies[name] is slot.policy}
 
     def begin(self, step: int) -> None:
         self.step = step
@@ -146,14 +153,16 @@ class HostTurn(Turn):
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
             before = tuple(part[here] for part in state)
-            heads, value, after = forward(slot.policy, obs, before, reset[here], allowed, self.bf16)
+            heads, value, after = forward(self.policies[name], obs, before, reset[here], allowed, self.bf16)
             actions, log_prob = sample(storage.spec, heads, noise[here])
             storage.values[step, piece].copy_(value)
             storage.log_probs[step, piece].copy_(log_prob)
             storage.actions[step, piece].copy_(actions)
             return after
 
-        after = self.pool.map(act, pieces)
+        # Plans are made in this thread: what torch does for that, other threads must not see.
+        after = self.pool.map(act, pieces) if name in self._planned else [act(piece) for piece in pieces]
+        self._planned.add(name)
         if state:
             self.states[name] = tuple(torch.cat(parts) for parts in zip(*after, strict=True))
             self.reset[name] = _starts_anew(storage, step, columns)

@@ -100,6 +100,9 @@ class TrainSection:
     runs too short to measure, wherever the instructions are."""
     compile: Literal["auto", "on", "off"] = "auto"
     """Compile the loss with torch.compile; auto: on CUDA, for policies without memory."""
+    plan: Literal["eager", "arena", "compile", "cudagraph", "compile+cudagraph"] = "eager"
+    """How policies run in roll-outs and evaluations; eager: as they stand. arena: in planned memory, without allocations;
+    compile: through torch.compile; with cudagraph (on CUDA, where roll-outs are graphs in any mode) as a CUDA graph."""
     deterministic: bool = False
     """The same settings give the same bytes: nothing is decided by measuring at the start, the step size follows
     total_timesteps alone, and CUDA takes only kernels that add up in a fixed order, which are slower."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -180,11 +180,11 @@ class _Builder:
 
     def _append(self, node: fx.Node, args: Any, kwargs: Any, outputs: list[str], view: bool = False) -> None:
         taken = tuple(dict.fromkeys(ref.name for ref in refs((args, kwargs))))
-        rule = None if view else find(node.target)
+        device = self.graph.tensors[outputs[0]].device
+        rule = None if view else find(node.target, device)
         step = len(self.graph.nodes) + 1
         spaces = [] if rule is None else self._workspace(rule, args, kwargs)
         workspace = tuple(f"{node.name}.workspace{index}" for index in range(len(spaces)))
-        device = self.graph.tensors[outputs[0]].device
         for name, space in zip(workspace, spaces, strict=True):
             self._add(name, space, WORKSPACE)
             added = self.graph.tensors[name]
@@ -244,8 +244,9 @@ class _Builder:
         for name in graph.output_names():
             graph.tensors[name].last = graph.end
             root = graph.root(name)
-            if root.kind == TEMPORARY and root.name not in self.kinds:
-                root.kind = OUTPUT
+            for tensor in (root, graph.tensors[name]):
+                if tensor.kind == TEMPORARY and tensor.name not in self.kinds:
+                    tensor.kind = OUTPUT
         for target in graph.carried.values():
             if graph.tensors[target].kind == INPUT:
                 graph.tensors[target].kind = STATE
@@ -308,6 +309,9 @@ def place_of(node: fx.Node) -> str:
     return ", ".join(part for part in parts if part) or "no source known"
 
 
-def describe_unplanned(nodes: Iterable[Node]) -> str:
-    """Return one line per operation without a rule."""
-    return "\n".join(f"  {node.op} at {node.name} ({node.place})" for node in nodes)
+def refuse_unplanned(graph: Graph) -> None:
+    """Raise PlanError where operations have no rule: one line each, with its place."""
+    if graph.unplanned:
+        lines = [f"  {node.op} at {node.name} ({node.place})" for node in graph.unplanned]
+        words = "no rule says how these operations run in planned memory; plan.rule adds one, mode eager needs none:"
+        raise PlanError("\n".join([words, *lines]))

@@ -49,20 +49,46 @@ class Rule:
 
 
 @functools.cache
-def automatic(op: Any) -> Rule | None:
+def automatic(op: Any, device: str = "cpu") -> Rule | None:
     """Return a rule by the operation's own `out=` variant, where torch has a kernel for that; else None."""
     if not isinstance(op, torch._ops.OpOverload):
         return None
-    variant = out_variant(op)
+    variant = out_variant(op, device)
     if variant is None:
         return None
     pointwise = torch.Tag.pointwise in op.tags
     tensors = [i for i, argument in enumerate(op._schema.arguments) if str(argument.type) == "Tensor"]
+    if pointwise and len(tensors) == 2:
+        return Rule(functools.partial(_in_one_dtype, variant), tuple(tensors), _casts)
     return Rule(functools.partial(through, variant), tuple(tensors) if pointwise else ())
 
 
-def out_variant(op: Any) -> Any:
-    """Return the overload that writes what `op` returns into given tensors, where torch has a kernel for it; else None."""
+def _casts(x: Any, y: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
+    """Room for an operand that torch would cast in each call, in memory of its own."""
+    if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+        return []
+    wanted = torch.result_type(x, y)
+    return [torch.empty(part.shape, dtype=wanted, device="meta") for part in (x, y) if part.dtype != wanted]
+
+
+def _in_one_dtype(variant: Any, call: Call) -> Sequence[Work]:
+    """An operation of two tensors, whose dtypes may differ."""
+    work: list[Work] = []
+    args, rooms = list(call.args), iter(call.workspace)
+    if call.workspace:
+        wanted = torch.result_type(*args[:2])
+        for index, part in enumerate(args[:2]):
+            if part.dtype != wanted:
+                args[index] = next(rooms)
+                work += copying(args[index], part)
+    return [*work, *through(variant, dataclasses.replace(call, args=tuple(args)))]
+
+
+def out_variant(op: Any, device: str = "cpu") -> Any:
+    """Return the overload that writes what `op` returns into given tensors, where torch has a kernel for it; else None.
+
+    Args: device: its type, cpu or cuda.
+    """
     wanted = [(argument.name, str(argument.type)) for argument in op._schema.arguments]
     packet = op.overloadpacket
     for name in packet.overloads():
@@ -70,14 +96,14 @@ def out_variant(op: Any) -> Any:
         given = [(argument.name, str(argument.type)) for argument in found._schema.arguments if not argument.is_out]
         writes = [argument for argument in found._schema.arguments if argument.is_out]
         full = f"{found._schema.name}.{found._schema.overload_name}"
-        if given == wanted and len(writes) == len(op._schema.returns) and _has_kernel(full):
+        if given == wanted and len(writes) == len(op._schema.returns) and _has_kernel(full, device):
             return found
     return None
 
 
-def _has_kernel(name: str) -> bool:
+def _has_kernel(name: str, device: str) -> bool:
     """True where torch has not made the variant itself."""
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CPU"))
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, device.upper()))
 
 
 def through(variant: Any, call: Call) -> Sequence[Work]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from puffervec.train.plan.arena import ALIGNMENT, Arena
-from puffervec.train.plan.build import PlanError, describe_unplanned
+from puffervec.train.plan.build import PlanError, refuse_unplanned
 from puffervec.train.plan.calls import Call, Rule, Work, copying
 from puffervec.train.plan.ir import Graph, Node, TensorDesc, replaced
 from puffervec.train.plan.rules import find
@@ -37,11 +37,7 @@ class Executor:
 
         Raises: PlanError: operations without a rule, each with its place.
         """
-        if graph.unplanned:
-            raise PlanError(
-                "no rule says how these operations run in planned memory; plan.rule adds one, mode eager needs none:\n"
-                + describe_unplanned(graph.unplanned)
-            )
+        refuse_unplanned(graph)
         self.graph, self.arena, self._parameters = graph, arena, parameters
         self.buffers = {name: _memory(size, graph.tensors[arena.blocks[name][0].name]) for name, size in arena.buffers.items()}
         self._bind()
@@ -93,7 +89,7 @@ class Executor:
         args, kwargs = replaced(node.arguments, self.tensors)
         out = tuple(self.tensors[name] for name in node.outputs)
         call = Call(node.op, out, tuple(args), kwargs, tuple(self.tensors[name] for name in node.workspace))
-        found = find(node.op)
+        found = find(node.op, out[0].device)
         assert isinstance(found, Rule)
         try:
             work = list(found.bind(call))

@@ -12,19 +12,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from puffervec._ffi import ffi, lib
 from puffervec.train.plan.calls import Call, Rule, Work, constant, copying, through
+from puffervec.train.policies.object_set import encoder_into
 
 aten = torch.ops.aten
-KERNELS: dict[Any, Rule] = {}
+KERNELS: dict[tuple[Any, str], Rule] = {}  # by operation and type of device
+DEVICES = ("cpu", "cuda")
 
 
 def kernel(
-    *ops: Any, in_place: tuple[int, ...] = (), workspace: Callable[..., Sequence[Tensor]] | None = None
+    *ops: Any,
+    in_place: tuple[int, ...] = (),
+    workspace: Callable[..., Sequence[Tensor]] | None = None,
+    device: str = "",
 ) -> Callable[[Callable[[Call], Sequence[Work]]], Callable[[Call], Sequence[Work]]]:
-    """Give operations a rule: the function below is called once with a `Call` and returns the work. Args: see `Rule`."""
+    """Give operations a rule: the function below is called once with a `Call` and returns the work.
+
+    Args: in_place, workspace: see `Rule`; device: the only type that it is for.
+    """
 
     def add(function: Callable[[Call], Sequence[Work]]) -> Callable[[Call], Sequence[Work]]:
-        KERNELS.update({op: Rule(function, in_place, workspace) for op in ops})
+        for where in (device,) if device else DEVICES:
+            KERNELS.update({(op, where): Rule(function, in_place, workspace) for op in ops})
         return function
 
     return add
@@ -230,23 +240,45 @@ def _batch_norm(call: Call) -> Sequence[Work]:
 
 
 # ---- convolution -----------------------------------------------------------------------------------------------------------
-# oneDNN's, which torch uses, reorders input, weights and result in memory of its own.
+# oneDNN's, which torch uses on a CPU, reorders input, weights and result in memory of its own. Ours (csrc/convolution.h) is for
+# float32; other dtypes go by way of columns: a sample's patches side by side, then a matrix product.
 
 
-def _columns(x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
-    """One sample's patches, side by side."""
-    out = aten.convolution.default(x, weight, *args, **kwargs)
-    groups = args[6]
-    return [x.new_empty(weight.shape[1] * groups * math.prod(weight.shape[2:]), math.prod(out.shape[2:]))]
+def _shape_of(x: Tensor, weight: Tensor, args: Sequence[Any]) -> Any:
+    """Return the sizes of a convolution for C."""
+    _, stride, padding, dilation, _, _, groups = args
+    out = aten.convolution.default(x.to("meta"), weight.to("meta"), None, *args[1:])
+    sizes = (len(x), groups, x.shape[1], len(weight), *x.shape[2:], *out.shape[2:])
+    return ffi.new("pv_convolution*", (*sizes, list(weight.shape[2:]), stride, padding, dilation))
 
 
-@kernel(aten.convolution.default, workspace=_columns)
+def _by_our_kernel(x: Tensor, weight: Tensor, transposed: bool) -> bool:
+    return x.dtype == weight.dtype == torch.float32 and x.dim() == 4 and not transposed
+
+
+def _convolution_workspace(x: Tensor, weight: Tensor, *args: Any) -> list[Tensor]:
+    if _by_our_kernel(x, weight, args[4]):
+        return [x.new_empty(int(lib.pv_convolution_workspace(_shape_of(x, weight, args))))]
+    out = aten.convolution.default(x, weight, *args)
+    return [x.new_empty(weight.shape[1] * args[6] * math.prod(weight.shape[2:]), math.prod(out.shape[2:]))]
+
+
+@kernel(aten.convolution.default, device="cpu", workspace=_convolution_workspace)
 def _convolution(call: Call) -> Sequence[Work]:
-    """Each sample's patches become columns; a matrix product makes the channels of them."""
+    x, weight, bias, *rest = call.args
+    if rest[3] or x.dim() != 4:
+        raise NotImplementedError("only convolutions of pictures have a rule, no transposed ones")
+    if not _by_our_kernel(x, weight, rest[3]) or not (x.is_contiguous() and weight.is_contiguous()):
+        return _convolution_by_columns(call)
+    tensors = (x, weight, bias, call.workspace[0], call.out[0])
+    pointers = [ffi.NULL if part is None else ffi.cast("float*", part.data_ptr()) for part in tensors]
+    return [functools.partial(lib.pv_convolve, _shape_of(x, weight, call.args[2:]), *pointers)]
+
+
+def _convolution_by_columns(call: Call) -> Sequence[Work]:
     x, weight, bias, stride, padding, dilation, _, _, groups = call.args
-    out, (columns,) = call.out[0], call.workspace
-    kernel_size = list(weight.shape[2:])
-    matrices = weight.view(groups, weight.shape[0] // groups, -1)
+    out, columns = call.out[0], call.workspace[0]
+    matrices, kernel_size = weight.view(groups, weight.shape[0] // groups, -1), list(weight.shape[2:])
     work: list[Work] = []
     for sample, target in zip(x, out.view(len(x), groups, matrices.shape[1], -1), strict=True):
         work += [
@@ -254,3 +286,35 @@ def _convolution(call: Call) -> Sequence[Work]:
             functools.partial(torch.bmm, matrices, columns.view(groups, -1, columns.shape[1]), out=target),
         ]
     return [*work, *_affine(out, None, None if bias is None else bias.view(-1, 1, 1))]
+
+
+@kernel(aten.convolution.default, device="cuda")
+def _convolution_of_cudnn(call: Call) -> Sequence[Work]:
+    """cuDNN's scratch memory comes from torch's cache of device memory."""
+    x, weight, bias, stride, padding, dilation, transposed, _, groups = call.args
+    if transposed:
+        raise NotImplementedError("transposed convolutions have no rule")
+    flags = (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32)
+    out, wide = call.out[0], (-1, *[1] * (x.dim() - 2))
+    work = functools.partial(aten.cudnn_convolution.out, x, weight, padding, stride, dilation, groups, *flags, out=out)
+    return [work, *_affine(out, None, None if bias is None else bias.view(wide))]
+
+
+# ---- the kernel of sets of objects ------------------------------------------------------------------------------------------
+
+
+def _set_workspace(objects: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
+    """Both weights transposed, and the objects in order of memory."""
+    return [first.new_empty(first.shape[::-1]), second.new_empty(second.shape[::-1]), objects.new_empty(objects.shape)]
+
+
+@kernel(torch.ops.puffervec.encode_set.default, device="cpu", workspace=_set_workspace)
+def _encode_set(call: Call) -> Sequence[Work]:
+    objects, first, second = call.args
+    *transposed, room = call.workspace
+    work: list[Work] = []
+    if objects.stride()[-2:] != (objects.shape[-1], 1):
+        work, objects = list(copying(room, objects)), room
+    rows = objects.flatten(0, -3) if objects.dim() > 3 else objects.view(-1, *objects.shape[-2:])
+    out, winners = call.out
+    return [*work, encoder_into(out, winners, rows, (first, second), (transposed[0], transposed[1]))]

@@ -60,9 +60,10 @@ def overload(op: Any) -> Any:
     return op
 
 
-def find(op: Any) -> Rule | None:
-    """Return the rule of an operation; None where there is none."""
-    return _RULES.get(op) or KERNELS.get(op) or automatic(op)
+def find(op: Any, device: torch.device) -> Rule | None:
+    """Return the rule of an operation on a device; None where there is none."""
+    kind = "cuda" if device.type == "cuda" else "cpu"
+    return _RULES.get(op) or KERNELS.get((op, kind)) or automatic(op, kind)
 
 
 def is_view(op: Any) -> bool:

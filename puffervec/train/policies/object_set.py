@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -145,6 +145,27 @@ def _encode(objects: Tensor, first: Tensor, second: Tensor, winners: Tensor | No
     told = ffi.NULL if winners is None else ffi.cast("uint8_t*", winners.data_ptr())
     lib.pv_set_encode(rows, _floats(first_t), _floats(second_t), _floats(out), told)
     return out.view(*objects.shape[:-2], WIDTH)
+
+
+def encoder_into(
+    out: Tensor, winners: Tensor, objects: Tensor, weights: tuple[Tensor, Tensor], transposed: tuple[Tensor, Tensor]
+) -> Callable[[], None]:
+    """Return what encodes these objects with these weights into `out` and `winners`, again and again, and allocates nothing.
+
+    Args: objects: (rows, n, k), rows in order of memory; weights: first and second; transposed: room for their transposes. All
+        tensors stay where they are.
+    """
+    rows, flat = _rows_of(objects)
+    pointers = (rows, *(_floats(x) for x in (*transposed, out)), ffi.cast("uint8_t*", winners.data_ptr()))
+    pairs = [(room.unsqueeze(0), weight.t().unsqueeze(0)) for room, weight in zip(transposed, weights, strict=True)]
+    assert flat.data_ptr() == objects.data_ptr(), "else the kernel would read a copy of these objects"
+
+    def encode() -> None:
+        for room, weight in pairs:
+            room.copy_(weight)
+        lib.pv_set_encode(*pointers)
+
+    return encode
 
 
 def _encode_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor) -> tuple[Tensor, Tensor]:

@@ -49,7 +49,7 @@ class Collector:
             if ahead:
                 policy = actor_of(policy)
             storage = new_storage(setup, name) if ahead or name not in learned else learned[name]
-            self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents)
+            self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents, rows.settings.train.plan)
         self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
         self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
         # By policy: what one kind of agents earns says nothing of another's.

@@ -121,7 +121,8 @@ def _find_alone(request: PlayerRequest, check: Callable[[TrainConfig], None]) ->
         path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
         if request.baseline is None:
             rows = policy_rows(env_spec(config), config)
-            actor = ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
+            acting = ev.as_planned(config, policies)
+            actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
             return Player(config, actor, str(folder or path), folder)
     own = own_evaluation(config.target)

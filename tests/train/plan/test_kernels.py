@@ -63,6 +63,7 @@ SAME: dict[str, Callable[..., Any]] = {
     "repeat": lambda x, y: x.repeat(2, 1, 3),
     "tile": lambda x, y: x.repeat(1, 2),
     "large transposed copy": lambda x, y: x.repeat(20, 20).t().contiguous(),
+    "mixed": lambda x, y: (x * (y > 1), (x > 0) + y.double(), x < y.double()),
     "bfloat16": lambda x, y: (x.bfloat16() @ y.bfloat16().t()).float(),
 }
 ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`train.plan`: roll-outs and evaluations in planned memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.act import evaluate
+from puffervec.train.plan.cache import PlanCache
+from puffervec.train.policies.mlp import MLPPolicy
+from tests.train.test_rollout import collected
+
+Small = Callable[..., TrainConfig]
+ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
+
+
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_roll_outs_have_the_bytes_of_eager(small: Small, threads: int) -> None:
+    """Also where a half is cut into pieces for several threads, and across the seam of two roll-outs."""
+    tables: dict[str, Any] = {"env": ENV, "policy": {"memory": "mingru"}, "vec": {"num_envs": 4 if threads == 1 else 400}}
+    eager, arena = (
+        collected(small(**tables, train={"plan": mode, "threads": threads}), 2) for mode in ("eager", "arena")
+    )
+    for a, b in zip(eager, arena, strict=True):
+        for key in a["default"]:
+            np.testing.assert_array_equal(a["default"][key], b["default"][key], err_msg=key)
+
+
+def test_a_run_learns_through_plans_and_the_turns_hold_them(small: Small) -> None:
+    with Trainer(small(env=ENV, train={"plan": "arena"})) as trainer:
+        trainer.train()
+        held = [turn.policies["default"] for turn in trainer.collector.rollout.turns]
+        assert [len(part.plans) for part in held] == [1] * len(held) and all(part.nbytes > 0 for part in held)
+
+
+def test_evaluations_act_through_plans(small: Small) -> None:
+    found = []
+    for mode in ("eager", "arena"):
+        config = small("cartpole", train={"plan": mode})
+        torch.manual_seed(0)
+        with Trainer(config) as trainer:
+            acting = evaluate.as_planned(config, trainer.policies)
+            assert isinstance(acting["default"], PlanCache) == (mode == "arena")
+            actor = evaluate.PolicyActor(acting, torch.device("cpu"), True)
+            found.append(evaluate.evaluate_any(config, actor, 20, 3).rows)
+    assert found[0] == found[1]
+
+
+class Sorts(MLPPolicy):
+    """Has an operation without a rule."""
+
+    def forward(self, obs: Any, state: Any = (), reset: Any = None, action_mask: Any = None) -> Any:
+        heads, value, state = super().forward(obs, state, reset, action_mask)
+        return heads, value + self._sorted(value) * 0, state
+
+    def _sorted(self, x: Tensor) -> Tensor:
+        return x.sort().values
+
+
+@pytest.mark.parametrize(
+    ("plan", "policy", "words"),
+    [
+        ("cudagraph", {}, "train.plan is cudagraph: it needs a GPU, train.device is cpu"),
+        ("arena", {"kind": f"{__name__}:Sorts"}, r"(?s)plan is arena: no rule .*aten.sort.default at sort .*test_runs.py"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_before_the_start(small: Small, plan: str, policy: Any, words: str) -> None:
+    config = small(train={"plan": plan}, policy=policy)
+    with pytest.raises(ConfigError, match=words):
+        Trainer(config)
+    assert not config.log.folder.exists()
+
+
+def test_a_policy_may_have_its_own_mode(small: Small) -> None:
+    config = small(env=ENV, policy={"map": ("a=0,2", "b=1")}, policies={"b": {"plan": "arena"}})
+    with Trainer(config) as trainer:
+        (turn, *_) = trainer.collector.rollout.turns
+        assert isinstance(turn.policies["a"], nn.Module) and isinstance(turn.policies["b"], PlanCache)
