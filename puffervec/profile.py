@@ -23,35 +23,37 @@ if TYPE_CHECKING:
     from puffervec.train.device.profile.ablation import MODES, Entry, Mode, ablation, ablation_table
     from puffervec.train.device.profile.compare import Comparison, compare
     from puffervec.train.device.profile.counts import Counts
-    from puffervec.train.device.profile.fake import fake_cuda, prove_no_syncs
+    from puffervec.train.device.profile.fake import ProofError, fake_cuda, prove_no_syncs
     from puffervec.train.device.profile.nsys import Trace, nvtx_range, read_csv, window
     from puffervec.train.device.profile.pictures import picture
     from puffervec.train.device.profile.report import Report, read_report
     from puffervec.train.device.profile.sweep import Fit, Sweep, fit_line, sweep, sweeps
     from puffervec.train.device.profile.syncs import Sync, SyncReport, cuda_syncs, find_syncs
-    from puffervec.train.device.profile.timing import Latency, Meter, Timing, latencies, latency
+    from puffervec.train.device.profile.timing import Latency, Meter, Timing, latencies, latency, table
     from puffervec.train.device.profile.trace import chrome_trace
+    from puffervec.train.verbs.profiling import phases
 
 _HOME = {
     "ablation": ("MODES", "Entry", "Mode", "ablation", "ablation_table"),
     "compare": ("Comparison", "compare"),
     "counts": ("Counts",),
-    "fake": ("fake_cuda", "prove_no_syncs"),
+    "fake": ("ProofError", "fake_cuda", "prove_no_syncs"),
     "nsys": ("Trace", "nvtx_range", "read_csv", "window"),
     "pictures": ("picture",),
     "report": ("Report", "read_report"),
     "sweep": ("Fit", "Sweep", "fit_line", "sweep", "sweeps"),
     "syncs": ("Sync", "SyncReport", "cuda_syncs", "find_syncs"),
-    "timing": ("Latency", "Meter", "Timing", "latencies", "latency"),
+    "timing": ("Latency", "Meter", "Timing", "latencies", "latency", "table"),
     "trace": ("chrome_trace",),
 }
 _MODULE = {name: f"puffervec.train.device.profile.{module}" for module, names in _HOME.items() for name in names}
+_MODULE["phases"] = "puffervec.train.verbs.profiling"
 
 __all__ = [
-    "MODES", "Comparison", "Counts", "Entry", "Fit", "Latency", "Meter", "Mode", "Report", "Sweep", "Sync", "SyncReport",
-    "Timing", "Trace", "ablation", "ablation_table", "chrome_trace", "compare", "cuda_syncs", "fake_cuda", "find_syncs",
-    "fit_line", "latencies", "latency", "nvtx_range", "picture", "prove_no_syncs", "read_csv", "read_report", "sweep", "sweeps",
-    "window",
+    "MODES", "Comparison", "Counts", "Entry", "Fit", "Latency", "Meter", "Mode", "ProofError", "Report", "Sweep", "Sync",
+    "SyncReport", "Timing", "Trace", "ablation", "ablation_table", "chrome_trace", "compare", "cuda_syncs", "fake_cuda",
+    "find_syncs", "fit_line", "latencies", "latency", "nvtx_range", "phases", "picture", "prove_no_syncs", "read_csv",
+    "read_report", "sweep", "sweeps", "table", "window",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +19,8 @@ import torch
 
 import puffervec
 from puffervec import profile
+from puffervec.train import TrainConfig, Trainer
+from puffervec.train.device.profile.syncs import Syncs
 from puffervec.train.verbs import profiling
 from tests.docs import pages
 from tests.train.device.test_nsys import ALL, written
@@ -71,16 +73,16 @@ def test_the_actions_of_both_loops_are_equal(flow: ModuleType) -> None:
 
 
 def test_slope_and_intercept_of_both_loops(flow: ModuleType) -> None:
-    """Counted in operations, which say the same on every machine: a prefix, and so many for each step."""
+    """On a clock by which an operation takes a millisecond, as it does on every machine."""
     lines = {}
     for name, make in (("while", flow.by_while), ("range", flow.by_range)):
-        swept = profile.sweep(make, "num_steps", (1, 2, 4, 8), iterations=2, warmup=1)
-        counted = [point.counts.launches for point in swept.points if point.counts is not None]
-        lines[name] = profile.fit_line(swept.values, counted)
-        assert swept.fit.b > 0, "each step costs time"
-        assert lines[name].r2 == pytest.approx(1.0) and lines[name].residuals == pytest.approx([0.0] * 4, abs=1e-6)
-    assert lines["while"].b > lines["range"].b, "the loop on tensors computes its condition in each step"
-    assert lines["while"].a >= lines["range"].a > 0
+        with Syncs() as done:
+            timing = profile.Timing(2, 1, counts=False, now=lambda done=done: done.operations / 1000)
+            swept = profile.sweep(make, "num_steps", (1, 2, 4, 8), timing)
+        lines[name] = swept.fit
+        assert swept.fit.r2 == pytest.approx(1.0) and swept.fit.residuals == pytest.approx([0.0] * 4, abs=1e-6)
+    assert (lines["range"].a, lines["range"].b) == pytest.approx((18, 9)), "the prefix and the noise; a step"
+    assert (lines["while"].a, lines["while"].b) == pytest.approx((21, 12)), "and the condition, once more than there are steps"
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
@@ -127,6 +129,18 @@ def test_a_policy_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert events.count("inference") == 3 and events.count("aten::linear") > 0
     assert json.loads((tmp_path / "a.json").read_text())["about"]["batch"] == 6
     assert run(["profile", "--syncs", "tag_grid", *SMALL], capsys)[0] == 0
+
+
+def test_a_run_on_the_command_line(small: Callable[..., TrainConfig], capsys: pytest.CaptureFixture[str]) -> None:
+    """Its trained policy, and in Python the phases of a trainer that goes on afterwards."""
+    with Trainer(small("cartpole")) as trainer:
+        found = profile.phases(trainer, iterations=2, warmup=0)
+        assert "rest of iteration" in profile.table(found)
+        folder = trainer.save()
+        trainer.collect()
+    code, out, err = run(["profile", str(folder), *FAST, "--sweep", "batch=1,2", "--device", "cpu"], capsys)
+    assert (code, err) == (0, "") and "cartpole, policy on cpu" in out and "T = " in out
+    assert run(["profile", "--syncs", str(folder), "--device", "cpu"], capsys)[0] == 0
 
 
 def test_a_loop_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,6 +143,13 @@ def test_a_policy_that_waits_is_found_with_its_line(small: Make) -> None:
     assert operations.ended and not proof.ended
 
 
+def test_what_cannot_be_proved_is_said(small: Make) -> None:
+    subject = profiling.callable_subject(f"{__name__}:unprovable", {}, "cpu", None)
+    assert subject is not None
+    ((operations, proof),) = subject.syncs().values()
+    assert operations.found == proof.found == () and "no proof: " in str(proof)
+
+
 def test_layers_make_a_deeper_network(small: Make) -> None:
     subject = profiling.env_subject(small("cartpole"), "model", 4)
     assert len(subject.whole({"layers": 3, "batch": 2})()[0][1]) == 2
@@ -156,6 +163,10 @@ def made(num_steps: int = 1, scale: float = 1.0) -> Callable[[], torch.Tensor]:
 def works(num_steps: int = 2) -> int:
     """A function that does the work itself."""
     return num_steps
+
+
+def unprovable() -> Callable[[], torch.Tensor]:
+    return lambda: torch.zeros(2).requires_grad_().sum().backward() or torch.zeros(2)  # type: ignore[func-returns-value]
 
 
 def broken() -> None:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.distributions import Categorical
 
-from puffervec.train.device.profile.fake import fake_cuda, prove_no_syncs
+from puffervec.train.device.profile.fake import ProofError, fake_cuda, prove_no_syncs
 from puffervec.train.device.profile.syncs import Syncs, cuda_syncs, find_syncs
 
 X = torch.arange(4.0)
@@ -115,8 +116,29 @@ def test_fake_cuda_proves_that_nothing_waits() -> None:
     assert [sync.function for sync in report.found] == ["reads"] and not report.ended
 
 
+USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
+    "attention": (lambda: functools.partial(nn.TransformerEncoderLayer(8, 2, batch_first=True), torch.zeros(2, 3, 8)), []),
+    "lstm": (lambda: functools.partial(nn.LSTM(4, 4), torch.zeros(2, 3, 4)), []),
+    "gru": (lambda: functools.partial(nn.GRU(4, 4), torch.zeros(2, 3, 4)), []),
+    "convolution": (lambda: functools.partial(nn.Conv2d(3, 4, 3), torch.zeros(2, 3, 8, 8)), []),
+    "distribution": (lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=False).sample(), []),
+    "distribution, checked": (lambda: lambda: Categorical(logits=torch.zeros(4, 3)), ["aten::_local_scalar_dense"]),
+    "gradients": (lambda: functools.partial(torch.enable_grad()(nn.Linear(4, 4).forward), torch.zeros(2, 4)), []),
+    "cuda()": (lambda: torch.zeros(4, device="cpu").cuda, ["aten::_to_copy"]),
+    "a new number": (lambda: lambda: torch.tensor(1.0, device="cuda"), ["aten::_to_copy"]),
+    "as_tensor": (lambda: lambda: torch.as_tensor(np.zeros(4), device="cuda"), ["aten::_to_copy"]),
+    "a list as index": (lambda: lambda: torch.zeros(4)[[0, 1]], ["aten::_to_copy"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", USUAL)
+def test_what_policies_usually_do_runs_on_fake_cuda(case: str) -> None:
+    make, ops = USUAL[case]
+    assert [sync.op for sync in prove_no_syncs(make).found] == ops
+
+
 def test_what_fails_for_another_reason_is_no_synchronisation() -> None:
-    with pytest.raises(RuntimeError, match="dim"):
+    with pytest.raises(ProofError, match="no proof: .* dim"):
         prove_no_syncs(lambda: functools.partial(torch.mm, torch.zeros(2, 3), torch.zeros(2, 3)))
 
 

@@ -14,10 +14,18 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from puffervec.errors import PuffervecError
 from puffervec.train.device.profile.syncs import SYNCHRONIZE, SyncReport, Syncs, note_all, tensors
+
+FAKE = "fake CUDA"
+
+
+class ProofError(PuffervecError, RuntimeError):
+    """Code cannot run on fake CUDA tensors, so nothing is known of it."""
+
 
 
 def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -26,7 +34,7 @@ def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) 
     return copied
 
 
-_to_of_torch = torch.Tensor.to
+_to_of_torch, _as_tensor_of_torch = torch.Tensor.to, torch.as_tensor
 
 
 def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -54,8 +62,8 @@ def _getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
     for word in words:
         if word is None:
             out = out.unsqueeze(dim)
-        elif isinstance(word, torch.Tensor):
-            by_tensor[dim] = word
+        elif isinstance(word, torch.Tensor | list):
+            by_tensor[dim] = torch.as_tensor(word, device=self.device)
         elif isinstance(word, slice):
             out = torch.ops.aten.slice.Tensor(out, dim, word.start, word.stop, word.step or 1)
         else:
@@ -86,6 +94,14 @@ def _number(method: str) -> Callable[[torch.Tensor], Any]:
     return read
 
 
+def _contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> torch.Tensor:
+    """contiguous, likewise."""
+    if self.is_contiguous(memory_format=memory_format):
+        return self
+    copied: torch.Tensor = torch.ops.aten.clone.default(self, memory_format=memory_format)
+    return copied
+
+
 class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Operations that CUDA has and that no one has told the shapes of."""
 
@@ -93,6 +109,9 @@ class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func is torch.ops.aten._fused_adam_.tensor_lr:
             assert all(x.device.type == "cuda" for x in tensors((args, kwargs)))
             return None
+        if func is torch.ops.aten._thnn_fused_gru_cell.default:
+            hidden = args[2]
+            return hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden), 5 * hidden.shape[1])
         return func(*args, **(kwargs or {}))
 
 
@@ -151,7 +170,10 @@ def fake_cuda() -> Iterator[torch.device]:
         ways: dict[str, Any] = {"copy_": _copy, "to": _to, "__getitem__": _getitem, "__setitem__": _setitem}
         ways |= {name: _number(name) for name in ("item", "__float__", "__bool__", "__int__", "__index__")}
         ways |= {"data_ptr": lambda _: 0}  # Only the stand-in for the runtime is told.
+        ways |= {"contiguous": _contiguous, "cuda": lambda self, *args, **kwargs: _to(self, device)}
         stack.enter_context(mock.patch.multiple(torch.Tensor, **ways))
+        stack.enter_context(mock.patch.object(torch, "as_tensor", _as_tensor))
+        stack.enter_context(mock.patch.object(torch.backends.cudnn, "is_acceptable", lambda _: False))  # nor asked for
         stand_ins: dict[str, Any] = {"Stream": Waiting, "Event": Waiting, "CUDAGraph": Graph, "cudart": _Runtime}
         stand_ins |= {"current_stream": Waiting, "synchronize": lambda *_: note_all(SYNCHRONIZE)}
         stand_ins |= {"stream": nullcontext, "graph": lambda *args, **kwargs: nullcontext()}
@@ -162,21 +184,39 @@ def fake_cuda() -> Iterator[torch.device]:
         yield device
 
 
+@contextmanager
+def _no_gradients() -> Iterator[None]:
+    """Gradients are off in the block and stay so, whoever asks for them (torch.distributions do): a torch without CUDA would
+    end the process where autograd meets a CUDA tensor."""
+    switch = torch._C._set_grad_enabled
+    with torch.no_grad(), mock.patch.object(torch._C, "_set_grad_enabled", lambda on: switch(False)):
+        yield
+
+
+def _as_tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
+    """as_tensor by way of the dispatcher."""
+    made = data if isinstance(data, torch.Tensor) else _as_tensor_of_torch(data, device="cpu")
+    return _to(made, torch.device(device or "cuda"), dtype or made.dtype)
+
+
 def prove_no_syncs(make: Callable[[], Callable[[], Any]]) -> SyncReport:
     """Run code on fake CUDA tensors and return what waits for the device: nothing is a proof for the path that was taken.
 
+    Gradients are off, as in a roll-out: the code must not call `backward`.
     Args: make: called without arguments where new tensors and modules are on the fake device; returns the work, which is called
         once. What `make` itself does is not looked at.
     Returns: the operations that were found. The first one that needs a number ends the work: there is none to be given.
-    Raises: what the work raises for another reason, such as an operation that torch cannot run on fake tensors.
+    Raises: ProofError: the code cannot run there, and not because it needs a number; the cause is what it raised.
     """
     with fake_cuda():
-        work = make()
-        with Syncs() as syncs:
+        with _no_gradients():
+            work = make()
+        with _no_gradients(), Syncs() as syncs:
             try:
                 work()
-            except (DataDependentOutputException, DynamicOutputShapeException, RuntimeError, TypeError):
+            except Exception as error:
                 if not syncs.found:
-                    raise
-                return SyncReport(tuple(syncs.found), "fake CUDA", ended=False)
-    return SyncReport(tuple(syncs.found), "fake CUDA")
+                    what = " ".join(str(error).split())[:200]
+                    raise ProofError(f"no proof: this code cannot run on fake CUDA tensors: {what}") from error
+                return SyncReport(tuple(syncs.found), FAKE, ended=False)
+    return SyncReport(tuple(syncs.found), FAKE)

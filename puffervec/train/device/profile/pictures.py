@@ -17,6 +17,7 @@ from puffervec.train.device.profile.timing import Latency
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito (2008)
 _DPI = 120
+WIDE = 50  # medians further apart than this are drawn on a logarithmic scale
 
 
 def picture(reports: Report | Sequence[Report], path: str | Path, names: Sequence[str] = ()) -> Path:
@@ -73,7 +74,11 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
         median.set_color("black")
     axis.set_yticks(range(1, len(labels) + 1), labels, fontsize=8)
     axis.invert_yaxis()
-    axis.set_xlim(left=0)
+    medians = [float(np.median(times)) for times in samples]
+    if max(medians) > WIDE * min(medians):
+        axis.set_xscale("log")
+    else:
+        axis.set_xlim(left=0)
     axis.set_xlabel("ms; box: quartiles, whiskers: p1 and p99", fontsize=8)
     _dress(axis)
 

@@ -59,15 +59,23 @@ Meant = tuple[str, str, str]  # operation, file, function
 
 @dataclasses.dataclass(frozen=True)
 class SyncReport:
-    """What waits for the device, in the order in which it happened. level: who looked; ended: False where the work could not go
-    on without the number that it asked for, so that only what came before is known."""
+    """What waits for the device, in the order in which it happened.
+
+    Attributes:
+        level: who looked.
+        ended: False where the work could not go on without the number that it asked for: only what came before is known.
+        note: why nobody could look; "" where somebody did.
+    """
 
     found: tuple[Sync, ...]
     level: str
     ended: bool = True
+    note: str = ""
 
     def __str__(self) -> str:
         """The number of synchronisations, then a line for each place that waits, with how often."""
+        if self.note:
+            return f"{self.level}: {self.note}"
         ending = "" if self.ended else ", where the work ended: it needs a number"
         counted = Counter(self.found)
         return "\n".join([f"{self.level}: {count_of(self.found)}{ending}", *(f"  {n} x {s}" for s, n in counted.items())])
@@ -75,7 +83,7 @@ class SyncReport:
     def as_json(self) -> dict[str, Any]:
         """For a report file."""
         places = [{**sync._asdict(), "count": count} for sync, count in Counter(self.found).items()]
-        return {"level": self.level, "ended": self.ended, "count": len(self.found), "places": places}
+        return {"level": self.level, "ended": self.ended, "count": len(self.found), "places": places, "note": self.note}
 
 
 def count_of(found: Collection[Sync]) -> str:
@@ -126,7 +134,7 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note_crossing(self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool) -> None:
         """Note an operation that takes numbers from one device to the other."""
         # Single numbers of the CPU may go into any operation: they are arguments of its kernel.
-        here = any(x.device.type == "cpu" and x.dim() for x in taken)
+        here = any(x.device.type == "cpu" and (x.dim() or name == "aten::_to_copy") for x in taken)
         there = any(x.device.type == "cuda" for x in taken)
         if there and any(x.device.type == "cpu" for x in made):
             self.note(TO_HOST if name == "aten::copy_" and free else name)
