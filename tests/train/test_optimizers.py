@@ -89,6 +89,21 @@ def test_adam_is_that_of_torch() -> None:
             assert torch.equal(ours.state()[place][name], value)
 
 
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_the_layout_of_a_gradient_changes_nothing(name: str) -> None:
+    """Autograd gives gradients in whatever layout an operation made them, which the fused kernel would not notice."""
+    section, found = TrainSection(optimizer=name, lr=0.1), []  # type: ignore[arg-type]
+    for turned in (False, True):
+        of = policy()
+        draw = torch.Generator().manual_seed(1)
+        for parameter in of.parameters():
+            grad = torch.randn(parameter.shape, generator=draw)
+            parameter.grad = grad.t().contiguous().t() if turned and grad.dim() == 2 else grad
+        make_optimizer(of, section, CPU).step()
+        found.append(torch.cat([parameter.detach().flatten() for parameter in of.parameters()]))
+    torch.testing.assert_close(found[0], found[1])
+
+
 @pytest.mark.parametrize("limit", [0.1, 1e6])
 def test_gradients_are_clipped_as_by_torch(limit: float) -> None:
     one, other = policy(), policy()

@@ -178,7 +178,7 @@ def _encode_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, w
     lib.pv_set_encode_grad(
         rows, _floats(first_t), _floats(second), _floats(out_grad), told, _floats(first_grad), _floats(second_grad)
     )
-    return first_grad.t(), second_grad
+    return first_grad.t().contiguous(), second_grad
 
 
 def _flat(objects: Tensor) -> Tensor:
@@ -221,8 +221,7 @@ def _(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 @library.custom_op("puffervec::encode_set_grad", mutates_args=())
 def _encode_grad_op(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor) -> tuple[Tensor, Tensor]:
-    first_grad, second_grad = _encode_grad(grad, objects, first, second, winners)
-    return first_grad.contiguous(), second_grad
+    return _encode_grad(grad, objects, first, second, winners)
 
 
 @_encode_grad_op.register_fake
