@@ -27,6 +27,9 @@ ANYWHERE: dict[str, tuple[Callable[[Tensor], object], str]] = {
     "a mask": (lambda x: torch.ops.aten.index.Tensor(x, [x > 1]), "aten::index"),
     "masked_select": (lambda x: x.masked_select(x > 1), "aten::masked_select"),
     "unique": (lambda x: x.unique(), "aten::_unique2"),
+    "unique rows": (lambda x: x.view(2, 2).unique(dim=0), "aten::unique_dim"),
+    "repeats": (lambda x: x.repeat_interleave(x.long()), "aten::repeat_interleave"),
+    "bincount": (lambda x: x.long().bincount(), "aten::bincount"),
     "equal": (lambda x: torch.equal(x, x + 0), "aten::equal"),
     "tolist": (lambda x: x.tolist(), "Tensor.tolist"),
     "numpy": (lambda x: x.numpy(), "Tensor.numpy"),
@@ -116,6 +119,14 @@ def test_fake_cuda_proves_that_nothing_waits() -> None:
     assert [sync.function for sync in report.found] == ["reads"] and not report.ended
 
 
+def zeroed(x: Tensor) -> None:
+    x[x > 0] = 0.0
+
+
+def filled(x: Tensor, value: Tensor) -> None:
+    x[x > 0] = value
+
+
 USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
     "attention": (lambda: functools.partial(nn.TransformerEncoderLayer(8, 2, batch_first=True), torch.zeros(2, 3, 8)), []),
     "lstm": (lambda: functools.partial(nn.LSTM(4, 4), torch.zeros(2, 3, 4)), []),
@@ -127,8 +138,17 @@ USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
     "cuda()": (lambda: torch.zeros(4, device="cpu").cuda, ["aten::_to_copy"]),
     "a new number": (lambda: lambda: torch.tensor(1.0, device="cuda"), ["aten::_to_copy"]),
     "as_tensor": (lambda: lambda: torch.as_tensor(np.zeros(4), device="cuda"), ["aten::_to_copy"]),
+    "a number where a mask says": (lambda: functools.partial(zeroed, torch.zeros(4)), []),
     "a list as index": (lambda: lambda: torch.zeros(4)[[0, 1]], ["aten::_to_copy"]),
 }  # fmt: skip
+
+
+def test_a_number_goes_where_a_mask_says_without_a_wait() -> None:
+    """Unlike numbers of the device, of which the mask says how many."""
+    assert find_syncs(lambda: zeroed(torch.ones(4))).found == ()
+    assert [sync.op for sync in find_syncs(lambda: filled(torch.ones(4), torch.tensor(1.0))).found] == ["aten::index_put_"]
+    proof = prove_no_syncs(lambda: functools.partial(filled, torch.zeros(4), torch.zeros(())))
+    assert [sync.op for sync in proof.found] == ["aten::index_put_"]
 
 
 @pytest.mark.parametrize("case", USUAL)

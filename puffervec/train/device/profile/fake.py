@@ -76,7 +76,12 @@ def _getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
 
 
 def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
-    """Writing to an index, likewise; not where the index is a tensor."""
+    """Writing to an index, likewise; tensors among the indices stand alone."""
+    words = index if isinstance(index, tuple) else (index,)
+    if all(isinstance(word, torch.Tensor) for word in words):
+        value = value if isinstance(value, torch.Tensor) else torch.scalar_tensor(value, dtype=self.dtype, device="cpu")
+        torch.ops.aten.index_put_.default(self, list(words), value)
+        return
     part = _getitem(self, index)
     if isinstance(value, torch.Tensor):
         _copy(part, value)

@@ -26,9 +26,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+# They return a number to the host, or ask there how many numbers there will be.
 READS = (
-    "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::equal", "aten::is_nonzero",
+    "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::is_nonzero", "aten::_unique",
+    "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::unique_dim_consecutive", "aten::bincount",
+    "aten::repeat_interleave",
 )  # fmt: skip
+INDEXING = ("aten::index", "aten::index_put", "aten::index_put_")
 # They read a CPU's tensor where it stands, without an operation, so that only the call shows it.
 CALLS = ("cpu", "tolist", "numpy", "__array__", "__dlpack__")
 SYNCHRONIZE, TO_HOST, TO_DEVICE = "synchronize", "copy to the host", "copy to the device"
@@ -121,15 +125,24 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func._schema.name
-        indices = args[1] if name in ("aten::index", "aten::index_put_", "aten::index_put") else ()
-        by_mask = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
-        if name in READS or by_mask:
+        if self._reads(name, args, kwargs):
             self.note(name)
         elif not func.is_view:
             self.operations += 1
         out = func(*args, **kwargs)
         self._note_crossing(name, tensors((args, kwargs)), tensors(out), _non_blocking(func, args, kwargs))
         return out
+
+    def _reads(self, name: str, args: Any, kwargs: Any) -> bool:
+        """Return whether an operation waits for a number."""
+        if name == "aten::repeat_interleave":
+            return kwargs.get("output_size") is None
+        if name not in INDEXING:
+            return name in READS
+        # How many places a mask has, only the device knows. A single number of the host is filled in without asking.
+        filled = name != "aten::index" and (self._calls.fills or (args[2].device.type == "cpu" != args[0].device.type))
+        by_mask = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+        return by_mask and not (filled and args[2].numel() == 1)
 
     def _note_crossing(self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool) -> None:
         """Note an operation that takes numbers from one device to the other."""
@@ -170,12 +183,15 @@ def _sync(op: str, frame: traceback.FrameSummary) -> Sync:
 
 
 class _Calls(TorchFunctionMode):
-    """Notes calls that read without an operation."""
+    """Notes calls that read without an operation. fills: `tensor[index] = number` is under way, with a number of Python's."""
+
+    fills = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in CALLS and getattr(torch.Tensor, name, None) is func:
             note_all(f"Tensor.{name}")
+        self.fills = func is torch.Tensor.__setitem__ and isinstance(args[2], int | float)
         return func(*args, **(kwargs or {}))
 
 
