@@ -19,9 +19,9 @@ import torch
 
 import puffervec
 from puffervec import profile
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, plan
+from puffervec.train.device.profile import ablation
 from puffervec.train.device.profile.syncs import Syncs
-from puffervec.train.verbs import profiling
 from tests.docs import pages
 from tests.train.device.test_nsys import ALL, written
 from tests.train.test_cli import run
@@ -158,9 +158,13 @@ def test_ablation_on_the_command_line(
 ) -> None:
     """Without the compiler, which takes its time."""
     kept = {name: mode for name, mode in profile.MODES.items() if name == "eager" or mode.cuda}
-    monkeypatch.setattr(profiling.Subject, "modes", lambda subject, name: kept)
+    monkeypatch.setattr(ablation, "MODES", kept)
+    monkeypatch.setattr(plan, "MODES", ("eager", "arena", "cudagraph"))
     code, out, _ = run(["profile", "flow_policy:by_range", "--ablation", "--device", "cpu", *FAST], capsys)
-    assert code == 0 and "eager" in out and "CUDA graph: needs a GPU" in out
+    assert code == 0 and "eager" in out and "CUDA graph: needs a GPU" in out and "plan" not in out
+    code, out, _ = run(["profile", "cartpole", "--ablation", "--device", "cpu", *SMALL, *FAST], capsys)
+    rows = {line.split("  ")[1]: line.split() for line in out.splitlines() if line.startswith("  ")}
+    assert code == 0 and rows["plan, arena"][-1] == "0" and "plan, cudagraph: PlanError: mode cudagraph needs a GPU" in out
 
 
 def test_summaries_of_nsys_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

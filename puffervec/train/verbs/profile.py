@@ -33,7 +33,7 @@ ABOUT = """\
   --set NAME=VALUE      an argument of FUNCTION; any number of these
   --sweep KNOB=N,N,...  fit T = a + b n: batch, agents, layers; of a loop also horizon and envs; of FUNCTION what it takes
   --syncs               name the lines that wait for the device; exit code 1 if there are any
-  --ablation            the same call eager, compiled and as a CUDA graph
+  --ablation            the same call eager, compiled and as a CUDA graph; of a policy the network, also with planned memory
   --json FILE           write the report, for --compare
   --out FILE            draw it, as .png or .svg
   --trace FILE          also record a Chrome trace
@@ -274,10 +274,11 @@ def _show_syncs(subject: Subject) -> None:
 
 
 def _show_ablation(subject: Subject, request: Request) -> None:
-    from puffervec.train.device.profile.ablation import ablation, ablation_table
+    from puffervec.train.device.profile import ablation
 
-    for name, work in subject.make({}).items():
-        print(f"{name}\n{ablation_table(ablation(work, request.timing(subject.device), subject.modes(name)))}")
+    for name, (work, more) in subject.ablations().items():
+        entries = ablation.ablation(work, request.timing(subject.device), {**ablation.MODES, **more})
+        print(f"{name}\n{ablation.ablation_table(entries)}")
 
 
 def _say_nsys(words: list[str]) -> None:

@@ -27,18 +27,18 @@ from torch import Tensor, nn
 import puffervec
 from puffervec.errors import ConfigError
 from puffervec.python.creators import named
+from puffervec.train import plan
 from puffervec.train.act.acting import RowActor
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, guarded
 from puffervec.train.device.device import choose_device, one_torch_thread
-from puffervec.train.device.profile.ablation import MODES, Mode
 from puffervec.train.device.profile.fake import FAKE, ProofError, prove_no_syncs
 from puffervec.train.device.profile.syncs import SyncReport, cuda_syncs, find_syncs
 from puffervec.train.device.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
-from puffervec.train.policies.leaves import Observations
+from puffervec.train.policies.leaves import Observations, shown
 from puffervec.train.policies.mapping import PolicyRows, places, policy_rows
 from puffervec.train.policies.protocol import forward
 from puffervec.train.policies.registry import kinds
@@ -69,6 +69,7 @@ class Subject:
         make: given values of knobs, returns the works by name.
         steps: the same for the search for synchronisations: what a roll-out's turn does on a device, up to the drawn actions.
         fake_steps: what makes these steps where tensors are on a fake GPU.
+        ablations: by name, the work for the ablation, and what makes the same in further modes.
         about: facts for the report.
     """
 
@@ -77,6 +78,7 @@ class Subject:
     make: Callable[[Knobs], dict[str, Work]]
     steps: Callable[[], dict[str, Work]]
     fake_steps: Callable[[], dict[str, Callable[[], Work]]]
+    ablations: Callable[[], dict[str, tuple[Work, Mapping[str, Callable[[], Work]]]]]
     about: Mapping[str, Any]
 
     def whole(self, knobs: Knobs) -> Work:
@@ -85,10 +87,6 @@ class Subject:
             raise ConfigError(f"--sweep {min(unknown)}: can be {', '.join(self.knobs)} here")
         works = self.make(knobs)
         return functools.partial(_all, tuple(works.values()))
-
-    def modes(self, name: str) -> Mapping[str, Mode | Callable[[], Work]]:
-        """Return the ways in which a work may run, for the ablation."""
-        return MODES
 
     def syncs(self) -> dict[str, list[SyncReport]]:
         """Return what waits, by work: on this machine's device, and by proof on fake CUDA tensors."""
@@ -150,8 +148,11 @@ def callable_subject(target: str, settings: Mapping[str, Any], device: str, batc
     def fakes() -> dict[str, Callable[[], Work]]:
         return {"call": lambda: make({}, **fake)["call"]}
 
+    def ablations() -> dict[str, tuple[Work, Mapping[str, Callable[[], Work]]]]:
+        return {"call": (make({})["call"], {})}
+
     about = {"target": target, "mode": "call", **{key: str(value) for key, value in settings.items()}}
-    return Subject(where, None, make, lambda: make({}), fakes, about)
+    return Subject(where, None, make, lambda: make({}), fakes, ablations, about)
 
 
 # ---- policies -------------------------------------------------------------------------------------------------
@@ -245,6 +246,24 @@ class Acting:
 
         return make
 
+    def planned(self) -> dict[str, Callable[[], Work]]:
+        """Return what makes the network with planned memory, by mode; inputs are written anew for each run."""
+        obs, *others = self._inputs()
+        args = (shown(obs), *others)
+
+        def make(mode: str) -> Work:
+            planned = plan.compile_policy(self.policy, args, mode)
+
+            @torch.no_grad()
+            @one_torch_thread()
+            def work() -> Any:
+                heads, value, _ = planned(*args)
+                return heads, value
+
+            return work
+
+        return {f"plan, {mode}": functools.partial(make, mode) for mode in plan.MODES if mode != "eager"}
+
     def _inputs(self) -> tuple[Observations, tuple[Tensor, ...], Tensor, Tensor | None]:
         cpu = RowActor(self.policy, self.rows.group, torch.device("cpu"))
         made = cpu.tensors(self.given.obs, np.arange(self.given.count))
@@ -318,6 +337,7 @@ def _policy_subject(
         make,
         lambda: {name: one.step() for name, one in plain.items()},
         lambda: {name: one.fake() for name, one in plain.items()},
+        lambda: {name: (one.model(), one.planned()) for name, one in plain.items()},
         about,
     )
 
