@@ -274,11 +274,10 @@ def _show_syncs(subject: Subject) -> None:
 
 
 def _show_ablation(subject: Subject, request: Request) -> None:
-    from puffervec.train.device.profile import ablation
+    from puffervec.train.device.profile.ablation import ablation_table
 
-    for name, (work, more) in subject.ablations().items():
-        entries = ablation.ablation(work, request.timing(subject.device), {**ablation.MODES, **more})
-        print(f"{name}\n{ablation.ablation_table(entries)}")
+    for name, entries in subject.ablate(request.timing(subject.device)).items():
+        print(f"{name}\n{ablation_table(entries)}")
 
 
 def _say_nsys(words: list[str]) -> None:

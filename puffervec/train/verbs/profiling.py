@@ -33,6 +33,8 @@ from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, guarded
 from puffervec.train.device.device import choose_device, one_torch_thread
+from puffervec.train.device.profile import ablation
+from puffervec.train.device.profile.ablation import Entry
 from puffervec.train.device.profile.fake import FAKE, ProofError, prove_no_syncs
 from puffervec.train.device.profile.syncs import SyncReport, cuda_syncs, find_syncs
 from puffervec.train.device.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work
@@ -69,7 +71,7 @@ class Subject:
         make: given values of knobs, returns the works by name.
         steps: the same for the search for synchronisations: what a roll-out's turn does on a device, up to the drawn actions.
         fake_steps: what makes these steps where tensors are on a fake GPU.
-        ablations: by name, the work for the ablation, and what makes the same in further modes.
+        ablate: runs the works in all modes, by name.
         about: facts for the report.
     """
 
@@ -78,7 +80,7 @@ class Subject:
     make: Callable[[Knobs], dict[str, Work]]
     steps: Callable[[], dict[str, Work]]
     fake_steps: Callable[[], dict[str, Callable[[], Work]]]
-    ablations: Callable[[], dict[str, tuple[Work, Mapping[str, Callable[[], Work]]]]]
+    ablate: Callable[[Timing], dict[str, list[Entry]]]
     about: Mapping[str, Any]
 
     def whole(self, knobs: Knobs) -> Work:
@@ -148,11 +150,11 @@ def callable_subject(target: str, settings: Mapping[str, Any], device: str, batc
     def fakes() -> dict[str, Callable[[], Work]]:
         return {"call": lambda: make({}, **fake)["call"]}
 
-    def ablations() -> dict[str, tuple[Work, Mapping[str, Callable[[], Work]]]]:
-        return {"call": (make({})["call"], {})}
+    def ablate(timing: Timing) -> dict[str, list[Entry]]:
+        return {"call": ablation.ablation(make({})["call"], timing)}
 
     about = {"target": target, "mode": "call", **{key: str(value) for key, value in settings.items()}}
-    return Subject(where, None, make, lambda: make({}), fakes, ablations, about)
+    return Subject(where, None, make, lambda: make({}), fakes, ablate, about)
 
 
 # ---- policies -------------------------------------------------------------------------------------------------
@@ -246,23 +248,17 @@ class Acting:
 
         return make
 
-    def planned(self) -> dict[str, Callable[[], Work]]:
-        """Return what makes the network with planned memory, by mode; inputs are written anew for each run."""
+    def ablate(self, timing: Timing) -> list[Entry]:
+        """Run the network in all modes, also with planned memory, for which the inputs are written anew each time."""
         obs, *others = self._inputs()
         args = (shown(obs), *others)
 
-        def make(mode: str) -> Work:
-            planned = plan.compile_policy(self.policy, args, mode)
+        def planned(mode: str) -> Work:
+            return functools.partial(plan.compile_policy(self.policy, args, mode), *args)
 
-            @torch.no_grad()
-            @one_torch_thread()
-            def work() -> Any:
-                heads, value, _ = planned(*args)
-                return heads, value
-
-            return work
-
-        return {f"plan, {mode}": functools.partial(make, mode) for mode in plan.MODES if mode != "eager"}
+        plans = {f"plan, {mode}": functools.partial(planned, mode) for mode in plan.MODES if mode != "eager"}
+        with torch.no_grad(), one_torch_thread():
+            return ablation.ablation(functools.partial(self.policy, *args), timing, {**ablation.MODES, **plans})
 
     def _inputs(self) -> tuple[Observations, tuple[Tensor, ...], Tensor, Tensor | None]:
         cpu = RowActor(self.policy, self.rows.group, torch.device("cpu"))
@@ -337,7 +333,7 @@ def _policy_subject(
         make,
         lambda: {name: one.step() for name, one in plain.items()},
         lambda: {name: one.fake() for name, one in plain.items()},
-        lambda: {name: (one.model(), one.planned()) for name, one in plain.items()},
+        lambda timing: {name: one.ablate(timing) for name, one in plain.items()},
         about,
     )
 

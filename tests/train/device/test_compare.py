@@ -141,9 +141,7 @@ def test_modes_side_by_side() -> None:
     assert fast.latency is not None and fast.latency.median == pytest.approx(4.0)
     assert fast.ready_s == pytest.approx(3.004) and fast.difference == 0.5 and by_name["own"].difference == 0.0
     assert by_name["gpu"].why == "needs a GPU" and by_name["broken"].why == "RuntimeError: no compiler"
-    assert "2.00x" in ablation_table(entries)
-    with pytest.raises(ConfigError, match="broken cannot run"):
-        ablation(work, modes={"broken": Mode(broken)}, iterations=1)
+    assert fast.speed == pytest.approx(2.0) and "2.00x" in ablation_table(entries)
 
 
 # What torch's own modules warn of.
@@ -157,7 +155,7 @@ COMPILER = pytest.mark.filterwarnings(
 def test_modes_that_a_cpu_can_run() -> None:
     x, layer = torch.randn(4, 8), torch.nn.Linear(8, 8)
     with torch.no_grad():
-        entries = ablation(lambda: layer(x), iterations=3, warmup=1, device="cpu")
+        entries = ablation(lambda: layer(x + torch.rand(8)), iterations=3, warmup=1, device="cpu")
     ran = {entry.mode: entry for entry in entries if entry.latency is not None}
     wanted = {"eager", "compile", "compile, max-autotune-no-cudagraphs", "compile, max-autotune"}
     assert set(ran) == wanted, ablation_table(entries)

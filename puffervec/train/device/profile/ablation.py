@@ -6,14 +6,13 @@ result."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from puffervec.errors import ConfigError
 from puffervec.host.output import table_lines
 from puffervec.train.device.profile.compare import difference
 from puffervec.train.device.profile.timing import Latency, Timing, Work, device_of, latencies
@@ -30,10 +29,16 @@ class Mode:
 
 
 def compiled(**settings: Any) -> Callable[[Work], Work]:
-    """Return what compiles work with torch.compile. Args: settings: of torch.compile."""
+    """Return what compiles work with torch.compile, so that it draws the noise that it draws without. Args: settings: of
+    torch.compile."""
 
     def make(work: Work) -> Work:
-        return torch.compile(work, **settings)
+        from torch._inductor import config
+
+        made = torch.compile(work, **settings)
+        with config.patch(fallback_random=True):
+            made()  # is compiled at its first call
+        return made
 
     return make
 
@@ -50,65 +55,73 @@ MODES: Mapping[str, Mode] = {
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One mode. latency: None where it cannot run, and `why` says so; ready_s: seconds until the first result; difference: the
-    largest from eager, NaN where there are no numbers."""
+    """One mode.
+
+    Attributes:
+        latency: None where it cannot run, and `why` says so.
+        speed: how many times as fast as the first mode, by the medians of calls in turn with it.
+        ready_s: seconds until the first result, compilation included.
+        difference: the largest from the first mode's results; NaN where there are no numbers.
+    """
 
     mode: str
     latency: Latency | None = None
+    speed: float = math.nan
     ready_s: float = math.nan
     difference: float = math.nan
     why: str = ""
 
 
 def ablation(
-    work: Work, timing: Timing | None = None, modes: Mapping[str, Mode | Callable[[], Work]] = MODES, **changes: Any
+    work: Work, timing: Timing | None = None, modes: Mapping[str, Mode | Callable[[], Work]] | None = None, **changes: Any
 ) -> list[Entry]:
-    """Time work in every mode that this machine can run, in turn.
+    """Time work in every mode that this machine can run, each in turn with the first one. What torch has compiled is forgotten.
 
     Args: work: called without arguments; timing, changes: of `latency`; modes: by name, the first one is what the others are
-        compared with; a function without arguments returns work made in another way.
-    Raises: ConfigError where not even the first mode runs.
+        compared with; a function without arguments returns work made in another way; None: MODES.
+    Raises: what the work raises in the first mode.
     """
     timing = dataclasses.replace(timing or Timing(), **{"counts": False, **changes})
-    device = device_of(timing.device)
-    entries: dict[str, Entry] = {}
-    ready: dict[str, Work] = {}
-    for name, mode in modes.items():
-        if isinstance(mode, Mode) and mode.cuda and device.type != "cuda":
-            entries[name] = Entry(name, why="needs a GPU")
-            continue
-        make = functools.partial(mode.make, work) if isinstance(mode, Mode) else mode
-        begin = timing.now()
-        try:
-            ready[name] = make()
-            ready[name]()
-        except Exception as error:  # Compilers raise anything.
-            ready.pop(name, None)
-            entries[name] = Entry(name, why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-        else:
-            entries[name] = Entry(name, ready_s=timing.now() - begin)
-    first = next(iter(modes))
-    if first not in ready:
-        raise ConfigError(f"{first} cannot run: {entries[first].why}")
-    found = {one.name: one for one in latencies(ready, timing)}
-    base = found[first].actions
-    for name, one in found.items():
-        apart = difference(base, one.actions) if base is not None and one.actions is not None else math.nan
-        entries[name] = dataclasses.replace(entries[name], latency=one, difference=apart)
-    return list(entries.values())
+    (first, plain), *others = (MODES if modes is None else modes).items()
+    begin = timing.now()
+    base = _made(plain, work)
+    base()
+    ready_s, (found,) = timing.now() - begin, latencies({first: base}, timing)
+    return [Entry(first, found, 1.0, ready_s, 0.0), *(_entry(name, mode, work, base, timing) for name, mode in others)]
+
+
+def _entry(name: str, mode: Mode | Callable[[], Work], work: Work, base: Work, timing: Timing) -> Entry:
+    if isinstance(mode, Mode) and mode.cuda and device_of(timing.device).type != "cuda":
+        return Entry(name, why="needs a GPU")
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()  # All modes compile the same functions, of which only so many versions are kept.
+    begin = timing.now()
+    try:
+        made = _made(mode, work)
+        made()
+        ready_s = timing.now() - begin
+        plain, found = latencies({"": base, name: made}, timing)
+    except Exception as error:  # Compilers raise anything.
+        return Entry(name, why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    numbers = plain.actions, found.actions
+    apart = math.nan if numbers[0] is None or numbers[1] is None else difference(numbers[0], numbers[1])
+    return Entry(name, found, plain.median / found.median, ready_s, apart)
+
+
+def _made(mode: Mode | Callable[[], Work], work: Work) -> Work:
+    return mode.make(work) if isinstance(mode, Mode) else mode()
 
 
 def ablation_table(entries: Sequence[Entry]) -> str:
-    """Return a table: modes with their median, p95, speed over the first one, seconds until the first result, difference."""
+    """Return a table of the modes, and below it why some cannot run."""
     rows: list[tuple[str, ...]] = [("mode", "median ms", "p95 ms", "speed", "ready s", "difference")]
-    base = next(entry.latency.median for entry in entries if entry.latency is not None)
     for entry in entries:
         if entry.latency is None:
             rows.append((entry.mode, "-", "-", "-", "-", "-"))
             continue
         median, p95 = entry.latency.median, entry.latency.stats()["wall"]["p95"]
         apart = "-" if math.isnan(entry.difference) else f"{entry.difference:.2g}"
-        rows.append((entry.mode, f"{median:.3f}", f"{p95:.3f}", f"{base / median:.2f}x", f"{entry.ready_s:.1f}", apart))
+        rows.append((entry.mode, f"{median:.3f}", f"{p95:.3f}", f"{entry.speed:.2f}x", f"{entry.ready_s:.1f}", apart))
     return "\n".join([*table_lines(rows), *(f"  {entry.mode}: {entry.why}" for entry in entries if entry.why)])
 
 
