@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from puffervec.errors import ConfigError
-from puffervec.train.policies.memory import LSTM, MEMORIES, LinearRecurrence, Memory, MinGRU, Stack, build_memory
+from puffervec.train.policies.memory import LSTM, MEMORIES, Memory, MinGRU, Stack, build_memory, linear_recurrence
 
 T, B, WIDTH = 7, 5, 6
 
@@ -72,13 +72,13 @@ def test_the_recurrence_and_its_gradients() -> None:
     r = torch.Generator().manual_seed(1)
     a, b = (torch.rand(4, 3, dtype=torch.float64, generator=r).requires_grad_() for _ in range(2))
     first = torch.rand(3, dtype=torch.float64, generator=r).requires_grad_()
-    h = LinearRecurrence.apply(a, b, first)
+    h = linear_recurrence(a, b, first)
     expected, before = [], first
     for t in range(4):
         before = a[t] * before + b[t]
         expected.append(before)
     torch.testing.assert_close(h, torch.stack(expected))
-    assert torch.autograd.gradcheck(LinearRecurrence.apply, (a, b, first))
+    assert torch.autograd.gradcheck(linear_recurrence, (a, b, first))
 
 
 def test_bf16_around_does_not_round_what_is_remembered() -> None:

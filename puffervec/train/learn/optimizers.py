@@ -63,7 +63,8 @@ class Adam(Part):
     def __init__(self, parameters: list[nn.Parameter], lr: float, eps: float, device: torch.device) -> None:
         super().__init__(parameters, lr, device)
         self.eps = eps
-        self._steps = [torch.zeros((), device=device) for _ in parameters]
+        self._counts = torch.zeros(len(parameters), device=device)
+        self._steps, self._one = list(self._counts.unbind()), torch.ones((), device=device)
         self._means = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
         self._squares = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
 
@@ -74,7 +75,10 @@ class Adam(Part):
         if not used:
             return
         parameters, gradients, means, squares, steps = (list(column) for column in zip(*used, strict=True))
-        torch._foreach_add_(steps, 1)
+        if len(used) == len(self.parameters):
+            self._counts.add_(self._one)  # allocates nothing
+        else:
+            torch._foreach_add_(steps, 1)
         torch._fused_adam_(
             parameters,
             gradients,

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from puffervec.train.plan import gradients  # noqa: F401  (its rules)
 from puffervec.train.plan.calls import Call, Rule, Work, automatic
 from puffervec.train.plan.kernels import KERNELS
 

@@ -16,7 +16,7 @@ from torch.utils._pytree import TreeSpec, tree_leaves
 
 from puffervec.train.plan.build import PlanError, from_graph
 from puffervec.train.plan.ir import PARAMETER, STATE, Graph
-from puffervec.train.policies.object_set import kept_whole
+from puffervec.train.policies.whole import kept_whole
 
 Carry = tuple[int, int]  # positions of an argument and of the output that replaces it
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from puffervec._ffi import ffi, lib
+from puffervec.train.policies.whole import is_traced
 
 LANES: int = lib.PV_CHOICE_LANES
 MOST_CHOICES: int = lib.PV_MOST_CHOICES
@@ -25,7 +26,7 @@ def fits(logits: Sequence[Tensor]) -> bool:
 def readable(tensors: Sequence[Tensor]) -> bool:
     """True for tensors that C can read: float32 on a CPU, no graph being traced."""
     plain = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors)
-    return plain and not torch.compiler.is_compiling()
+    return plain and not is_traced()
 
 
 def not_too_many(logits: Sequence[Tensor]) -> bool:

@@ -20,39 +20,92 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, library, nn
 
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import check_layers
+from puffervec.train.policies.whole import is_kept_whole
 
 State = tuple[Tensor, ...]
+Grads = tuple[Tensor, Tensor, Tensor]
 
 
-class LinearRecurrence(torch.autograd.Function):
-    """h_t = a_t * h_{t-1} + b_t over dim 0, with h_{-1} given: (T, ...), (T, ...), (...) -> (T, ...).
+def linear_recurrence(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+    """h_t = a_t * h_{t-1} + b_t over dim 0, with h_{-1} given: (T, ...), (T, ...), (...) -> (T, ...)."""
+    out: Tensor = (_recurrence_op if is_kept_whole() else _Recurrence.apply)(a, b, first)  # type: ignore[no-untyped-call]
+    return out
 
-    One kernel per step and pass, nothing else kept for the backward pass: h itself is enough, since
+
+def recurrence_into(h: Tensor, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+    """Write `linear_recurrence` into h, one kernel per step; returns h. Nothing is allocated."""
+    before = first
+    for kept, given, now in zip(a.unbind(0), b.unbind(0), h.unbind(0), strict=True):
+        torch.addcmul(given, kept, before, out=now)
+        before = now
+    return h
+
+
+def recurrence_grad_into(grads: Grads, grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> Grads:
+    """Write the gradients of a, b and first, given that of h; returns them. Nothing is allocated, and only h is kept:
+
     dL/db_t = g_t, dL/da_t = g_t * h_{t-1}, dL/dh_{-1} = a_0 * g_0, with g_t = dL/dh_t + a_{t+1} * g_{t+1}.
     """
+    of_a, g, of_first = grads
+    g.copy_(grad)
+    for t in range(len(g) - 2, -1, -1):
+        g[t].addcmul_(a[t + 1], g[t + 1])
+    torch.mul(g[0], first, out=of_a[0])
+    torch.mul(g[1:], h[:-1], out=of_a[1:])
+    torch.mul(a[0], g[0], out=of_first)
+    return grads
 
+
+class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
-        h = torch.empty_like(b)
-        before = first
-        for kept, given, now in zip(a.unbind(0), b.unbind(0), h.unbind(0), strict=True):
-            torch.addcmul(given, kept, before, out=now)
-            before = now
+        h = recurrence_into(torch.empty_like(b), a, b, first)
         ctx.save_for_backward(a, h, first)
         return h
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> Grads:
         a, h, first = ctx.saved_tensors
-        g = grad.clone()
-        for t in range(len(g) - 2, -1, -1):
-            g[t].addcmul_(a[t + 1], g[t + 1])
-        before = torch.cat([first.unsqueeze(0), h[:-1]])
-        return g * before, g, a[0] * g[0]
+        return recurrence_grad_into((torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)), grad, a, h, first)
+
+
+# The same as operations, for graphs.
+
+
+@library.custom_op("puffervec::linear_recurrence", mutates_args=())
+def _recurrence_op(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+    return recurrence_into(torch.empty_like(b), a, b, first)
+
+
+@library.custom_op("puffervec::linear_recurrence_grad", mutates_args=())
+def _recurrence_grad_op(grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return recurrence_grad_into((torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)), grad, a, h, first)
+
+
+@_recurrence_op.register_fake
+def _(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+    return torch.empty_like(b)
+
+
+@_recurrence_grad_op.register_fake
+def _(grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], output, inputs[2])
+
+
+def _op_backward(ctx: Any, grad: Tensor) -> Grads:
+    found: Grads = _recurrence_grad_op(grad, *ctx.saved_tensors)
+    return found
+
+
+_recurrence_op.register_autograd(_op_backward, setup_context=_keep)
 
 
 class MinGRU(nn.Module):
@@ -85,7 +138,7 @@ class MinGRU(nn.Module):
             h = stay * state[0] + share * candidate
             last = h
         else:
-            h = LinearRecurrence.apply(stay, share * candidate, state[0])  # type: ignore[no-untyped-call]
+            h = linear_recurrence(stay, share * candidate, state[0])
             last = h[-1]
         gate = carry.sigmoid()
         return gate * h + (1 - gate) * x.float(), (last,)

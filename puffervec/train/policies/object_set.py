@@ -20,10 +20,8 @@ and backward); elsewhere, and for other widths than the kernel's, the plain torc
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,23 +34,11 @@ from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.leaves import ROW, Observations
 from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
+from puffervec.train.policies.whole import is_kept_whole, is_traced
 
 HIDDEN, WIDTH = int(lib.PV_SET_HIDDEN), int(lib.PV_SET_WIDTH)
 MOST_OBJECTS, MOST_FEATURES = int(lib.PV_SET_MOST_OBJECTS), int(lib.PV_SET_MOST_FEATURES)
 _DTYPES = (torch.float32, torch.bfloat16)
-_WHOLE: ContextVar[bool] = ContextVar("kept_whole", default=False)
-
-
-@contextlib.contextmanager
-def kept_whole() -> Iterator[None]:
-    """In the block an export holds the kernel as one operation, `puffervec::encode_set`; only this process can run that."""
-    before = _WHOLE.set(True)
-    try:
-        yield
-    finally:
-        _WHOLE.reset(before)
-
-
 def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1.0) -> Tensor:
     """Encode the objects of each row and take the maximum over them.
 
@@ -67,7 +53,7 @@ def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1
     if factor != 1.0:
         objects = objects * factor
     if _fits_kernel(objects, first, second):
-        if torch.compiler.is_compiling():
+        if is_traced():
             out: Tensor = _encode_op(objects, first, second)[0]
             return out
         return _Fused.apply(objects, first, second)  # type: ignore[no-any-return, no-untyped-call]
@@ -119,7 +105,7 @@ def _fits_kernel(objects: Tensor, first: Tensor, second: Tensor) -> bool:
         and 0 < n <= MOST_OBJECTS
         and k <= MOST_FEATURES
         and not objects.requires_grad
-        and (_WHOLE.get() or not torch.compiler.is_exporting())
+        and (is_kept_whole() or not torch.compiler.is_exporting())
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 
@@ -179,6 +165,29 @@ def _encode_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, w
         rows, _floats(first_t), _floats(second), _floats(out_grad), told, _floats(first_grad), _floats(second_grad)
     )
     return first_grad.t().contiguous(), second_grad
+
+
+def encoder_grad_into(
+    grads: tuple[Tensor, Tensor], grad: Tensor, objects: Tensor, second: Tensor, winners: Tensor, first_t: Tensor, room: Tensor
+) -> Callable[[], None]:
+    """Return what writes the gradients of first and second into `grads`, again and again, and allocates nothing.
+
+    Args: grad: of what was encoded, float32; objects: (rows, n, k); both in order of memory; first_t: the first weight
+        transposed; room: for its gradient, likewise. All tensors stay where they are.
+    """
+    rows, flat = _rows_of(objects)
+    assert flat.data_ptr() == objects.data_ptr(), "else the kernel would read a copy of these objects"
+    told = ffi.cast("uint8_t*", winners.data_ptr())
+    pointers = (rows, _floats(first_t), _floats(second), _floats(grad), told, _floats(room), _floats(grads[1]))
+    target, source = grads[0].unsqueeze(0), room.t().unsqueeze(0)
+
+    def differentiate() -> None:
+        room.zero_()
+        grads[1].zero_()
+        lib.pv_set_encode_grad(*pointers)
+        target.copy_(source)
+
+    return differentiate
 
 
 def _flat(objects: Tensor) -> Tensor:

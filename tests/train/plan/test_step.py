@@ -1,0 +1,198 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from puffervec.train import plan
+from puffervec.train.collect.storage import Storage
+from puffervec.train.config.sections import PolicySection
+from puffervec.train.learn.optimizers import clip_gradients, make_optimizer
+from puffervec.train.learn.ppo import PPOSection
+from puffervec.train.learn.ppo_loss import ppo_loss
+from puffervec.train.learn.samples import Batch
+from puffervec.train.policies.distributions import ActionSpec
+from puffervec.train.policies.registry import build_policy
+from tests.train import fakes
+from tests.train.plan.memory import allocations
+
+ROWS, STEPS, LIMIT = 6, 4, 0.5
+CPU = torch.device("cpu")
+X, Y = torch.linspace(-1, 1, 32).view(8, 4), torch.linspace(0, 1, 8).view(8, 1)
+
+CASES = {
+    "mlp": (fakes.group(("x", (4,))), PolicySection(hidden=(8, 8))),
+    "mingru": (fakes.group(("x", (4,))), PolicySection(hidden=(8,), memory="mingru")),
+    "lstm": (fakes.group(("x", (4,))), PolicySection(hidden=(8,), memory="lstm")),
+    "set encoder": (fakes.group(("ego", (3,)), ("cars", (4, 2))), PolicySection(kind="object_set", hidden=(8,))),
+    "several heads": (fakes.group(("x", (4,)), sizes=(3, 4)), PolicySection(hidden=(8,))),
+    "pictures": (fakes.group(("screen", (2, 36, 36))), PolicySection(hidden=(8,), channels=(4, 4, 4))),
+}
+QUICK = ("mlp",)
+
+
+def squares(policy: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    return (policy(batch[0]) - batch[1]).square().mean()
+
+
+def net(*more: nn.Module) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 16), nn.LayerNorm(16), nn.ReLU(inplace=True), *more, nn.Linear(16, 1))
+
+
+def training(name: str) -> tuple[nn.Module, Callable[..., Any], dict[str, Any]]:
+    """A policy of the trainer, PPO's loss, and a batch that fits."""
+    group, section = CASES[name]
+    draw = torch.Generator().manual_seed(3)
+    torch.manual_seed(0)
+    policy, spec = build_policy(group, section), ActionSpec.of(group)
+    memory = section.memory != "none"
+    storage = Storage(group, STEPS, ROWS, CPU, None)
+    lead = (STEPS, ROWS) if memory else (ROWS,)
+    numbers = {key: torch.rand(lead, generator=draw) for key in ("log_probs", "advantages", "returns", "values")}
+    batch: dict[str, Any] = {
+        "observations": {key: torch.randn(*lead, *x.shape[2:], generator=draw) for key, x in storage.obs.items()},
+        "actions": torch.stack([torch.randint(n, lead, generator=draw) for n in spec.sizes], dim=-1).to(spec.dtype),
+        **numbers,
+        "action_mask": None,
+        "state": tuple(torch.rand(part.shape, generator=draw) for part in policy.initial_state(ROWS)) if memory else (),
+        "resets": torch.rand(lead, generator=draw) < 0.3 if memory else None,
+    }
+
+    def loss(policy: nn.Module, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        total, sums = ppo_loss(policy, spec, Batch(**batch), PPOSection(), bf16=False)
+        return total / ROWS, sums
+
+    return policy, loss, batch
+
+
+def eager_step(policy: nn.Module, loss: Callable[..., Any], optimizer: Any, batch: Any) -> Any:
+    found = loss(policy, batch)
+    parameters = [p for p in policy.parameters() if p.requires_grad]
+    for parameter, grad in zip(parameters, torch.autograd.grad(found[0], parameters), strict=True):
+        parameter.grad = grad
+    clip_gradients(parameters, LIMIT)
+    optimizer.step()
+    return found
+
+
+def weights(policy: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in policy.parameters()])
+
+
+@pytest.mark.parametrize("name", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
+def test_policies_learn_as_they_do_in_eager(name: str) -> None:
+    policy, loss, batch = training(name)
+    other = copy.deepcopy(policy)
+    optimizers = [make_optimizer(each, PPOSection(), CPU) for each in (policy, other)]
+    made = plan.compile_step(policy, loss, optimizers[0], batch, max_grad_norm=LIMIT)
+    assert torch.equal(weights(policy), weights(other)), "making a plan teaches nothing"
+    assert made.arena.bytes <= 1.15 * made.arena.bound
+    for _ in range(3):
+        found = made(batch)
+        wanted = eager_step(other, loss, optimizers[1], batch)
+        torch.testing.assert_close(found, tuple(x.detach() for x in wanted), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights(policy), weights(other), rtol=1e-4, atol=1e-5)
+    assert allocations(made.run) == []
+    made.write(batch)
+    made.runner.run()
+    wanted = {key: grad.clone() for key, grad in made.gradients.items()}
+    made.write(batch)
+    made.runner.run_poisoned()  # no byte is read that nobody needs any more
+    torch.testing.assert_close(made.gradients, wanted, rtol=0, atol=0)
+
+
+def test_any_module_and_optimizer() -> None:
+    policy = net()
+    made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
+    assert allocations(made.run) == []
+    first = float(made((X, Y)))
+    for _ in range(50):
+        last = float(made((X, Y)))
+    assert last < 0.5 * first and made.grad_norm is None
+
+
+def test_saved_activations_and_gradients_have_lifetimes() -> None:
+    policy = net()
+    made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
+    tensors = made.graph.tensors
+    saved = [tensor for tensor in tensors.values() if tensor.kind == "saved"]
+    assert saved and all(tensors[tensor.base].first < tensors[tensor.base].last < made.graph.end for tensor in saved)
+    assert made.nbytes == made.arena.bytes < made.arena.aliased < made.arena.separate
+    assert set(made.gradients) == {name for name, _ in policy.named_parameters()}
+    assert all(grad.shape == p.shape for grad, p in zip(made.gradients.values(), policy.parameters(), strict=True))
+
+
+def test_gradients_are_clipped_to_a_norm_over_all() -> None:
+    policy = net()
+    made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.0), (X, Y), max_grad_norm=1e-3)
+    made((X, Y))
+    assert made.grad_norm is not None and float(made.grad_norm) > 1e-3
+    clipped = torch.cat([p.grad.flatten() for p in policy.parameters() if p.grad is not None])
+    assert float(clipped.norm()) == pytest.approx(1e-3, rel=1e-2)
+
+
+def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
+    policy = net(nn.Dropout(0.5))
+    optimizer = torch.optim.SGD(policy.parameters(), 0.0)
+    draws = [torch.Generator().manual_seed(7) for _ in range(2)]
+    made = [plan.compile_step(policy, squares, optimizer, (X, Y), generator=generator) for generator in draws]
+    losses = [[float(each((X, Y))) for _ in range(4)] for each in made]
+    assert losses[0] == losses[1] and len(set(losses[0])) == 4
+    assert len(made[0].joint.noise) == 1 and made[0].difference < 1e-6
+    policy.eval()
+    assert float(plan.compile_step(policy, squares, optimizer, (X, Y))((X, Y))) not in losses[0]
+
+
+def test_samples_of_the_loss_are_drawn_anew() -> None:
+    policy = net()
+
+    def noisy(policy: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        noise = torch.randn_like(batch[1])
+        return (policy(batch[0]) + noise - batch[1]).square().mean(), noise
+
+    made = plan.compile_step(policy, noisy, torch.optim.SGD(policy.parameters(), 0.0), (X, Y))
+    first = made((X, Y))[1].clone()
+    assert not torch.equal(made((X, Y))[1], first) and first.std() > 0.3
+
+
+def test_parameters_that_the_loss_does_not_reach_have_no_gradient() -> None:
+    policy = nn.ModuleList([net(), nn.Linear(2, 2)])
+    policy[1].bias.requires_grad_(False)
+    optimizer = torch.optim.SGD([p for p in policy.parameters() if p.requires_grad], 0.1)
+    made = plan.compile_step(policy, lambda policy, batch: squares(policy[0], batch), optimizer, (X, Y))
+    before = weights(policy[1])
+    made((X, Y))
+    assert policy[1].weight.grad is None and torch.equal(weights(policy[1]), before)
+
+
+BAD: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], str]] = {
+    "no number": (net, lambda policy, batch: policy(batch[0]), "must return a tensor with one number"),
+    "reads back": (net, lambda policy, batch: squares(policy, batch) * float(batch[0].sum()), "cannot trace the training step"),
+    "other draws": (
+        net,
+        lambda policy, batch: squares(policy, (batch[0][torch.randperm(8)], batch[1])),
+        r"randperm.*test_step.py.*cannot be an input of the plan",
+    ),
+    "running means": (lambda: net(nn.BatchNorm1d(16)), squares, "writes to its buffers"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_planned_is_named(case: str) -> None:
+    make, loss, words = BAD[case]
+    policy = make()
+    with pytest.raises(plan.PlanError, match=words):
+        plan.compile_step(policy, loss, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
+
+
+def test_numbers_that_differ_from_eager_are_an_error() -> None:
+    policy = net()
+    with pytest.raises(plan.PlanError, match="differs by .* from eager"):
+        plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y), tolerance=-1.0)
