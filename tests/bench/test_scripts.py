@@ -38,6 +38,7 @@ COMMANDS = {
 }
 SLOW_COMMANDS = {
     "bottlenecks": ["--env", "probe"],
+    "plan": ["--policies", "mlp", "--modes", "arena", "--rows", "2"],
     "tag": [
         *"--parts growth,training,chase --most-envs 1 --most-agents 5 --num-envs 4 --seeds 1 --chase-seconds 0.1".split(),
         *("--train-seconds", "0.1", "--train-repeats", "1", "--cases", FIVE),
@@ -53,6 +54,7 @@ BAD = [
     ("peers", "--workloads chess", "no workload is called 'chess'"),
     ("peers", "--pufferlib-python /does/not/exist", "'/does/not/exist': no such program"),
     ("peers_train", "--tasks Pong", "--tasks has 'Pong': use some of CartPole-v1"),
+    ("plan", "--modes fast", "--modes has 'fast': use some of eager, arena"),
     ("sps", "--seconds 0.001 --repeats 1 --envs probe --modes serial --policy-ms -1", "policy"),
     ("tag", "--parts rate", "--parts has 'rate': use some of rates"),
     ("tag", "--cases chess", "--cases has 'chess': use some of grid, 5 agents, full"),

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a plan of a policy's memory gains or costs: latency of the modes of puffervec/train/plan, bytes, allocations.
+
+Calls of a policy with one batch of observations, all modes in turn; a sample is the median of its calls, each of which copies
+the observations in and, where there is one, the state. torch's kernels have one thread, as for the pieces of a roll-out.
+"bytes" is what a mode holds: its fixed buffers, in mode arena the whole arena. "allocations" counts those of torch, per call,
+after a warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.common import Figure
+from puffervec.train import plan
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.device.device import one_torch_thread
+from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, shown
+from puffervec.train.policies.mapping import policy_rows
+
+BATCHES = (1, 64, 1024)
+MODES = ("eager", "arena", "compile")
+POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "mlp": ("tag_grid", {"hidden": (64, 64)}),
+    "mingru": ("tag_grid", {"hidden": (64, 64), "memory": "mingru"}),
+    "lstm": ("tag_grid", {"hidden": (64, 64), "memory": "lstm"}),
+    "set encoder": ("drive", {}),
+    "nature cnn": ("", {}),
+}
+MOST_CALLS = 2000  # of a sample
+COLUMNS = ("policy", "mode", "rows", "us", "of eager", "bytes", "allocations", "ready in s")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One line of the table. of_eager: the time over that of the policy itself, of the same repeat; ready_s: until the first
+    result; difference: the largest of the outputs, relative to numbers above 1; separate, aliased, bound: of an arena, see
+    puffervec/train/plan/arena.py."""
+
+    policy: str
+    mode: str
+    rows: int
+    us: Figure
+    of_eager: Figure
+    bytes: int
+    allocations: float
+    ready_s: float
+    difference: float = 0.0
+    separate: int = 0
+    aliased: int = 0
+    bound: int = 0
+
+
+def nature_cnn() -> nn.Module:
+    """The network of Mnih et al. 2015, for 84 x 84 x 4 pictures."""
+    layers: list[nn.Module] = [nn.Conv2d(4, 32, 8, 4), nn.ReLU(True), nn.Conv2d(32, 64, 4, 2), nn.ReLU(True)]
+    layers += [nn.Conv2d(64, 64, 3), nn.ReLU(True), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(True), nn.Linear(512, 6)]
+    return nn.Sequential(*layers)
+
+
+def made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
+    """Return a policy with fresh weights, and its arguments."""
+    target, settings = POLICIES[name]
+    torch.manual_seed(0)
+    if not target:
+        return nature_cnn().eval(), (torch.rand(batch, 4, 84, 84),)
+    config = TrainConfig.of(target, policy=settings)
+    rows = next(iter(policy_rows(env_spec(config), config).values()))
+    policy = rows.build().eval()
+    obs = shown({key: _numbers(batch, shape, TORCH_DTYPES[dtype]) for key, (_, dtype, shape) in arrays(rows.group).items()})
+    state = policy.initial_state(batch)  # type: ignore[operator]
+    return policy, (obs, state, torch.zeros(batch, dtype=torch.bool), None)
+
+
+def _numbers(batch: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    return torch.rand(batch, *shape).to(dtype) if dtype.is_floating_point else torch.ones(batch, *shape, dtype=dtype)
+
+
+def callee(policy: nn.Module, args: tuple[Any, ...], mode: str) -> tuple[Callable[[], object], plan.PolicyPlan | None]:
+    """Return a call in a mode; the mode eager is the policy itself, without fixed buffers round it."""
+    if mode == "eager":
+
+        def call() -> object:
+            with torch.no_grad():
+                return policy(*args)
+
+        return call, None
+    found = plan.compile_policy(policy, args, mode, tolerance=1e-4)
+    return partial(found, *args), found
+
+
+def median_us(call: Callable[[], object], seconds: float) -> float:
+    """Return the median of the calls of one sample, in microseconds."""
+    call()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < MOST_CALLS and (time.perf_counter() < end or len(times) < 5):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return 1e6 * sorted(times)[len(times) // 2]
+
+
+def allocations(call: Callable[[], object], runs: int = 10) -> float:
+    """Return how often a call allocates."""
+    call()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        for _ in range(runs):
+            call()
+    assert seen.profiler is not None
+    events = seen.profiler.kineto_results.events()
+    return sum(event.name() == "[memory]" and event.nbytes() > 0 for event in events) / runs
+
+
+def measure(
+    name: str, rows: int, modes: Sequence[str], options: argparse.Namespace, note: Callable[[str], None]
+) -> tuple[list[Result], float]:
+    """Return a line per mode, and the share of the machine that others took."""
+    policy, args = made(name, rows)
+    calls, plans, ready = {}, {}, {}
+    for mode in modes:
+        begin = time.perf_counter()
+        calls[mode], plans[mode] = callee(policy, args, mode)
+        calls[mode]()
+        ready[mode] = time.perf_counter() - begin
+    samples = {mode: partial(median_us, call, options.seconds) for mode, call in calls.items()}
+    runs = common.interleave(samples, options.repeats, lambda text: note(f"{name}, {rows} rows: {text}"), options.attempts)
+    found = []
+    for mode, call in calls.items():
+        us, made_plan = runs.results[mode], plans[mode]
+        line = Result(
+            name, mode, rows, common.figure(us), common.ratio(us, runs.results["eager"]),
+            0 if made_plan is None else made_plan.nbytes, allocations(call), ready[mode],
+        )  # fmt: skip
+        if made_plan is not None:
+            line = dataclasses.replace(line, difference=made_plan.difference)
+        if made_plan is not None and mode == "arena":
+            arena = made_plan.arena
+            line = dataclasses.replace(line, separate=arena.separate, aliased=arena.aliased, bound=arena.bound)
+        found.append(line)
+    return found, runs.foreign
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, write; returns the exit code."""
+    flags = argparse.ArgumentParser(description="Calls of policies, as they stand and in planned memory.")
+    common.add_flags(flags, "plan", seconds=0.3)
+    flags.add_argument("--policies", default=",".join(POLICIES), help="default: %(default)s")
+    flags.add_argument("--modes", default=",".join(MODES), help="default: %(default)s")
+    flags.add_argument("--rows", default=",".join(map(str, BATCHES)), help="at once (default: %(default)s)")
+    options = flags.parse_args(argv)
+    for flag, known in (("policies", POLICIES), ("modes", plan.MODES)):
+        if unknown := [name for name in getattr(options, flag).split(",") if name not in known]:
+            print(f"error: --{flag} has {unknown[0]!r}: use some of {', '.join(known)}", file=sys.stderr)
+            return 2
+    facts, note = common.machine(), common.Progress()
+    results: list[Result] = []
+    foreign = 0.0
+    modes = tuple(dict.fromkeys(("eager", *options.modes.split(","))))
+    with one_torch_thread():
+        for name in options.policies.split(","):
+            for rows in map(int, options.rows.split(",")):
+                lines, others = measure(name, rows, modes, options, note)
+                results, foreign = [*results, *lines], max(foreign, others)
+    note.clear()
+    common.print_table("Calls of a policy, one thread", COLUMNS, [_row(result) for result in results])
+    common.finish("plan", options, facts, foreign, [dataclasses.asdict(result) for result in results])
+    return 0
+
+
+def _row(result: Result) -> list[str]:
+    return [
+        result.policy, result.mode, f"{result.rows:,}", str(result.us), str(result.of_eager), f"{result.bytes:,}",
+        f"{result.allocations:g}", common.number(result.ready_s),
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
