@@ -14,7 +14,7 @@ import argparse
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._pytree import tree_map
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -74,8 +75,13 @@ def nature_cnn() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
+def made(name: str, batch: int, device: torch.device) -> tuple[nn.Module, tuple[Any, ...]]:
     """Return a policy with fresh weights, and its arguments."""
+    policy, args = _made(name, batch)
+    return policy.to(device), tree_map(lambda part: part.to(device) if isinstance(part, Tensor) else part, args)
+
+
+def _made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
     target, settings = POLICIES[name]
     torch.manual_seed(0)
     if not target:
@@ -105,21 +111,28 @@ def callee(policy: nn.Module, args: tuple[Any, ...], mode: str) -> tuple[Callabl
     return partial(found, *args), found
 
 
-def median_us(call: Callable[[], object], seconds: float) -> float:
-    """Return the median of the calls of one sample, in microseconds."""
+def median_us(call: Callable[[], object], seconds: float, wait: Callable[[], object]) -> float:
+    """Return the median of the calls of one sample, in microseconds. Args: wait: returns when the device has done its work."""
     call()
+    wait()
     times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < MOST_CALLS and (time.perf_counter() < end or len(times) < 5):
         begin = time.perf_counter()
         call()
+        wait()
         times.append(time.perf_counter() - begin)
     return 1e6 * sorted(times)[len(times) // 2]
 
 
 def allocations(call: Callable[[], object], runs: int = 10) -> float:
-    """Return how often a call allocates."""
+    """Return how often a call allocates; on a GPU, as torch counts it there."""
     call()
+    if torch.cuda.is_available() and torch.cuda.memory_allocated():
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        for _ in range(runs):
+            call()
+        return float(torch.cuda.memory_stats()["allocation.all.allocated"] - before) / runs
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         for _ in range(runs):
             call()
@@ -132,14 +145,15 @@ def measure(
     name: str, rows: int, modes: Sequence[str], options: argparse.Namespace, note: Callable[[str], None]
 ) -> tuple[list[Result], float]:
     """Return a line per mode, and the share of the machine that others took."""
-    policy, args = made(name, rows)
+    policy, args = made(name, rows, torch.device(options.device))
+    wait = torch.cuda.synchronize if options.device == "cuda" else int
     calls, plans, ready = {}, {}, {}
     for mode in modes:
         begin = time.perf_counter()
         calls[mode], plans[mode] = callee(policy, args, mode)
         calls[mode]()
         ready[mode] = time.perf_counter() - begin
-    samples = {mode: partial(median_us, call, options.seconds) for mode, call in calls.items()}
+    samples = {mode: partial(median_us, call, options.seconds, wait) for mode, call in calls.items()}
     runs = common.interleave(samples, options.repeats, lambda text: note(f"{name}, {rows} rows: {text}"), options.attempts)
     found = []
     for mode, call in calls.items():
@@ -162,9 +176,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = argparse.ArgumentParser(description="Calls of policies, as they stand and in planned memory.")
     common.add_flags(flags, "plan", seconds=0.3)
     flags.add_argument("--policies", default=",".join(POLICIES), help="default: %(default)s")
-    flags.add_argument("--modes", default=",".join(MODES), help="default: %(default)s")
+    flags.add_argument("--modes", help=f"default: {','.join(MODES)}; on a GPU all")
+    flags.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     flags.add_argument("--rows", default=",".join(map(str, BATCHES)), help="at once (default: %(default)s)")
     options = flags.parse_args(argv)
+    options.modes = options.modes or ",".join(MODES if options.device == "cpu" else plan.MODES)
     for flag, known in (("policies", POLICIES), ("modes", plan.MODES)):
         if unknown := [name for name in getattr(options, flag).split(",") if name not in known]:
             print(f"error: --{flag} has {unknown[0]!r}: use some of {', '.join(known)}", file=sys.stderr)
@@ -182,6 +198,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     common.print_table("Calls of a policy, one thread", COLUMNS, [_row(result) for result in results])
     common.finish("plan", options, facts, foreign, [dataclasses.asdict(result) for result in results])
     return 0
+
+
+def markdown(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of docs/plan.md. Args: results: of a JSON file."""
+    lines = ["| policy | rows | eager | arena | compile | allocations | one buffer per tensor | arena |", "|---" * 8 + "|"]
+    modes = {(one["policy"], one["rows"], one["mode"]): one for one in results}
+    for one in results:
+        if one["mode"] == "eager":
+            arena, compiled = (modes[one["policy"], one["rows"], mode] for mode in ("arena", "compile"))
+            ratios = [f"{found['of_eager']['median']:.2f}x" for found in (arena, compiled)]
+            sizes = [f"{arena[key] / 2**10:,.1f} KiB" for key in ("separate", "bytes")]
+            counts = f"{one['allocations']:g} / {arena['allocations']:g} / {compiled['allocations']:g}"
+            cells = [one["policy"], f"{one['rows']:,}", f"{one['us']['median']:,.0f} us", *ratios, counts, *sizes]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _row(result: Result) -> list[str]:

@@ -172,6 +172,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
         *_profiles(scratch),
         _benchmark("training", "train.py", scratch, 300.0, *once),
         _benchmark("bottlenecks", "bottlenecks.py", scratch, 180.0, *once),
+        _benchmark("plans", "plan.py", scratch, 240.0, "--device", "cuda", "--seconds", "0.1", "--repeats", "5"),
         _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),
         _benchmark("steps per second, tag_grid", "sps.py", scratch, 60.0, "--envs", "tag_grid", *torch, *short),
         _benchmark("steps per second, drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short),

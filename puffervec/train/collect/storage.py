@@ -9,6 +9,7 @@ it. One storage per policy holds its rows of all halves side by side.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from puffervec.core.spec import GroupSpec
 from puffervec.train.device.device import in_pieces, refuse_more_on
+from puffervec.train.plan.cache import acting
 from puffervec.train.policies.distributions import ActionMap, ActionSpec
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arrays, stored_dtype
 from puffervec.train.policies.mapping import PolicyRows
@@ -151,6 +153,11 @@ class Slot:
     storage: Storage
     agents: tuple[int, ...] | None = None
     plan: str = "eager"
+
+    @functools.cached_property
+    def acting(self) -> Any:
+        """What acts for the policy: itself, or through plans."""
+        return acting(self.policy, self.plan)
 
 
 @dataclasses.dataclass

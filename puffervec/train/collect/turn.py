@@ -9,6 +9,7 @@ On a CPU observations are copied once, straight from the slab into the storage, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,8 +18,8 @@ from torch import Tensor
 
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, Storage, pick
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.plan.cache import acting
 from puffervec.train.policies.distributions import draw_noise, sample
+from puffervec.train.policies.leaves import shown
 from puffervec.train.policies.mapping import places
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.pool import Pool
@@ -58,11 +59,11 @@ class Turn:
         }
         self.reset = {name: torch.ones(count[name], dtype=torch.bool, device=device) for name in slots}
         self.picked = {name: self._places(slot, count[name]) for name, slot in slots.items()}
-        self.policies = {name: acting(slot.policy, self.mode_of(slot)) for name, slot in slots.items()}
+        self.policies = {name: self.acting(slot) for name, slot in slots.items()}
 
-    def mode_of(self, slot: Slot) -> str:
-        """Return the mode in which a slot's policy is planned."""
-        return slot.plan
+    def acting(self, slot: Slot) -> Any:
+        """Return what acts for a slot's policy: halves that take turns share its plans."""
+        return slot.acting
 
     def _places(self, slot: Slot, count: int) -> Tensor | None:
         """Where a policy's rows stand among the half's of their group; None: all."""
@@ -113,16 +114,17 @@ class HostTurn(Turn):
         """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""
         super().__init__(*half)
         self.pool, self.step = pool, 0
-        self._planned = {name for name, slot in self.slots.items() if self.policies[name] is slot.policy}
+        self._eager = {name for name, slot in self.slots.items() if self.policies[name] is slot.policy}
+        self._ready = set(self._eager)  # policies that have run once, or need no plan
 
     def begin(self, step: int) -> None:
         self.step = step
 
     def launch(self) -> None:
-        """See Turn: the only copy of an observation; dtypes are cast on the way."""
+        """See Turn: the only copy of an observation; dtypes are cast on the way. A plan takes its rows itself, in pieces."""
         for name, slot in self.slots.items():
             storage, rows, here = slot.storage, self.groups[slot.group.name], (self.step, self.columns[name])
-            for key, target in storage.obs.items():
+            for key, target in storage.obs.items() if name in self._eager else ():
                 target[here].copy_(pick(rows.obs[key], self.picked[name]))
             for key in FLAGS:
                 if (source := getattr(rows, key)) is not None:
@@ -143,6 +145,8 @@ class HostTurn(Turn):
         state, reset = self.remembered(slot), self.reset[name]
         if state:
             storage.resets[step, columns].copy_(reset)
+        written, picked = self.groups[slot.group.name].obs, self.picked[name]
+        arrived = written if picked is None or name in self._eager else {key: part[picked] for key, part in written.items()}
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
         pieces = pieces_of(columns)
 
@@ -153,7 +157,10 @@ class HostTurn(Turn):
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
             before = tuple(part[here] for part in state)
-            heads, value, after = forward(self.policies[name], obs, before, reset[here], allowed, self.bf16)
+            policy = self.policies[name]
+            if name not in self._eager:  # straight into the plan's input, and from there into the storage
+                policy = functools.partial(policy.take, shown({key: part[here] for key, part in arrived.items()}))
+            heads, value, after = forward(policy, obs, before, reset[here], allowed, self.bf16)
             actions, log_prob = sample(storage.spec, heads, noise[here])
             storage.values[step, piece].copy_(value)
             storage.log_probs[step, piece].copy_(log_prob)
@@ -161,8 +168,8 @@ class HostTurn(Turn):
             return after
 
         # Plans are made in this thread: what torch does for that, other threads must not see.
-        after = self.pool.map(act, pieces) if name in self._planned else [act(piece) for piece in pieces]
-        self._planned.add(name)
+        after = self.pool.map(act, pieces) if name in self._ready else [act(piece) for piece in pieces]
+        self._ready.add(name)
         if state:
             self.states[name] = tuple(torch.cat(parts) for parts in zip(*after, strict=True))
             self.reset[name] = _starts_anew(storage, step, columns)

@@ -67,12 +67,27 @@ class PlanCache:
         self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
     ) -> tuple[Heads, Tensor, State]:
         """See policies/protocol.py."""
+        return self.take(None, obs, state, reset, action_mask)
+
+    @torch.no_grad()
+    def take(
+        self, fresh: Observation | None, obs: Observation, state: State, reset: Tensor | None, action_mask: Tensor | None
+    ) -> tuple[Heads, Tensor, State]:
+        """Act on rows that are not in `obs` yet: they go straight into the plan's input, and from there into `obs`.
+
+        Args: fresh: the rows, of any dtype; None: those of `obs`. Others: see policies/protocol.py.
+        """
         args = (obs, state, reset, action_mask)
         rows = next(len(leaf) for leaf in tree_leaves(args) if isinstance(leaf, Tensor))
         key, plan = self._taken(args, rows)
-        for kept, given in zip(plan.runner.inputs, tree_leaves(args), strict=True):
+        given = tree_leaves(args) if fresh is None else tree_leaves((fresh, *args[1:]))
+        for kept, part in zip(plan.runner.inputs, given, strict=True):
             if kept is not None:
-                kept[:rows].copy_(given)
+                kept[:rows].copy_(part)
+        if fresh is not None:
+            for target, kept in zip(tree_leaves(obs), plan.runner.inputs, strict=False):
+                if kept is not None:
+                    target.copy_(kept[:rows])
         plan.run()
         heads, value, after = tree_map(lambda part: part[:rows].clone(), plan.outputs)
         with self._lock:

@@ -37,6 +37,7 @@ from puffervec.train.policies.protocol import Policy
 
 MODES = ("eager", "arena", "compile", "cudagraph", "compile+cudagraph")
 POLICY_CARRY: Carry = (1, 2)  # Argument and output of a policy that hold its state.
+MOST_COMPILED = 256  # Plans of one class in mode compile.
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
 
@@ -140,7 +141,9 @@ class PolicyPlan:
 
     def _compiled(self, args: tuple[Any, ...]) -> Runner:
         try:
-            return ModuleRunner(self._compiled_module, args, self.carry)
+            # Each plan is compiled once; torch would take many plans of one class for a function that never settles.
+            with torch._dynamo.config.patch(recompile_limit=MOST_COMPILED):
+                return ModuleRunner(self._compiled_module, args, self.carry)
         except Exception as error:
             first = str(error).strip().partition("\n")[0]
             raise PlanError(f"mode compile: torch.compile failed: {type(error).__name__}: {first}") from error

@@ -21,6 +21,7 @@ def test_of_an_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert out.rstrip().endswith("plan.svg: written") and "<svg" in (tmp_path / "plan.svg").read_text()
 
 
+@pytest.mark.slow
 def test_of_a_run_as_json(small: Any, capsys: pytest.CaptureFixture[str]) -> None:
     config = small("probe", env={"num_agents": 2}, policy={"map": ("a=0", "b=1")})
     with Trainer(config) as trainer:

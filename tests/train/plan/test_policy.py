@@ -19,7 +19,7 @@ from tests.train.plan.memory import allocations
 from tests.train.plan.policies import KINDS, make
 
 ROWS = 6
-QUICK = ("mlp", "mingru", "set encoder", "cnn")
+QUICK = ("mingru", "set encoder")
 
 
 def same(wanted: Any, found: Any, tolerance: float) -> None:
@@ -44,7 +44,7 @@ def test_an_arena_gives_the_numbers_of_eager_and_allocates_nothing(kind: str) ->
         same(wanted, made(obs, made.inputs[1], reset, mask), 0.0 if made.exact else 1e-5)
         same(wanted[2], made.inputs[1], 0.0 if made.exact else 1e-5)
     assert made.arena.bytes <= 1.15 * made.arena.bound
-    assert allocations(made.run, 1000 if kind == "mlp" else 3) == []
+    assert allocations(made.run, 1000 if kind == "set encoder" else 3) == []
 
 
 @pytest.mark.slow
@@ -54,6 +54,7 @@ def test_nothing_is_allocated_in_a_thousand_runs(kind: str) -> None:
     assert allocations(plan.compile_policy(policy, args).run, 1000) == []
 
 
+@pytest.mark.slow
 def test_a_policy_takes_observations_alone_and_goes_on_from_its_own_state() -> None:
     policy, (obs, _, _, _) = make("mingru", ROWS)
     made = plan.compile_policy(policy, obs)
@@ -114,6 +115,7 @@ def test_modes_that_there_are_not(mode: str, words: str) -> None:
         plan.compile_policy(nn.Linear(2, 2), torch.zeros(1, 2), mode)
 
 
+@pytest.mark.slow
 def test_a_twin_has_memory_of_its_own() -> None:
     made = plan.compile_policy(nn.Linear(2, 2), torch.zeros(1, 2))
     other = made.twin()
@@ -134,6 +136,7 @@ def test_it_describes_itself(tmp_path: Path) -> None:
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_eager_has_a_graph_for_those_who_ask() -> None:
     made = plan.compile_policy(nn.Linear(3, 4), torch.zeros(8, 3), "eager")
     assert made.nbytes == 8 * 3 * 4 + 8 * 4 * 4 and made.arena.bytes == 256 and made.exact
