@@ -57,6 +57,7 @@ def test_a_signal_ends_the_loop(small: Make) -> None:
     assert signals.trainer is None
 
 
+@pytest.mark.slow
 def test_phases_of_a_roll_out_that_is_collected_beside_the_update(small: Make) -> None:
     config = small("cartpole", train={"asynchronous": True}, vec={"backend": "serial", "num_envs": 4, "num_buffers": 1})
     _, *phases = profiling.profile_loop(config, Timing(2, 1), StopSignals())

@@ -95,6 +95,8 @@ def parse(args: list[str]) -> Request:
     mode = flags.take_option(args, "--mode") or _MODES[0]
     if mode not in _MODES:
         raise ConfigError(f"--mode is {mode!r}: use {', '.join(_MODES)}")
+    if nvtx and any(arg.partition("=")[0] == "--sweep" for arg in args):
+        raise ConfigError("--nvtx opens one window, round one measurement: leave --sweep out")
     iterations, warmup = DEFAULTS.get(mode, DEFAULTS[""])
     given = {name: flags.take_option(args, f"--{name}") for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")}
     paths = {name: flags.take_option(args, f"--{name}") for name in ("json", "out", "trace")}
