@@ -267,12 +267,14 @@ def _show(report: Any, request: Request) -> None:
 
 
 def _show_syncs(subject: Subject) -> None:
+    from puffervec.train.device.profile.syncs import count_of
+
     count = 0
     for name, reports in subject.syncs().items():
         print(f"{name}:", *(f"  {line}" for report in reports for line in str(report).splitlines()), sep="\n")
         count += max(len(report.found) for report in reports)
     if count:
-        raise Exceeded(f"{count} synchronisations in a call: the lines above wait for the device")
+        raise Exceeded(f"{count_of(count)} in a call: the lines above wait for the device")
 
 
 def _show_ablation(subject: Subject, request: Request) -> None:

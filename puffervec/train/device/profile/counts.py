@@ -37,8 +37,10 @@ class Counts:
 
     def __str__(self) -> str:
         """The three numbers in words."""
-        what = "launches" if self.source == "CUDA" else "operations"
-        return f"{self.launches:g} {what}, {self.copies:g} copies to the host, {self.synchronisations:g} synchronisations"
+        what = ("launch", "launches") if self.source == "CUDA" else ("operation", "operations")
+        words = (what, ("copy to the host", "copies to the host"), ("synchronisation", "synchronisations"))
+        numbers = (self.launches, self.copies, self.synchronisations)
+        return ", ".join(f"{n:g} {one if n == 1 else many}" for n, (one, many) in zip(numbers, words, strict=True))
 
 
 def kind_of(name: str) -> str | None:

@@ -82,7 +82,7 @@ class SyncReport:
             return f"{self.level}: {self.note}"
         ending = "" if self.ended else ", where the work ended: it needs a number"
         counted = Counter(self.found)
-        return "\n".join([f"{self.level}: {count_of(self.found)}{ending}", *(f"  {n} x {s}" for s, n in counted.items())])
+        return "\n".join([f"{self.level}: {count_of(len(self.found))}{ending}", *(f"  {n} x {s}" for s, n in counted.items())])
 
     def as_json(self) -> dict[str, Any]:
         """For a report file."""
@@ -90,9 +90,9 @@ class SyncReport:
         return {"level": self.level, "ended": self.ended, "count": len(self.found), "places": places, "note": self.note}
 
 
-def count_of(found: Collection[Sync]) -> str:
+def count_of(number: int) -> str:
     """Return "no synchronisation", "1 synchronisation", "11 synchronisations"."""
-    return f"{len(found) or 'no'} synchronisation{'s' if len(found) > 1 else ''}"
+    return f"{number or 'no'} synchronisation{'s' if number > 1 else ''}"
 
 
 _active: list[Syncs] = []
