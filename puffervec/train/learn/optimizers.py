@@ -71,7 +71,7 @@ class Adam(Part):
     @torch.no_grad()
     def step(self) -> None:
         kept = zip(self.parameters, self._means, self._squares, self._steps, strict=True)
-        used = [(p, _laid_out_as(p, p.grad), mean, square, step) for p, mean, square, step in kept if p.grad is not None]
+        used = [(p, laid_out_as(p, p.grad), mean, square, step) for p, mean, square, step in kept if p.grad is not None]
         if not used:
             return
         parameters, gradients, means, squares, steps = (list(column) for column in zip(*used, strict=True))
@@ -107,7 +107,7 @@ class Adam(Part):
                 place.copy_(entries[name])
 
 
-def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
+def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
     """Return the gradient in the parameter's layout. The kernel goes by memory alone: of a transposed gradient it would give
     each weight the number of another one."""
     return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)

@@ -33,7 +33,7 @@ from puffervec.train.device.ranks import Ranks
 from puffervec.train.learn.advantage import DeviceAdvantage, Discount, Steps, advantage
 from puffervec.train.learn.compiled import compiled_where_it_pays
 from puffervec.train.learn.device_step import DeviceStep
-from puffervec.train.learn.optimizers import clip_gradients, make_optimizer
+from puffervec.train.learn.optimizers import clip_gradients, laid_out_as, make_optimizer
 from puffervec.train.learn.samples import Batch, Samples, Scale, samples_of
 from puffervec.train.policies.distributions import log_prob_entropy
 from puffervec.train.policies.memory import State
@@ -111,11 +111,15 @@ class Updater:
         generator: torch.Generator,
         pool: ThreadPool,
         ranks: Ranks | None = None,
+        team: Ranks | None = None,
     ) -> None:
         """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; pool: works on the microbatches; ranks: each
-        with a roll-out of its own, which improve one policy together."""
+        with a roll-out of its own, which improve one policy together; team: those that share the columns of pictures, so that
+        they call the policy as often as each other."""
+        self.team = team or Ranks()
         self.algorithm = algorithms.get(section.algorithm)
-        self.loss = compiled_where_it_pays(self.algorithm.loss(), section.compile, storage.device, policy)
+        compiled = section.compile if self.team.size == 1 else "off"
+        self.loss = compiled_where_it_pays(self.algorithm.loss(), compiled, storage.device, policy)
         self.vtrace = section.vtrace or section.asynchronous
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
@@ -139,7 +143,8 @@ class Updater:
             self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
             self.piece = width * (storage.horizon + 1 if self.memory else 1)
-            self.work_in_buffers(width, storage.device.type == "cuda" and self.optimizer.capturable)
+            graphs = storage.device.type == "cuda" and self.optimizer.capturable and self.team.size == 1
+            self.work_in_buffers(width, graphs)
 
     def work_in_buffers(self, width: int, capture: bool) -> None:
         """Take gradient steps as on a device. Args: of `DeviceStep`.
@@ -234,13 +239,29 @@ class Updater:
             return self._gradients(batch(), part.count)
 
         # Another rank may have all samples of a minibatch.
-        found = self.pool.map(
-            gradients, samples.cut(part.index, self.section.microbatch_size, part.scale) if len(part.index) else []
-        )
+        pieces = samples.cut(part.index, self.section.microbatch_size, part.scale) if len(part.index) else []
+        more = max(map(int, self.team.all_gather_object(len(pieces)))) - len(pieces)
+        found = self.pool.map(gradients, pieces)
+        found += [(self._without_rows(part.count), torch.zeros(len(self.algorithm.figures))) for _ in range(more)]
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
         grads = [_sum([grads[position] for grads, _ in found]) for position in range(len(self.parameters))]
         sums = torch.stack([sums for _, sums in found] or [torch.zeros(len(self.algorithm.figures))]).sum(0)
         return self._descend(grads, sums)
+
+    def _without_rows(self, count: int) -> Gradients:
+        """Take part in what the others of the team learn; return what this rank's columns of their pictures give."""
+        s = self.storage
+        obs = {key: x[: s.horizon].flatten(0, 1)[:0] for key, x in s.obs.items()}
+        mask = None if s.action_masks is None else s.action_masks[: s.horizon].flatten(0, 1)[:0]
+        state: State = ()
+        reset = None
+        if self.memory:
+            obs = {key: x[: s.horizon, :0] for key, x in s.obs.items()}
+            mask = None if s.action_masks is None else s.action_masks[: s.horizon, :0]
+            state, reset = tuple(x[:0] for x in s.first_state()), s.resets[: s.horizon, :0] != 0
+        heads, value, _ = forward(self.policy, obs, state, reset, mask, self.bf16)
+        total = value.sum() + sum(head.sum() for head in heads)
+        return torch.autograd.grad(total / count, self.parameters, allow_unused=True)
 
     def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
         # Not backward(): threads would add into the same .grad at once.
@@ -250,8 +271,8 @@ class Updater:
         return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
 
     def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
-        for parameter, grad in zip(self.parameters, grads, strict=True):
-            parameter.grad = grad
+        for parameter, grad in zip(self.parameters, grads, strict=True):  # On all ranks alike, or their norms differ in bits.
+            parameter.grad = None if grad is None else laid_out_as(parameter, grad)
         self._add_up(sums)
         norm = clip_gradients(self.parameters, self.section.max_grad_norm)
         self.optimizer.step()
@@ -265,7 +286,7 @@ class Updater:
         """Leave the gradients of this rank's samples where the message and `_common_descent` find them; reads nothing back."""
         grads, sums = self._gradients(batch, count)
         for parameter, grad in zip(self.parameters, grads, strict=True):
-            parameter.grad = torch.zeros_like(parameter) if grad is None else grad
+            parameter.grad = torch.zeros_like(parameter) if grad is None else laid_out_as(parameter, grad)
         return sums
 
     def _common_descent(self) -> None:
