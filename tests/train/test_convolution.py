@@ -99,5 +99,5 @@ def test_a_policy_of_ones_own_by_name() -> None:
     for name, words in (("no_policy", "gave a Linear: give an nn.Module with initial_state"), ("broken", "KeyError: 'width'")):
         with pytest.raises(ConfigError, match=f"policy.kind {__name__}:{name}.*{words}"):
             build_policy(rows, PolicySection(kind=f"{__name__}:{name}"))
-    with pytest.raises(ConfigError, match="policy.kind is 'transformer': use auto, mlp, object_set, cnn, or module:Class"):
+    with pytest.raises(ConfigError, match="policy.kind is 'transformer': use auto, mlp, object_set, cnn, convnext, or mod"):
         build_policy(rows, PolicySection(kind="transformer"))

@@ -104,7 +104,7 @@ def test_between_gpus_a_rank_that_is_gone_is_missed_before_the_device_is_asked()
     groups = [Nccl(), Nccl()]
 
     def work(ranks: GroupRanks) -> None:
-        ranks._device_group = groups[ranks.rank]  # type: ignore[assignment]
+        ranks.device_group = groups[ranks.rank]  # type: ignore[assignment]
         ranks.barrier()
         if ranks.first:
             ranks.barrier()

@@ -31,12 +31,13 @@ FEWEST_FOR_WORKERS = 8  # Python envs; below, a turn of a worker process costs a
 LONGEST_SHOWN = 200
 SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
 MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
+MOST_BLOCKS = 256  # Of a stage of a ConvNeXt.
 MOST_WIDTHS, WIDEST = 64, 2**20  # Of a network, likewise.
 SECTIONS = ("env", "vec", "train", "policy", "policies", "log")
 # Settings of train that all policies of a run share; the others may stand in [policies.NAME] too.
 OF_THE_RUN = frozenset(
     ("seed", "device", "total_timesteps", "time_limit_s", "horizon", "minibatch_size", "asynchronous", "precision")
-    + ("deterministic", "threads", "rank_timeout_s", "final_eval")
+    + ("deterministic", "threads", "rank_timeout_s", "tensor_parallel", "final_eval")
 )
 
 
@@ -108,15 +109,20 @@ class TrainSection:
     total_timesteps alone, and CUDA takes only kernels that add up in a fixed order, which are slower."""
     threads: int = 0  # Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them.
     rank_timeout_s: float = 600.0  # Under torchrun: a rank that lets the others wait longer is taken for lost.
+    tensor_parallel: int = 1
+    """Under torchrun: neighbouring ranks that share the columns of the pictures in an update, for policies with convolutions
+    whose pictures are too large for one device. It changes no result; each rank collects with envs of its own as ever."""
     final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
-        at_least("train", self, 1, "total_timesteps", "horizon", "microbatch_size", "update_epochs")
+        at_least("train", self, 1, "total_timesteps", "horizon", "microbatch_size", "update_epochs", "tensor_parallel")
         at_least("train", self, 0, "seed", "minibatch_size", "time_limit_s", "value_coef", "threads")
         positive("train", self, "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s")
         schedules.check("train.lr", self.lr, zero=False)
         schedules.check("train.entropy_coef", self.entropy_coef, zero=True)
+        if self.tensor_parallel > 1 and self.compile == "on":
+            raise ConfigError("train.compile is on: what ranks exchange cannot be compiled, set train.tensor_parallel to 1")
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"train.{name} is {getattr(self, name)}: must be between 0 and 1")
@@ -156,13 +162,15 @@ class PolicySection:
     """The network."""
 
     kind: str = "auto"
-    """auto: cnn where a row has a picture of bytes, object_set where a C env has sets of objects, else mlp. Or your own
-    nn.Module, as module:Class."""
+    """auto: cnn where a row has a picture of bytes, object_set where a C env has sets of objects, else mlp. Or convnext,
+    for pictures too; or your own nn.Module, as module:Class."""
     map: tuple[str, ...] = ()
     """Several policies, NAME=AGENT,AGENT each: for agent types (tag_grid: taggers=tagger runner=runner), agents of a parallel
     env by name, rows of an env by number, or row groups. Each agent has one policy. Or module:function, which is given each
     agent's name (C envs: its row) and returns its policy's. Empty: one policy per row group."""
-    channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions.
+    channels: tuple[int, ...] = (32, 64, 64)  # cnn: widths of the convolutions; convnext: of the stages.
+    depths: tuple[int, ...] = ()  # convnext: blocks of each stage; empty: one each.
+    drop_path: float = 0.0  # convnext: share of samples that the last block leaves out while learning, less in earlier ones.
     hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
     memory: Literal["none", "mingru", "lstm"] = "none"  # What the policy remembers of an episode: a recurrent cell, or nothing.
     memory_layers: int = 0  # Cells one behind the other; 0: 2 of mingru (one alone cannot recall what came when), 1 of lstm.
@@ -176,6 +184,14 @@ class PolicySection:
         for name in ("hidden", "channels"):
             check_widths(f"policy.{name}", getattr(self, name))
         check_layers(self.memory_layers)
+        if self.depths:
+            if len(self.depths) != len(self.channels) or not all(1 <= depth <= MOST_BLOCKS for depth in self.depths):
+                raise ConfigError(
+                    f"policy.depths is {shown(self.depths)}: must be a number of blocks, 1 to {MOST_BLOCKS}, for each of the"
+                    f" {len(self.channels)} stages of policy.channels"
+                )
+        if not 0 <= self.drop_path < 1:
+            raise ConfigError(f"policy.drop_path is {self.drop_path}: must be at least 0 and below 1")
         for name in ("object_hidden", "object_width"):
             check_widths(f"policy.{name}", (getattr(self, name),))
         if self.memory_layers > 1 and self.memory == "none" and ":" not in self.kind:

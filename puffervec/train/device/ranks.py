@@ -87,10 +87,11 @@ class Ranks:
     """One process alone: what it has is what all have. `GroupRanks` has the same methods for several.
 
     With several, all ranks must call the same methods in the same order. job: names by which this job's run folder is found
-    again; empty outside of torchrun.
+    again; empty outside of torchrun. peers: their processes, by rank.
     """
 
     rank, size = 0, 1
+    peers: tuple[Peer, ...] = ()
 
     def __init__(self, job: Sequence[str] = ()) -> None:
         """Args: job: see above."""
@@ -110,6 +111,21 @@ class Ranks:
 
     def use(self, device: torch.device) -> None:
         """Prepare for tensors on this device."""
+
+    def team(self, size: int) -> Ranks:
+        """Return the ranks of this one's team: neighbours, `size` of them. All ranks must call it, after `use`.
+
+        Raises: ConfigError where they cannot be divided so.
+        """
+        if self.size % size:
+            raise ConfigError(
+                f"train.tensor_parallel is {size}, but there {'is' if self.size == 1 else 'are'} {self.size} rank"
+                f"{'s' * (self.size > 1)}: start a multiple of it with torchrun --nproc-per-node, or set it to 1"
+            )
+        return Ranks() if size == 1 else self._teams(size)
+
+    def _teams(self, size: int) -> Ranks:
+        return self
 
     def sums(self, values: Sequence[float]) -> list[float]:
         """Return the sum over all ranks of each value, in float64."""
@@ -148,7 +164,7 @@ class Ranks:
 
 
 class GroupRanks(Ranks):
-    """One of several ranks."""
+    """One of several ranks. device_group: for messages between tensors on the device."""
 
     def __init__(self, group: ProcessGroup, rank: int, size: int, local_rank: int = 0, timeout_s: float = 600.0) -> None:
         """Join the others; blocks until all have called it.
@@ -158,8 +174,7 @@ class GroupRanks(Ranks):
         """
         super().__init__()
         self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
-        self._group = self._device_group = group
-        self.peers: tuple[Peer, ...] = ()
+        self._group = self.device_group = group
         self.peers = tuple((host, pid, born) for host, pid, born in self.all_gather_object(this_process()))
         self.job = tuple(sorted({name for names in self.all_gather_object(job_names()) for name in names}))
 
@@ -185,7 +200,29 @@ class GroupRanks(Ranks):
             import torch.distributed as dist
 
             with self._with_others("connecting the GPUs"):
-                self._device_group = dist.new_group(backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s))
+                self.device_group = dist.new_group(backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s))
+
+    def _teams(self, size: int) -> Ranks:
+        if size == self.size:
+            return self
+        import datetime
+
+        import torch.distributed as dist
+
+        found: GroupRanks | None = None
+        limit = datetime.timedelta(seconds=self._timeout_s)
+        for first in range(0, self.size, size):  # All ranks take part in making each group.
+            members = list(range(first, first + size))
+            with self._with_others("making teams"):
+                group = dist.new_group(members, backend="gloo", timeout=limit)
+                device_group = group
+                if self.device_group is not self._group:
+                    device_group = dist.new_group(members, backend="nccl", timeout=limit)
+            if self.rank in members:
+                found = GroupRanks(group, self.rank - first, size, self._local_rank, self._timeout_s)
+                found.device_group = device_group
+        assert found is not None
+        return found
 
     def sums(self, values: Sequence[float]) -> list[float]:
         import torch
@@ -241,13 +278,13 @@ class GroupRanks(Ranks):
 
         flat = torch.cat([tensor.detach().reshape(-1).float() for tensor in tensors])
         with self._with_others("adding up gradients"):
-            self._device_group.allreduce([flat]).wait()
+            self.device_group.allreduce([flat]).wait()
         for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.detach().copy_(total.view(tensor.shape))
 
     def barrier(self) -> None:
         """See Ranks; between CPUs every message is waited for."""
-        if self._device_group is not self._group:
+        if self.device_group is not self._group:
             self.sums([0.0])
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
@@ -259,7 +296,7 @@ class GroupRanks(Ranks):
         with torch.no_grad(), self._with_others("taking the weights of rank 0"):
             for tensor in tensors:
                 found = tensor.detach().clone(memory_format=torch.contiguous_format)
-                self._device_group.broadcast([found], BroadcastOptions()).wait()
+                self.device_group.broadcast([found], BroadcastOptions()).wait()
                 tensor.copy_(found)
 
     def close(self) -> None:
@@ -274,8 +311,8 @@ class GroupRanks(Ranks):
             with with_others(doing, self.rank, self.peers or self.size):
                 yield
         except RankLost:
-            if self._device_group is not self._group:  # What waits for the lost one on the device would never end.
-                self._device_group.abort()
+            if self.device_group is not self._group:  # What waits for the lost one on the device would never end.
+                self.device_group.abort()
             raise
 
 

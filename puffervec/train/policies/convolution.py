@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Policies for pictures: strided convolutions over rasters, a linear layer, heads. Path stop 7; runs in the learner.
 
-    a picture     --  view (C, H, W), scaled to 0..1 on the device  --  conv, ReLU, ...  --  Linear, ReLU  --+
+    a picture     --  view (C, H, W), scaled to 0..1 on the device  --  convolutions     --  Linear, ReLU  --+
     other leaves  --  encoder.py  --  Linear, ReLU  ---------------------------------------------------------+--  trunk, heads
 
 A row that is one picture has no trunk. Pictures cross to the device as their bytes; only there they become numbers. This holds
 for C and Python envs alike: rows.group_views tells the leaves of both.
+
+The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext). Several ranks may share the columns of their pictures in
+updates (sharded/sharing.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -25,8 +28,14 @@ from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.leaves import EntryView, Observations, View, group_views
 from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
+from puffervec.train.policies.sharded.convnext import ConvNeXt
+from puffervec.train.policies.sharded.sharing import Sharing
+
+if TYPE_CHECKING:
+    from puffervec.train.device.ranks import Ranks
 
 MOST_CHANNELS = 16  # along the first or last axis
+LAYER_SCALE = 0.1  # Of a ConvNeXt's blocks at the start: small networks, and no long warm-up.
 
 Shape = tuple[int, int, int]
 
@@ -61,7 +70,7 @@ def _is_picture(leaf: Leaf) -> bool:
 
 
 def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
-    """Return the policy of the kind cnn that fits the group's rows.
+    """Return the policy of the kind cnn or convnext that fits the group's rows.
 
     Raises: ConfigError where they have no picture.
     """
@@ -70,7 +79,7 @@ def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
         return ConvolutionPolicy(group, section)
     if any(_is_picture(view.leaf) for view in views):
         return MixedPolicy(group, section)
-    raise ConfigError(f"policy.kind is cnn, but rows of {group.name} have no picture of at least 8 x 8 points")
+    raise ConfigError(f"policy.kind is {section.kind}, but rows of {group.name} have no picture of at least 8 x 8 points")
 
 
 class _Picture:
@@ -85,31 +94,38 @@ class _Picture:
         self.scale = 1 / 255 if view.leaf.dtype == np.uint8 else 1.0
 
     def __call__(self, obs: Observations) -> tuple[Tensor, tuple[int, ...]]:
-        """Return (N, C, H, W), and the leading axes that became N."""
+        """Return (N, C, H, W) as they were observed, and the leading axes that became N."""
         flat = self.view(obs)
         pictures = flat.reshape(-1, *self.raw_shape)
         if self.channels_last:
             pictures = pictures.permute(0, 3, 1, 2)
-        return pictures.to(torch.get_default_dtype()) * self.scale, tuple(flat.shape[:-1])
+        return pictures, tuple(flat.shape[:-1])
+
+    def numbers(self, pictures: Tensor) -> Tensor:
+        """Return what convolutions take."""
+        return pictures.to(torch.get_default_dtype()) * self.scale
 
 
 class ConvolutionPolicy(NetworkPolicy):
-    """For rows that are one picture: three strided convolutions as in Mnih et al. 2015 ("Human-level control"); small pictures
-    get smaller kernels."""
+    """For rows that are one picture."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: whose rows are one picture; section: `channels` and `hidden` (the first width) are read."""
         super().__init__()
-        self.picture = _Picture(group_views(group)[0])
-        self.convolutions = _convolutions(self.picture.shape, section.channels)
+        self.picture, self.sharing = _Picture(group_views(group)[0]), Sharing()
+        self.convolutions = _convolutions(self.picture.shape, section)
         self.trunk = _behind(self.convolutions, self.picture.shape, section.hidden[0])
         self.finish(section.hidden[0], group, section)
 
     def features(self, obs: Observations) -> Tensor:
         """The trunk's output: (..., width)."""
         pictures, lead = self.picture(obs)
-        out: Tensor = self.trunk(self.convolutions(pictures).flatten(1))
-        return out.view(*lead, -1)
+        out: Tensor = self.trunk(self.sharing(self.convolutions, pictures, self.picture.numbers).flatten(1))
+        return out.view(*lead, out.shape[-1])
+
+    def share_columns(self, ranks: Ranks) -> None:
+        """Share the columns of pictures with these ranks in updates. Raises: WidthError."""
+        self.sharing.share(self.convolutions, ranks, self.picture.shape)
 
     def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
         """Read leaves from a dict from now on. entries: by the leaf's path."""
@@ -122,11 +138,11 @@ class MixedPolicy(NetworkPolicy):
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: whose rows have a picture; section: `channels`, `hidden` and `normalize` are read."""
         super().__init__()
-        width, views = section.hidden[0], group_views(group)
+        width, views, self.sharing = section.hidden[0], group_views(group), Sharing()
         self.pictures = [_Picture(view) for view in views if _is_picture(view.leaf)]
         self.eyes = nn.ModuleList()
         for picture in self.pictures:
-            convolutions = _convolutions(picture.shape, section.channels)
+            convolutions = _convolutions(picture.shape, section)
             self.eyes.append(nn.Sequential(convolutions, nn.Flatten(), _behind(convolutions, picture.shape, width)))
         others = [view for view in views if not _is_picture(view.leaf)]
         self.encoder: RowEncoder | None = None
@@ -141,11 +157,20 @@ class MixedPolicy(NetworkPolicy):
         parts = []
         for picture, eye in zip(self.pictures, self.eyes, strict=True):
             pictures, lead = picture(obs)
-            parts.append(eye(pictures).view(*lead, -1))
+            convolutions, *rest = cast(nn.Sequential, eye)
+            x = self.sharing(convolutions, pictures, picture.numbers)
+            for layer in rest:
+                x = layer(x)
+            parts.append(x.view(*lead, x.shape[-1]))
         if self.encoder is not None:
             parts.append(self.vector(self.encoder(obs).to(torch.get_default_dtype())))
         out: Tensor = self.trunk(torch.cat(parts, dim=-1))
         return out
+
+    def share_columns(self, ranks: Ranks) -> None:
+        """Share the columns of pictures with these ranks in updates. Raises: WidthError."""
+        for picture, eye in zip(self.pictures, self.eyes, strict=True):
+            self.sharing.share(cast(nn.Sequential, eye)[0], ranks, picture.shape)
 
     def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
         """Read leaves from a dict from now on. entries: by the leaf's path."""
@@ -155,15 +180,28 @@ class MixedPolicy(NetworkPolicy):
             self.encoder.look_through(entries)
 
 
-def _behind(convolutions: nn.Sequential, shape: Shape, width: int) -> nn.Sequential:
+def _behind(convolutions: nn.Module, shape: Shape, width: int) -> nn.Sequential:
     """Return the layer behind flattened convolutions over pictures of this shape."""
     with torch.no_grad():
         features = convolutions(torch.zeros(1, *shape)).numel()
     return nn.Sequential(linear(features, width), nn.ReLU(inplace=True))
 
 
-def _convolutions(shape: Shape, channels: tuple[int, ...]) -> nn.Sequential:
-    """Return conv and ReLU per width of `channels`, each halving height and width (of large pictures: quartering)."""
+def _convolutions(shape: Shape, section: PolicySection) -> nn.Module:
+    """Return the convolutions of a policy's kind: a ConvNeXt without classes, or strided ones."""
+    if section.kind != "convnext":
+        return _strided(shape, section.channels)
+    size, stages = min(shape[1:]), len(section.channels)
+    patch = next((patch for patch in (4, 2, 1) if size // patch >> (stages - 1)), 0)
+    if not patch:
+        raise ConfigError(f"policy.channels has {stages} stages, each halving a picture of {size} points: give fewer")
+    depths = section.depths or (1,) * stages
+    return ConvNeXt(shape[0], 0, depths, section.channels, patch, drop_path=section.drop_path, layer_scale=LAYER_SCALE)
+
+
+def _strided(shape: Shape, channels: tuple[int, ...]) -> nn.Sequential:
+    """Return conv and ReLU per width of `channels`, each halving height and width (of large pictures: quartering); as in
+    Mnih et al. 2015 ("Human-level control"), with smaller kernels for small pictures."""
     layers: list[nn.Module] = []
     before, size = shape[0], min(shape[1:])
     for width in channels:

@@ -17,12 +17,13 @@ from puffervec.train.policies.convolution import has_pictures, picture_policy
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy, has_object_sets
 from puffervec.train.policies.protocol import Policy
+from puffervec.train.policies.sharded.convnext import DropPath
 
 
 def draws(policy: nn.Module) -> bool:
-    """Return True where a forward pass draws random numbers, as far as torch's own layers tell."""
+    """Return True where a forward pass draws random numbers, as far as torch's own layers and ours tell."""
     return any(
-        isinstance(layer, (_DropoutNd, nn.RReLU))
+        isinstance(layer, (_DropoutNd, nn.RReLU, DropPath))
         or (isinstance(layer, (nn.RNNBase, nn.MultiheadAttention)) and layer.dropout > 0)
         for layer in policy.modules()
     )
@@ -44,7 +45,7 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
 
 def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
     """Return the policies of this package by `policy.kind`."""
-    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": picture_policy}
+    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": picture_policy, "convnext": picture_policy}
 
 
 def fitting_kind(group: GroupSpec) -> str:

@@ -24,12 +24,16 @@ from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.keys import LOSSES
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.pool import Pool, newest
+from puffervec.train.policies.sharded.sharing import share_columns
 from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import POOL, Files, Tensors, fitting
 
 
 def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Return the policies of a run on its device: the given ones, those that the config describes, and opponents."""
+    """Return the policies of a run on its device: the given ones, those that the config describes, and opponents.
+
+    Raises: ConfigError where columns of their pictures cannot be shared as `train.tensor_parallel` says.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setup.config.train.seed)
         built = {name: given[name] if name in given else rows.build() for name, rows in setup.rows.items()}
@@ -37,7 +41,12 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
     for name, rows in setup.rows.items():
         if not rows.settings.role.learns:
             built[name].eval()
-    return {name: policy.to(setup.device) for name, policy in built.items()}
+    placed = {name: policy.to(setup.device) for name, policy in built.items()}
+    if setup.team.size > 1:
+        for name, rows in setup.rows.items():
+            if rows.settings.role.learns:
+                share_columns(name, placed[name], setup.team)
+    return placed
 
 
 def new_storage(setup: Setup, name: str) -> Storage:
@@ -119,7 +128,9 @@ class Learner:
                 continue
             section, storage = rows.settings.train, new_storage(setup, name)
             self._sections[name] = section
-            self.updaters[name] = Updater(policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks)
+            self.updaters[name] = Updater(
+                policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks, setup.team
+            )
         self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
 
     @property

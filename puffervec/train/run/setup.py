@@ -45,7 +45,8 @@ class Setup:
         checkpoint: the folder to go on from; None: a new run.
         folder: the run folder that was asked for, or that of the checkpoint; None: a new one is to be made.
         chosen: what startup.py has measured.
-        rows: what each policy acts for, by its name. opponents: what plays for those that do not learn.
+        rows: what each policy acts for, by its name. team: the ranks that share columns with this one in updates.
+        opponents: what plays for those that do not learn.
     """
 
     config: TrainConfig
@@ -57,6 +58,7 @@ class Setup:
     folder: Path | None
     chosen: startup.Chosen
     rows: Mapping[str, PolicyRows]
+    team: Ranks
     opponents: Mapping[str, Opponents] = dataclasses.field(default_factory=dict)
 
     @property
@@ -111,6 +113,7 @@ def set_up(
     settings = {name: table for name, table in config.tables().items() if name != "log"}
     match(ranks, "settings", json.dumps([config.target, spec_hash, bf16, settings]))
     ranks.use(device)
+    team = ranks.team(config.train.tensor_parallel)
     shared = ranks.broadcast_object([path and str(path) for path in (checkpoint, folder)])
     checkpoint, folder = (path and Path(path) for path in shared)
     found = None
@@ -126,7 +129,7 @@ def set_up(
     manifest = None if found is None else found.manifest
     chosen = startup.choose(config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1)
     config, rows = chosen.config, policy_rows(spec, chosen.config)
-    return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows, opponents), found
+    return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows, team, opponents), found
 
 
 def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool, policies: Mapping[str, nn.Module]) -> None:

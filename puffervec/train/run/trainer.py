@@ -115,8 +115,9 @@ class Trainer:
         self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
         threads = (setup.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
-        # Threads would draw from the one generator in the order in which they come.
-        self.pool = ThreadPool(1 if any(map(draws, self.policies.values())) else threads)
+        # Threads would draw from the one generator, and send a team's messages, in the order in which they come.
+        alone = setup.team.size > 1 or any(map(draws, self.policies.values()))
+        self.pool = ThreadPool(1 if alone else threads)
         self._open.callback(self.pool.close)
         self.learner = Learner(setup, self.policies, generators.shuffle, self.pool)
         self.collector = Collector(setup, self.vec, self.learner, generators.actions, self.pool)

@@ -12,6 +12,7 @@ door.
 from puffervec.train.policies.sharded.cnn import ShardedCNN, check, shard_cnn
 from puffervec.train.policies.sharded.columns import WidthError, split
 from puffervec.train.policies.sharded.convnext import ConvNeXt, DropPath, LayerNorm2d
+from puffervec.train.policies.sharded.memory import peak_bytes
 from puffervec.train.policies.sharded.rules import CannotShard, Gather
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "ShardedCNN",
     "WidthError",
     "check",
+    "peak_bytes",
     "shard_cnn",
     "split",
 ]

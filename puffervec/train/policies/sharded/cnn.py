@@ -11,6 +11,7 @@ first message for pictures of a new shape the pass is rehearsed on tensors witho
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from puffervec.errors import ConfigError
 from puffervec.train.device.ranks import Peer, this_process
 from puffervec.train.policies.sharded.columns import WidthError, split
-from puffervec.train.policies.sharded.dtensor import DTensor, wrapped
 from puffervec.train.policies.sharded.layers import Columns
 from puffervec.train.policies.sharded.network import Network
 from puffervec.train.policies.sharded.regions import Dealt, Region, Shared
@@ -58,13 +58,16 @@ class ShardedCNN(nn.Module):
 
     def begin(self, shape: Sequence[int]) -> ShardedCNN:
         """Check that pictures of a shape (C, H, W) can be split, and take the weights of the first rank."""
-        weights = list(self.state_dict().values())
-        like = next(iter(weights), torch.zeros(()))
-        self._fitting((1, *shape), like.dtype, like.device)
+        self.check(shape)
         with torch.no_grad():
-            for tensor in weights:
+            for tensor in self.state_dict().values():
                 tensor.copy_(self.team.of_first(tensor))
         return self
+
+    def check(self, shape: Sequence[int]) -> None:
+        """Rehearse pictures of a shape (C, H, W). Raises: WidthError, CannotShard."""
+        like = next(self.parameters(), torch.zeros(()))
+        self._fitting((1, *shape), like.dtype, like.device)
 
     def columns(self, width: int) -> tuple[int, int]:
         """Return this rank's first column of pictures of a width, and the one after its last. Raises: WidthError."""
@@ -81,8 +84,11 @@ class ShardedCNN(nn.Module):
             WidthError, CannotShard: what does not fit; on all ranks, before any message.
             RankLost: another rank is gone.
         """
-        if isinstance(x, DTensor):
-            return wrapped(x, self.team, self._columns)
+        if "torch.distributed.tensor" in sys.modules and type(x) is not Tensor:  # It takes a second to load.
+            from puffervec.train.policies.sharded import dtensor
+
+            if isinstance(x, dtensor.DTensor):
+                return dtensor.wrapped(x, self.team, self._columns)
         if width is None:
             width = x.shape[-1]
             x = x[..., slice(*self._fitting(x.shape, x.dtype, x.device))]
@@ -119,7 +125,7 @@ class ShardedCNN(nn.Module):
         return self.network.run(Pass(region, found.__getitem__, frozenset(map(id, found.values()))), x)
 
     def _key(self, shape: Sequence[int]) -> tuple[Any, ...]:
-        return *shape[1:], self.training
+        return *shape[1:], self.network.module.training
 
     def _fitting(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> tuple[int, int]:
         """Return this rank's columns of pictures of a shape; the first time, rehearse."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,8 +23,25 @@ from puffervec.train.policies.sharded.columns import WidthError
 from puffervec.train.policies.sharded.layers import Columns
 from puffervec.train.policies.sharded.rules import FUNCTIONS, LAYERS, CannotShard, Pass
 
+_TRACING = threading.Lock()
+
 
 class _Tracer(fx.Tracer):
+    """While it traces, torch.fx changes nn.Module for all threads; those of others go on as if it had not."""
+
+    def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:
+        self._thread = threading.get_ident()
+        with _TRACING:
+            return super().trace(root, concrete_args)
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        ours = threading.get_ident() == self._thread
+        return super().call_module(m, forward, args, kwargs) if ours else forward(*args, **kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        ours = threading.get_ident() == self._thread
+        return super().getattr(attr, attr_val, parameter_proxy_cache) if ours else attr_val
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return type(m) in LAYERS or super().is_leaf_module(m, module_qualified_name)
 
@@ -45,7 +63,7 @@ class Network:
     """What a module's forward does, step by step, with columns or without."""
 
     def __init__(self, module: nn.Module, keep_every: int) -> None:
-        """Write down the forward pass. torch.fx does so with a changed nn.Module: no other thread may call a module meanwhile.
+        """Write down the forward pass.
 
         Args: keep_every: 0: keep what backward needs; else compute it again, in stretches of at least so many steps.
         Raises: CannotShard where forward cannot be written down.

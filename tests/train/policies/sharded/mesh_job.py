@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Run by torchrun in test_dtensor.py, in four processes: a mesh of two dimensions, DTensors, DistributedDataParallel, masks.
+"""Run by torchrun in test_dtensor.py and test_on_gpus.py, in four processes (or two, on two GPUs): a mesh of two dimensions,
+one row of it on two GPUs, DTensors, DistributedDataParallel, masks.
 
 Prints one line of JSON from rank 0: how far all of it is from one process.
 """
@@ -24,11 +25,12 @@ from puffervec.train.policies.sharded import ConvNeXt, ShardedCNN, shard_cnn
 from tests.train.policies.sharded.split import far, gradients, numbers
 
 SHAPE = (3, 16, 24)
+DEVICE = os.environ.get("SHARDED_DEVICE", "cpu")
 
 
 def network(**settings: float) -> nn.Module:
     torch.manual_seed(1)
-    return ConvNeXt(3, 5, (1, 1), (8, 12), patch=2, layer_scale=0.5, **settings).double()  # type: ignore[arg-type]
+    return ConvNeXt(3, 5, (1, 1), (8, 12), patch=2, layer_scale=0.5, **settings).double().to(DEVICE)  # type: ignore[arg-type]
 
 
 def mean_square(y: Tensor) -> Tensor:
@@ -47,18 +49,18 @@ def stepped(cnn: nn.Module, x: Tensor, steps: int) -> list[Tensor]:
 def data_and_tensor_parallel(mesh: dist.DeviceMesh) -> float:
     """Two rows of two ranks: each row has half of the batch, each rank half of the columns."""
     one, split = network(), shard_cnn(network(), mesh["tensor"], SHAPE, keep_every=4)
-    x = numbers((4, *SHAPE), torch.float64)
+    x = numbers((4, *SHAPE), torch.float64).to(DEVICE)
     wanted = stepped(one, x, 5)
-    row = mesh.get_local_rank("data")
+    row, each = mesh.get_local_rank("data"), 4 // mesh.size(0)
     parallel = DistributedDataParallel(split, process_group=mesh.get_group("data"))
-    found = stepped(parallel, x[2 * row : 2 * row + 2], 5)
+    found = stepped(parallel, x[each * row : each * (row + 1)], 5)
     return max(far(a, b) for a, b in zip(found, wanted, strict=True))
 
 
 def dtensors(mesh: dist.DeviceMesh) -> float:
     """A batch over data, columns over tensor, and the result back as a DTensor; gradients reach the input."""
     one, split = network(), shard_cnn(network(), mesh["tensor"], SHAPE)
-    x = numbers((4, *SHAPE), torch.float64)
+    x = numbers((4, *SHAPE), torch.float64).to(DEVICE)
     given = distribute_tensor(x, mesh, [Shard(0), Shard(3)]).requires_grad_()
     whole = x.clone().requires_grad_()
     y, wanted = split(given), one(whole)
@@ -71,13 +73,14 @@ def dtensors(mesh: dist.DeviceMesh) -> float:
 
 def pictures(mesh: dist.DeviceMesh) -> float:
     """A network that ends with pictures gives a DTensor that is split as they are; a width that DTensor has no words for."""
-    layers = nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.GELU(), nn.Conv2d(4, 2, 4, 2, 1)).double()
+    layers = nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.GELU(), nn.Conv2d(4, 2, 4, 2, 1)).double().to(DEVICE)
     split = shard_cnn(copy.deepcopy(layers), mesh["all"], SHAPE)
     layers.load_state_dict(split.state_dict())
-    x = numbers((2, *SHAPE), torch.float64)
+    x = numbers((2, *SHAPE), torch.float64).to(DEVICE)
     y = split(distribute_tensor(x, mesh["all"], [Shard(3)]))
     assert isinstance(y, DTensor) and y.placements == (Shard(3),)
-    for wrong, placement in ((x, Replicate()), (x[..., :9], Shard(3))):
+    narrow = x[..., : 9 if mesh.size() == 4 else 1]  # 3, 3, 3 and none
+    for wrong, placement in ((x, Replicate()), (narrow, Shard(3))):
         try:
             split(distribute_tensor(wrong.contiguous(), mesh["all"], [placement]))
         except ConfigError:
@@ -89,7 +92,7 @@ def pictures(mesh: dist.DeviceMesh) -> float:
 def masks(mesh: dist.DeviceMesh) -> float:
     """Each process has a generator of its own; with other seeds the first rank's holds."""
     one, split = network(drop_path=0.5), shard_cnn(network(drop_path=0.5), mesh["all"], SHAPE, keep_every=4)
-    x = numbers((4, *SHAPE), torch.float64)
+    x = numbers((4, *SHAPE), torch.float64).to(DEVICE)
     torch.manual_seed(7)
     mean_square(one(x)).backward()
     torch.manual_seed(7 + dist.get_rank())
@@ -98,9 +101,12 @@ def masks(mesh: dist.DeviceMesh) -> float:
 
 
 def main() -> None:
-    dist.init_process_group("gloo")
-    two = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
-    line = init_device_mesh("cpu", (4,), mesh_dim_names=("all",))
+    if DEVICE == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if DEVICE == "cuda" else "gloo")
+    size = dist.get_world_size()
+    two = init_device_mesh(DEVICE, (size // 2, 2), mesh_dim_names=("data", "tensor"))
+    line = init_device_mesh(DEVICE, (size,), mesh_dim_names=("all",))
     assert isinstance(shard_cnn(network(), line["all"], SHAPE), ShardedCNN)
     try:
         shard_cnn(network(), two, SHAPE)
@@ -108,7 +114,7 @@ def main() -> None:
         assert 'mesh["tensor"]' in str(error)
     found = {work.__name__: work(two) for work in (data_and_tensor_parallel, dtensors)}
     found |= {work.__name__: work(line) for work in (pictures, masks)}
-    worst: list[dict[str, float] | None] = [None] * 4
+    worst: list[dict[str, float] | None] = [None] * size
     dist.all_gather_object(worst, found)
     if dist.get_rank() == 0:
         print(json.dumps({name: max(part[name] for part in worst if part) for name in found}))

@@ -275,35 +275,3 @@ def test_a_rehearsal_leaves_the_network_as_it_is() -> None:
     before = copy.deepcopy(module.state_dict())
     check(module, 2, (3, 40, 50))
     assert all(type(value) is Tensor and torch.equal(value, before[name]) for name, value in module.state_dict().items())
-
-
-def test_activation_memory_on_two_ranks_is_about_half() -> None:
-    """Bytes that are kept for the backward pass, weights left out."""
-
-    def kept(network: nn.Module, x: Tensor, **how: Any) -> int:
-        weights = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
-        seen: dict[int, int] = {}
-
-        def note(tensor: Tensor) -> Tensor:
-            storage = tensor.untyped_storage()
-            if storage.data_ptr() not in weights:
-                seen[storage.data_ptr()] = storage.nbytes()
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            y = network(x, **how)
-        del y
-        return sum(seen.values())
-
-    torch.manual_seed(0)
-    module = ConvNeXt(3, 5, (2, 2), (16, 32), patch=4)
-    x = numbers((2, 3, 64, 128), torch.float32)
-    whole = kept(module, x)
-
-    def work(cnn: ShardedCNN) -> int:
-        own = x[..., slice(*cnn.columns(128))].clone()
-        return kept(cnn, own, width=128)
-
-    halves = on_ranks(2, module, (3, 64, 128), work)
-    again = on_ranks(2, module, (3, 64, 128), work, keep_every=4)
-    assert max(halves) <= 0.6 * whole and max(again) <= 0.3 * max(halves)
