@@ -176,6 +176,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
         _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),
         _benchmark("steps per second, tag_grid", "sps.py", scratch, 60.0, "--envs", "tag_grid", *torch, *short),
         _benchmark("steps per second, drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short),
+        _benchmark("columns over GPUs", "sharded.py", scratch, 180.0, "--device", "cuda", "--size", "xl", "--repeats", "1"),
         _training("tag_grid", scratch, seconds),
         _training("drive", scratch, seconds),
     ]

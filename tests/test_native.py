@@ -124,7 +124,7 @@ def test_an_env_type_may_be_given_instead_of_a_name() -> None:
 # ---- params ------------------------------------------------------------------------------------------------
 
 
-def test_params_arelaid_out_as_the_header_says() -> None:
+def test_params_are_laid_out_as_the_header_says() -> None:
     arrays: dict[str, np.ndarray] = {
         "floats": np.arange(6, dtype=np.float32).reshape(2, 3),
         "one": np.array([7], np.int64),
