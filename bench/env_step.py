@@ -75,6 +75,15 @@ def _real_scene_cases(num_envs: int | None) -> list[Case]:
     return found
 
 
+def _raster_cases(num_envs: int | None) -> list[Case]:
+    """Return drive with its bird's-eye view beside the numbers, and with that alone."""
+    beside, alone = (preset("drive", num_envs, raster=64, raster_alone=value) for value in (0, 1))
+    return [
+        Case(dataclasses.replace(beside, name="drive, numbers and raster 64")),
+        Case(dataclasses.replace(alone, name="drive, raster 64 alone")),
+    ]
+
+
 def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, Any] | None = None) -> list[Case]:
     """Return the cases of these envs, with the extra ones of tag_grid and drive unless env settings are given."""
     found = []
@@ -84,7 +93,7 @@ def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, A
             partial = preset(name, num_envs, use_full_observation=False)
             found.append(Case(dataclasses.replace(partial, name="tag_grid, partial")))
         if name == "drive" and not kwargs:
-            found += _real_scene_cases(num_envs)
+            found += _raster_cases(num_envs) + _real_scene_cases(num_envs)
     return found
 
 

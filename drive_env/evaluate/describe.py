@@ -61,7 +61,7 @@ class SceneSummary:
             lines.append(f"  {self.without_agents} of them have no vehicle to control and are never used")
         lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
         floats = sum(math.prod(shape) for shape in self.observation.values() if len(shape) < 3)
-        lines.append(f"observation: {floats} floats: {'; '.join(map(self._block, self.observation))}")
+        lines.append(f"observation: {f'{floats} floats: ' if floats else ''}{'; '.join(map(self._block, self.observation))}")
         return "\n".join(lines)
 
     def _block(self, name: str) -> str:

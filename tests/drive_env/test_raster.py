@@ -97,7 +97,7 @@ def test_baselines_and_the_summary_work_beside_it(scene: str, alone: int) -> Non
     plain = {name: evaluate(baseline(name), DriveConfig(scenes=scene)).total for name in BASELINES}
     assert {name: evaluate(baseline(name), config).total for name in BASELINES} == plain
     text = describe_scenes(config).text()
-    assert "raster 9 x 16 x 16 bytes" in text and f"observation: {0 if alone else 389} floats" in text
+    assert f"observation: {'' if alone else '389 floats: ego '}" in text and "raster 9 x 16 x 16 bytes" in text
 
 
 # ---- pictures ----------------------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ CASES = [
     Case("tag_continuous, crowd, full observation", "tag_continuous", {**CROWD, "use_full_observation": True}),
     Case("drive", "drive", DRIVE, seeds=FIVE),
     Case("drive, same step", "drive", DRIVE, "same_step"),
+    Case("drive, raster", "drive", {**DRIVE, "raster": 21, "raster_pixel_m": 1.3}),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
     Case("lantern", "lantern", {"size": 7}),
     Case("drift", "drift", {"episode_length": 40}),

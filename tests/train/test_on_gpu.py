@@ -45,6 +45,8 @@ POLICIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "object set": ("drive", SETS, "none"),
     "continuous": ("Pendulum-v1", {}, "none"),
     "pictures": ("tests.train.envs:Pictures", {}, "none"),
+    "a raster alone": ("drive", {**SETS, "raster": 16, "raster_alone": 1}, "none"),
+    "a raster beside numbers": ("drive", {**SETS, "raster": 16}, "none"),
 }
 
 
