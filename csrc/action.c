@@ -22,7 +22,7 @@ static inline int64_t read_integer(const void* source, uint32_t dtype, uint64_t 
     }
 }
 
-// One dim is the common case and gets a loop without a modulo.
+// One dim is the common case and gets a loop of its own: that over runs, below, takes 1.5 to 2 times as long for it.
 #define PV_WRITE_ONE(code, type, wide)                                                                                \
     PV_CLONES static uint64_t write_one_##code(int32_t* rows, const type* source, uint64_t n, uint32_t size) {        \
         uint32_t bad = 0; /* a half has fewer than 2^32 rows */                                                       \

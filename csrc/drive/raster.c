@@ -196,7 +196,7 @@ PV_CLONES static void draw_segments(const canvas* at, const drive_scene* scene, 
     for (uint32_t base = scene->first[type]; base < scene->first[type + 1]; base += PIECE) {
         uint32_t n = scene->first[type + 1] - base < PIECE ? scene->first[type + 1] - base : PIECE, hits = 0;
         int32_t ends[4][PIECE];
-        uint8_t hit[PIECE];
+        uint32_t list[PIECE], count = 0;
         for (uint32_t i = 0; i < n; i++) {
             float dx = scene->x[base + i] - at->middle_x, dy = scene->y[base + i] - at->middle_y;
             float reach = at->radius + scene->half[base + i];
@@ -205,11 +205,13 @@ PV_CLONES static void draw_segments(const canvas* at, const drive_scene* scene, 
         if (!hits) continue;
         place_ends(at, scene, base, n, ends);
         for (uint32_t i = 0; i < n; i++) {
-            hit[i] = larger(ends[0][i], ends[2][i]) >= 0 && larger(ends[1][i], ends[3][i]) >= 0 &&
-                     smaller(ends[0][i], ends[2][i]) < limit && smaller(ends[1][i], ends[3][i]) < limit;
+            list[count] = i;
+            count += (uint32_t)((larger(ends[0][i], ends[2][i]) >= 0) & (larger(ends[1][i], ends[3][i]) >= 0) &
+                                (smaller(ends[0][i], ends[2][i]) < limit) & (smaller(ends[1][i], ends[3][i]) < limit));
         }
-        for (uint32_t i = 0; i < n; i++) {
-            if (hit[i]) draw_line(at, (point){ends[0][i], ends[1][i]}, (point){ends[2][i], ends[3][i]}, plane, SET);
+        for (uint32_t k = 0; k < count; k++) {
+            uint32_t i = list[k];
+            draw_line(at, (point){ends[0][i], ends[1][i]}, (point){ends[2][i], ends[3][i]}, plane, SET);
         }
     }
 }

@@ -149,13 +149,9 @@ PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const dr
 }
 
 PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                                         uint32_t* index) {
-    uint32_t kept = 0;
-    for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
-        index[kept] = s;
-        kept += (uint32_t)(square_of(scene, s, x, y) <= radius_m * radius_m);
-    }
-    return kept;
+                                         const drive_scratch* scratch) {
+    return scan_segments(scene, scene->first[type], scene->first[type + 1], x, y, radius_m * radius_m, scratch->square,
+                         scratch->index);
 }
 
 PV_CLONES uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m) {

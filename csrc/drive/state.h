@@ -212,7 +212,7 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
 void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                           const drive_scratch* scratch, float* out, drive_near* near);
 uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                               uint32_t* index); // all of them
+                               const drive_scratch* scratch); // all of them, into scratch.index and scratch.square
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
 // Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.

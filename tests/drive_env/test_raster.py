@@ -16,6 +16,7 @@ import torch
 
 import puffervec
 from drive_env.config import DriveConfig
+from drive_env.env import PRESET
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.evaluate import evaluate
@@ -23,7 +24,7 @@ from drive_env.evaluate.observation import columns
 from drive_env.render import raster
 from drive_env.render.recording import FrameRecorder
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, read_metrics
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.verbs import exporting
@@ -168,3 +169,33 @@ def test_a_policy_is_exported(scene: str, tmp_path: Path, alone: int) -> None:
     with Trainer(small(tmp_path, scene, raster_alone=alone)) as trainer:
         trainer.train()
     assert [item.path.suffix for item in exporting.export_run(str(trainer.folder), "pt2")] == [".pt2"]
+
+
+@pytest.mark.slow
+def test_a_policy_that_sees_the_picture_alone_does_better_than_chance(
+    tmp_path: Path, shared_cache: Path, monkeypatch: Any
+) -> None:
+    """After 100,000 agent-steps on eight scenes, which take a minute on one core."""
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
+    view = {"scenes": "generated:8", "raster": 32, "raster_pixel_m": 1.0, "raster_alone": 1}
+    tables: dict[str, dict[str, Any]] = {
+        "env": {**view, "num_agents": 64},
+        "vec": {"backend": "serial", "num_envs": 2, "num_buffers": 1},
+        "train": {"minibatch_size": 512, "total_timesteps": 100_000, "threads": 1, "device": "cpu", "precision": "fp32"},
+        "policy": {"hidden": (64,), "channels": (8, 16)},
+        "log": {"dashboard": "off", "folder": str(tmp_path / "runs"), "checkpoint_interval_s": 1000.0},
+    }
+    with Trainer(TrainConfig.of("drive").merged(tables)) as trainer:
+        trainer.train()
+    returns = [line["episode/return"] for line in read_metrics(trainer.folder / "metrics.jsonl") if "episode/return" in line]
+    assert returns[-1] > return_at_random(view) + 0.8
+
+
+def return_at_random(settings: dict[str, Any]) -> float:
+    """The mean return of an episode with random actions, with the rewards of the preset."""
+    env = {**PRESET["env"], **settings, "num_agents": 64}
+    rng = np.random.default_rng(0)
+    with puffervec.make("drive", env_kwargs=env, backend="serial", num_envs=2) as vec:
+        vec.reset(seed=1)
+        found = [vec.step(rng.integers(0, 91, vec.num_agents))[4] for _ in range(200)]
+    return float(np.concatenate([infos.episodes["return"] for infos in found if infos]).mean())
