@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -136,6 +137,21 @@ def test_operations_copies_and_waits_are_counted() -> None:
 def test_names_of_cuda_are_told_apart(name: str, kind: str | None) -> None:
     assert counts.kind_of(name) == kind
     assert counts.total([(name, 3)]) == {other: 3.0 * (other == kind) for other in counts.KINDS}
+
+
+def test_counts_on_a_gpu_are_those_of_the_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for torch.profiler, which waits for the device itself when it ends."""
+    names: list[str] = []
+
+    @contextmanager
+    def recorded(activities: object) -> Iterator[object]:
+        del names[:]
+        yield SimpleNamespace(events=lambda: [SimpleNamespace(name=name) for name in [*names, "cudaDeviceSynchronize"]])
+
+    monkeypatch.setattr(torch.profiler, "profile", recorded)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: names.append("cudaDeviceSynchronize"))
+    call = ["cudaLaunchKernel", "aten::item", "cudaGraphLaunch", "Memcpy DtoH (Device -> Pageable)", "cudaStreamSynchronize"]
+    assert counts.count(lambda: names.extend(call), torch.device("cuda")) == counts.Counts(2, 1, 1, "CUDA")
 
 
 # ---- phases ---------------------------------------------------------------------------------------------------
