@@ -1,16 +1,19 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/plan.md: its code runs and prints what the page shows."""
+"""docs/plan.md: its code runs and prints what the page shows, and its table is that of the measurement."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from bench.plan import markdown
 from puffervec.train import cli, plan
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "plan.md"
 PAGE = FILE.read_text(encoding="utf-8")
+RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-4" / "2026-11-23-plan.json"
 
 
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
@@ -25,3 +28,7 @@ def test_modes_and_flags_are_those_of_the_code() -> None:
     own = [word for word in command if word.startswith("--") and not word.startswith("--policy.")]
     assert own and all(flag in cli.VERBS["plan"].usage for flag in own)
     assert pages.missing_links(FILE) == [] and pages.missing_tests(PAGE) == []
+
+
+def test_the_table_is_what_was_measured() -> None:
+    assert markdown(json.loads(RESULTS.read_text())["results"]) in PAGE

@@ -152,7 +152,7 @@ def _repeat(call: Call) -> Sequence[Work]:
     x, repeats = call.args
     x = x.expand(*[1] * (len(repeats) - x.dim()), *x.shape)
     target = call.out[0].view([size for pair in zip(repeats, x.shape, strict=True) for size in pair])
-    source = x.reshape([size for n in x.shape for size in (1, n)])
+    source = x.view([size for n in x.shape for size in (1, n)])
     return copying(target, source)
 
 
@@ -196,23 +196,32 @@ def _affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Wor
     return work
 
 
-@kernel(aten.native_layer_norm.default)
+def _in_order(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
+    """Room for an input whose numbers do not lie in order."""
+    return [] if x.is_contiguous() else [x.new_empty(x.shape)]
+
+
+@kernel(aten.native_layer_norm.default, workspace=_in_order)
 def _layer_norm(call: Call) -> Sequence[Work]:
     x, shape, weight, bias, eps = call.args
     out, mean, rstd = call.out
+    before = [work for room in call.workspace for work in copying(room, x)]
+    x = call.workspace[0] if call.workspace else x
     size = math.prod(shape)
     work = _normalize(x.view(-1, size), out.view(-1, size), mean.view(-1, 1), rstd.view(-1, 1), eps)
-    return [*work, *_affine(out, weight, bias)]
+    return [*before, *work, *_affine(out, weight, bias)]
 
 
-@kernel(aten.native_group_norm.default)
+@kernel(aten.native_group_norm.default, workspace=_in_order)
 def _group_norm(call: Call) -> Sequence[Work]:
     x, weight, bias, n, channels, pixels, groups, eps = call.args
     out, mean, rstd = call.out
+    before = [work for room in call.workspace for work in copying(room, x)]
+    x = call.workspace[0] if call.workspace else x
     shape = (n * groups, channels // groups * pixels)
     work = _normalize(x.view(shape), out.view(shape), mean.view(-1, 1), rstd.view(-1, 1), eps)
     weight, bias = (None if part is None else part.view(channels, 1) for part in (weight, bias))
-    return [*work, *_affine(out.view(n, channels, pixels), weight, bias)]
+    return [*before, *work, *_affine(out.view(n, channels, pixels), weight, bias)]
 
 
 def _batch_norm_workspace(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
@@ -252,32 +261,47 @@ def _shape_of(x: Tensor, weight: Tensor, args: Sequence[Any]) -> Any:
     return ffi.new("pv_convolution*", (*sizes, list(weight.shape[2:]), stride, padding, dilation))
 
 
-def _by_our_kernel(x: Tensor, weight: Tensor, transposed: bool) -> bool:
-    return x.dtype == weight.dtype == torch.float32 and x.dim() == 4 and not transposed
+def _by_our_kernel(x: Tensor, weight: Tensor) -> bool:
+    return x.dtype == weight.dtype == torch.float32 and weight.is_contiguous()
 
 
 def _convolution_workspace(x: Tensor, weight: Tensor, *args: Any) -> list[Tensor]:
-    if _by_our_kernel(x, weight, args[4]):
-        return [x.new_empty(int(lib.pv_convolution_workspace(_shape_of(x, weight, args))))]
+    """What the kernel needs; for pictures whose channels stand last in memory also room for them, and the result, in order."""
+    if args[4] or x.dim() != 4:
+        return []
     out = aten.convolution.default(x, weight, *args)
-    return [x.new_empty(weight.shape[1] * args[6] * math.prod(weight.shape[2:]), math.prod(out.shape[2:]))]
+    if _by_our_kernel(x, weight):
+        rooms = [x.new_empty(int(lib.pv_convolution_workspace(_shape_of(x, weight, args))))]
+    else:
+        taps = weight.shape[1] * args[6] * math.prod(weight.shape[2:])
+        rooms = [x.new_empty(taps, math.prod(out.shape[2:]))]
+    return rooms if x.is_contiguous() else [*rooms, x.new_empty(x.shape), x.new_empty(out.shape)]
 
 
 @kernel(aten.convolution.default, device="cpu", workspace=_convolution_workspace)
 def _convolution(call: Call) -> Sequence[Work]:
     x, weight, bias, *rest = call.args
-    if rest[3] or x.dim() != 4:
+    if not call.workspace:
         raise NotImplementedError("only convolutions of pictures have a rule, no transposed ones")
-    if not _by_our_kernel(x, weight, rest[3]) or not (x.is_contiguous() and weight.is_contiguous()):
-        return _convolution_by_columns(call)
-    tensors = (x, weight, bias, call.workspace[0], call.out[0])
-    pointers = [ffi.NULL if part is None else ffi.cast("float*", part.data_ptr()) for part in tensors]
-    return [functools.partial(lib.pv_convolve, _shape_of(x, weight, call.args[2:]), *pointers)]
+    room, *ordered = call.workspace
+    before: Sequence[Work] = ()
+    after: Sequence[Work] = ()
+    out = call.out[0]
+    if ordered:
+        before, after = copying(ordered[0], x), copying(out, ordered[1])
+        x, out = ordered
+    if _by_our_kernel(x, weight):
+        pointers = [
+            ffi.NULL if part is None else ffi.cast("float*", part.data_ptr()) for part in (x, weight, bias, room, out)
+        ]
+        return [*before, functools.partial(lib.pv_convolve, _shape_of(x, weight, call.args[2:]), *pointers), *after]
+    return [*before, *_by_columns(x, weight, bias, rest, room, out), *after]
 
 
-def _convolution_by_columns(call: Call) -> Sequence[Work]:
-    x, weight, bias, stride, padding, dilation, _, _, groups = call.args
-    out, columns = call.out[0], call.workspace[0]
+def _by_columns(
+    x: Tensor, weight: Tensor, bias: Tensor | None, rest: Sequence[Any], columns: Tensor, out: Tensor
+) -> list[Work]:
+    stride, padding, dilation, _, _, groups = rest
     matrices, kernel_size = weight.view(groups, weight.shape[0] // groups, -1), list(weight.shape[2:])
     work: list[Work] = []
     for sample, target in zip(x, out.view(len(x), groups, matrices.shape[1], -1), strict=True):

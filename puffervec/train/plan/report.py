@@ -18,10 +18,12 @@ def summary(graph: Graph, arena: Arena) -> str:
     views = sum(node.view for node in graph.nodes)
     planned = [tensor for tensor in graph.tensors.values() if tensor.kind != PARAMETER]
     blocks = sum(map(len, arena.blocks.values()))
+    aliases = sum(len(block.tensors) - 1 for found in arena.blocks.values() for block in found)
     ratio = arena.bytes / arena.bound if arena.bound else 1.0
     copied = f"; {len(arena.copies)} copied into a state at the end" if arena.copies else ""
     lines = [
-        f"{len(graph.nodes)} nodes, {views} of them views; {len(planned)} tensors in {blocks} blocks of memory{copied}",
+        f"{len(graph.nodes)} nodes, {views} of them views; {len(planned)} tensors in {blocks} blocks of memory, {aliases} of "
+        f"them aliases{copied}",
         f"one buffer per tensor  {size(arena.separate):>10}",
         f"aliases only           {size(arena.aliased):>10}",
         f"with lifetime reuse    {size(arena.bytes):>10}   {ratio:.3f} x the bound",

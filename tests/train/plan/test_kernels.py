@@ -70,6 +70,10 @@ ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "layer norm": (lambda x, w, b: F.layer_norm(x, (6,), w, b), (X, V, V)),
     "layer norm, bare": (lambda x: F.layer_norm(x, (5, 6)), (X,)),
     "group norm": (lambda x, w, b: F.group_norm(x, 2, w[:4], b[:4]), (PICTURES, V, V)),
+    "layer norm over channels": (
+        lambda x, w, b: F.layer_norm(x.permute(0, 2, 3, 1), (4,), w[:4], b[:4]).permute(0, 3, 1, 2),
+        (PICTURES, V, V),
+    ),
     "group norm, bare": (lambda x: F.group_norm(x, 4), (PICTURES,)),
     "batch norm": (lambda x, m, v: F.batch_norm(x, m[:4], v[:4], m[1:5], v[1:5]), (PICTURES, V, Y[0])),
     "average": (lambda x: (F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1)), (PICTURES,)),
@@ -84,6 +88,10 @@ ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     ),
     "depthwise convolution": (
         lambda x, w: F.conv2d(x, w.view(4, 1, 5, 6), None, 1, (2, 3), groups=4),
+        (PICTURES, torch.randn(120)),
+    ),
+    "convolution, channels last": (
+        lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w.view(5, 8, 3, 1), V[:5]),
         (PICTURES, torch.randn(120)),
     ),
     "double convolution": (lambda x, w: F.conv2d(x.double(), w.view(10, 4, 3, 1).double()), (PICTURES, torch.randn(120))),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import puffervec
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate
+from puffervec.train.collect.rollout import Rollout
+from puffervec.train.device.device import ThreadPool
 from puffervec.train.plan.cache import PlanCache
+from puffervec.train.policies.leaves import by_key
 from puffervec.train.policies.mlp import MLPPolicy
+from puffervec.train.policies.protocol import forward
+from tests.train.plan.policies import KINDS, make
+from tests.train.test_device_turn import CASES, make_rollout
 from tests.train.test_rollout import collected
 
 Small = Callable[..., TrainConfig]
@@ -33,6 +41,37 @@ def test_roll_outs_have_the_bytes_of_eager(small: Small, threads: int) -> None:
     for a, b in zip(eager, arena, strict=True):
         for key in a["default"]:
             np.testing.assert_array_equal(a["default"][key], b["default"][key], err_msg=key)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device_turns", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_of_rows_and_both_kinds_of_turns(case: str, device_turns: bool) -> None:
+    env, kwargs = CASES[case]
+    found = []
+    for mode in ("eager", "arena"):
+        with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
+            rollout = make_rollout(case, "none" if case in ("drive", "pictures") else "mingru", device_turns, vec)
+            slots = {name: dataclasses.replace(slot, plan=mode) for name, slot in rollout.slots.items()}
+            generator = torch.Generator().manual_seed(3)
+            rollout = Rollout(vec, slots, torch.device("cpu"), False, generator, ThreadPool(1), device_turns)
+            rollout.begin(5)
+            assert rollout.collect() and rollout.collect()
+            found.append({n: {k: v.clone() for k, v in slot.storage.tensors().items()} for n, slot in slots.items()})
+    for name, tensors in found[0].items():
+        for key, tensor in tensors.items():
+            torch.testing.assert_close(found[1][name][key], tensor, rtol=1e-4, atol=1e-5, msg=f"{name}: {key}")
+
+
+@pytest.mark.slow
+def test_bfloat16_is_rounded_as_by_eager() -> None:
+    for kind in KINDS:
+        policy, (obs, state, reset, mask) = make(kind, 8)
+        cache = PlanCache(policy, "arena")
+        with torch.no_grad():
+            wanted, found = (forward(p, by_key(obs), state, reset, mask, bf16=True) for p in (policy, cache))
+        for a, b in zip((*wanted[0], wanted[1], *wanted[2]), (*found[0], found[1], *found[2]), strict=True):
+            torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-4, msg=kind)
 
 
 @pytest.mark.slow
