@@ -12,6 +12,7 @@ import torch
 
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
+from puffervec.train.device.profile.fake import ProofError, prove_no_syncs
 from puffervec.train.device.profile.timing import Timing
 from puffervec.train.policies.protocol import Policy
 from puffervec.train.run.trainer import Trainer
@@ -149,6 +150,8 @@ def test_what_cannot_be_proved_is_said(small: Make) -> None:
     assert subject is not None
     ((operations, proof),) = subject.syncs().values()
     assert operations.found == proof.found == () and "no proof: " in str(proof)
+    with pytest.raises(ProofError, match="no proof: .* weights"):
+        prove_no_syncs(broken)  # type: ignore[arg-type]
 
 
 def test_layers_make_a_deeper_network(small: Make) -> None:

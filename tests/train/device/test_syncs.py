@@ -158,6 +158,12 @@ def test_what_policies_usually_do_runs_on_fake_cuda(case: str) -> None:
 
 
 def test_what_fails_for_another_reason_is_no_synchronisation() -> None:
+    def after_a_copy() -> None:
+        torch.zeros(2, 3).cpu()
+        torch.mm(torch.zeros(2, 3), torch.zeros(2, 3))
+
+    report = prove_no_syncs(lambda: after_a_copy)
+    assert not report.ended and "where the work ended: " in str(report) and " dim" in report.note
     with pytest.raises(ProofError, match="no proof: .* dim"):
         prove_no_syncs(lambda: functools.partial(torch.mm, torch.zeros(2, 3), torch.zeros(2, 3)))
 

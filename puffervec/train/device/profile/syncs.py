@@ -67,8 +67,8 @@ class SyncReport:
 
     Attributes:
         level: who looked.
-        ended: False where the work could not go on without the number that it asked for: only what came before is known.
-        note: why nobody could look; "" where somebody did.
+        ended: False where the work could not go on, so that only what came before is known.
+        note: why it could not, or why nobody could look; "" where a number was asked for and there is none.
     """
 
     found: tuple[Sync, ...]
@@ -78,9 +78,9 @@ class SyncReport:
 
     def __str__(self) -> str:
         """The number of synchronisations, then a line for each place that waits, with how often."""
-        if self.note:
+        if self.note and not self.found:
             return f"{self.level}: {self.note}"
-        ending = "" if self.ended else ", where the work ended: it needs a number"
+        ending = "" if self.ended else f", where the work ended: {self.note or 'it needs a number'}"
         counted = Counter(self.found)
         return "\n".join([f"{self.level}: {count_of(len(self.found))}{ending}", *(f"  {n} x {s}" for s, n in counted.items())])
 
