@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -43,6 +44,21 @@ def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
     assert len(whole.wall) == 3 and sum(sum(phase.wall) for phase in phases) <= sum(whole.wall)
     for owner, method, _ in profiling.parts_of(seen[0]):
         assert method == "advantage" or method not in vars(owner)
+
+
+def test_ranges_of_a_loop_are_recorded_apart_from_its_times(small: Make) -> None:
+    seen: list[str] = []
+
+    @contextlib.contextmanager
+    def around(name: str = "window") -> Iterator[None]:
+        seen.append(name)
+        yield
+        seen.append(f"end of {name}")
+
+    with Trainer(small("probe")) as trainer:
+        found = profiling.phases(trainer, iterations=1, warmup=1, marks=around, window=around)
+    assert seen[:2] == ["window", "iteration"] and seen[-2:] == ["end of iteration", "end of window"]
+    assert {one.name for one in found[1:-1]} <= set(seen) and found[-1].name == "rest of iteration"
 
 
 def test_a_signal_ends_the_loop(small: Make) -> None:

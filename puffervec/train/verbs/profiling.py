@@ -11,6 +11,7 @@ Rows are those of the env's first step, repeated up to the batch. Runs in the le
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -37,7 +38,7 @@ from puffervec.train.device.profile import ablation
 from puffervec.train.device.profile.ablation import Entry
 from puffervec.train.device.profile.fake import FAKE, ProofError, prove_no_syncs
 from puffervec.train.device.profile.syncs import SyncReport, cuda_syncs, find_syncs
-from puffervec.train.device.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work
+from puffervec.train.device.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work, no_marks
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
 from puffervec.train.policies.leaves import Observations, shown
@@ -372,18 +373,29 @@ def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> li
     timing = dataclasses.replace(timing or Timing(*LOOPS), **changes)
     timing.check()
     walls = []
-    with Meter(trainer.device, timing.now, timing.marks) as meter:
-        for _ in range(timing.warmup):
-            _iterate(trainer)
+    for _ in range(timing.warmup):
+        _iterate(trainer)
+    with _watching(trainer, Meter(trainer.device, timing.now)) as meter:
+        for _ in range(timing.iterations):
+            begin = timing.now()
+            with meter.range(ITERATION):
+                _iterate(trainer)
+            walls.append((timing.now() - begin) * MS)
+    if timing.marks is not no_marks:
+        # With the clock of a CPU, which does not wait.
+        with timing.window(), _watching(trainer, Meter("cpu", timing.now, timing.marks)) as recorder:
+            for _ in range(timing.iterations):
+                with recorder.range(ITERATION):
+                    _iterate(trainer)
+    return _in_order(walls, meter)
+
+
+@contextlib.contextmanager
+def _watching(trainer: Trainer, meter: Meter) -> Iterator[Meter]:
+    with meter:
         for owner, method, name in parts_of(trainer):
             meter.watch(owner, method, name)
-        with timing.window():
-            for _ in range(timing.iterations):
-                begin = timing.now()
-                with meter.range(ITERATION):
-                    _iterate(trainer)
-                walls.append((timing.now() - begin) * MS)
-    return _in_order(walls, meter)
+        yield meter
 
 
 def _in_order(walls: Sequence[float], meter: Meter) -> list[Latency]:

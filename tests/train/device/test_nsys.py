@@ -105,16 +105,24 @@ def test_ranges_and_the_window_call_cuda(monkeypatch: pytest.MonkeyPatch) -> Non
         def cudaProfilerStop(self) -> None:
             said.append("stop")
 
+    class Event:
+        def record(self) -> None:
+            said.append("event")
+
+        def query(self) -> bool:
+            return said.append("look") or said.count("look") > 1  # type: ignore[func-returns-value]
+
     with nsys.window(), nsys.nvtx_range("nobody listens"):
         pass
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: said.append("wait"))
     monkeypatch.setattr(torch.cuda, "cudart", Runtime)
+    monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda.nvtx, "range_push", said.append)
     monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: said.append("end"))
     with nsys.window(), nsys.nvtx_range("inference"):
         said.append("work")
-    assert said == ["wait", "start", "inference", "work", "end", "wait", "stop"]
+    assert said == ["wait", "start", "inference", "work", "end", "event", "look", "look", "stop"], "no wait within the window"
 
 
 @pytest.mark.gpu

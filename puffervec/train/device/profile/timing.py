@@ -158,7 +158,9 @@ class Timing:
             set back afterwards.
         device: whose work is waited for; None: the GPU where this process uses one, else the CPU.
         counts: count launches, copies and synchronisations too, in further calls.
-        now: the clock, in seconds. marks: makes a range round each call that counts; window: one round all of them (nsys.py).
+        now: the clock, in seconds.
+        marks, window: for a tool that records (nsys.py): as many further calls, each in a range, all in a window. They are not
+            timed, since a clock would wait for the device.
     """
 
     iterations: int = 100
@@ -196,8 +198,9 @@ def latencies(works: Mapping[str, Work], timing: Timing | None = None, **changes
             for _ in range(timing.warmup):
                 torch.manual_seed(timing.seed)
                 work()
-        with timing.window():
-            timed = _in_turn(works, timing, Clock(device, timing.now))
+        timed = _in_turn(works, timing, Clock(device, timing.now))
+        if timing.marks is not no_marks:
+            _record(works, timing)
         counted = {name: _counted(work, device, timing) for name, work in works.items()}
     return [
         Latency(name, tuple(one.walls), tuple(one.devices) or None, counted[name], numbers(one.last[0]))
@@ -210,14 +213,22 @@ def _in_turn(works: Mapping[str, Work], timing: Timing, clock: Clock) -> dict[st
     for _ in range(timing.iterations):
         for name, work in works.items():
             torch.manual_seed(timing.seed)
-            with timing.marks(INFERENCE):
-                begun = clock.start()
-                assert begun is not None, "a graph is being captured"
-                timed[name].last[0] = work()
-                wall, between = clock.stop(begun)
+            begun = clock.start()
+            assert begun is not None, "a graph is being captured"
+            timed[name].last[0] = work()
+            wall, between = clock.stop(begun)
             timed[name].walls.append(wall)
             timed[name].devices.extend([] if between is None else [between])
     return timed
+
+
+def _record(works: Mapping[str, Work], timing: Timing) -> None:
+    with timing.window():
+        for _ in range(timing.iterations):
+            for work in works.values():
+                torch.manual_seed(timing.seed)
+                with timing.marks(INFERENCE):
+                    work()
 
 
 def _counted(work: Work, device: torch.device, timing: Timing) -> Counts | None:
