@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from puffervec.train.plan.policy import POLICY_CARRY, TOLERANCES, PolicyPlan
 from puffervec.train.policies.distributions import Heads
@@ -77,30 +78,31 @@ class PlanCache:
 
         Args: fresh: the rows, of any dtype; None: those of `obs`. Others: see policies/protocol.py.
         """
-        args = (obs, state, reset, action_mask)
-        rows = next(len(leaf) for leaf in tree_leaves(args) if isinstance(leaf, Tensor))
-        key, plan = self._taken(args, rows)
-        given = tree_leaves(args) if fresh is None else tree_leaves((fresh, *args[1:]))
-        for kept, part in zip(plan.runner.inputs, given, strict=True):
-            if kept is not None:
-                kept[:rows].copy_(part)
-        if fresh is not None:
-            for target, kept in zip(tree_leaves(obs), plan.runner.inputs, strict=False):
-                if kept is not None:
-                    target.copy_(kept[:rows])
+        kept, rest = _arrays(obs), (*state, reset, action_mask)
+        rows = len(kept[0])
+        key, plan = self._taken((obs, state, reset, action_mask), [*kept, *rest], rows)
+        given = kept if fresh is None else _arrays(fresh)
+        inputs = [None if room is None else room[:rows] for room in plan.runner.inputs]
+        for room, part in zip(inputs, [*given, *rest], strict=True):
+            if room is not None:
+                room.copy_(part)  # type: ignore[arg-type]
+        for room, target in zip(inputs, kept if fresh is not None else (), strict=False):
+            if room is not None:
+                target.copy_(room)
         plan.run()
-        heads, value, after = tree_map(lambda part: part[:rows].clone(), plan.outputs)
+        heads, value, after = plan.outputs
+        found = tuple(x[:rows].clone() for x in heads), value[:rows].clone(), tuple(x[:rows].clone() for x in after)
         with self._lock:
             self._free.get(key, []).append(plan)
-        return heads, value, after
+        return found
 
-    def _taken(self, args: tuple[Any, ...], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
+    def _taken(
+        self, args: tuple[Any, ...], leaves: Sequence[Tensor | None], rows: int
+    ) -> tuple[tuple[Any, ...], PolicyPlan]:
         """Return a plan with room for so many rows, which nobody else uses, and under what it is to be given back."""
         with self._lock:
-            kind = _kind(args, self.policy.training)
-            sizes = [key[0] for key in self._plans if key[1:] == kind]
-            fitting = [size for size in sizes if rows <= size <= 2 * rows]
-            size = min(fitting) if fitting else rows if rows > max(sizes, default=0) else 1 << (rows - 1).bit_length()
+            kind = _kind(leaves, self.policy.training)
+            size = rows if (rows, *kind) in self._plans else self._size(rows, kind)
             key = (size, *kind)
             if key not in self._plans:
                 self._plans[key], self._free[key] = [self._made(args, size, kind)], []
@@ -112,6 +114,12 @@ class PlanCache:
                 self._free[key].append(self._plans[key][0].twin())
                 self._plans[key].append(self._free[key][0])
             return key, self._free[key].pop()
+
+    def _size(self, rows: int, kind: tuple[Any, ...]) -> int:
+        """Return the rows of the plan for so many; see the head of this file."""
+        sizes = [key[0] for key in self._plans if key[1:] == kind]
+        fitting = [size for size in sizes if rows <= size <= 2 * rows]
+        return min(fitting) if fitting else rows if rows > max(sizes, default=0) else 1 << (rows - 1).bit_length()
 
     def _made(self, args: tuple[Any, ...], rows: int, kind: tuple[Any, ...]) -> PolicyPlan:
         padded = tree_map(lambda part: _padded(part, rows), args)
@@ -129,11 +137,15 @@ def without_graphs(mode: str) -> str:
     return mode.removesuffix("+cudagraph") if mode != "cudagraph" else "eager"
 
 
-def _kind(args: tuple[Any, ...], training: bool) -> tuple[Any, ...]:
+def _arrays(obs: Observation) -> list[Tensor]:
+    return list(obs.values()) if isinstance(obs, dict) else [obs]
+
+
+def _kind(leaves: Sequence[Tensor | None], training: bool) -> tuple[Any, ...]:
     """What plans differ in besides the number of rows."""
-    leaves = [leaf for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
+    assert leaves[0] is not None
     device = leaves[0].device.type
-    shapes = tuple((leaf.dtype, tuple(leaf.shape[1:])) for leaf in leaves)
+    shapes = tuple(None if leaf is None else (leaf.dtype, leaf.shape[1:]) for leaf in leaves)
     return device, shapes, training, torch.is_autocast_enabled(device)
 
 
