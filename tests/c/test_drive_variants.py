@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tests.drive_env.worlds import make_env, random_scene, write_world
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS, EPISODES, AGENTS = 50, 3, 40
+SETTINGS: tuple[dict[str, Any], ...] = ({}, {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1})
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-fno-math-errno"]
 SANITIZE = ["-O1", "-g", "-DPV_DEBUG", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 VARIANTS = {
@@ -45,23 +47,29 @@ def rows_of(vec: VectorEnv) -> bytes:
 def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
     scenes = [random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed) for seed in (1, 2, 3)]
     write_world(tmp_path / "set", scenes)
+    core = ("env.c", "rng.c", "probe.c", "cartpole.c")
+    sources = [ROOT / "tests" / "c" / "drive_main.c", *(ROOT / "csrc" / name for name in core)]
+    sources += sorted((ROOT / "csrc" / "drive").glob("*.c")) + sorted((ROOT / "csrc" / "tag").glob("*.c"))
+    program = tmp_path / "drive_main"
+    subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *sources, "-lm"], check=True)
+    for settings in SETTINGS:
+        compare(program, tmp_path, settings)
+
+
+def compare(program: Path, folder: Path, settings: dict[str, Any]) -> None:
+    """Run the program and the installed extension with the same actions."""
     actions = np.random.default_rng(0).integers(0, 91, (STEPS, AGENTS)).astype(np.int32)
     expected = []
-    with make_env(tmp_path / "set", num_agents=AGENTS, resample_steps=35) as vec:
+    with make_env(folder / "set", num_agents=AGENTS, resample_steps=35, **settings) as vec:
         for episode in range(EPISODES):
             vec.reset(seed=7 + episode)
             expected.append(rows_of(vec))
             for batch in actions:
                 vec.step(batch)
                 expected.append(rows_of(vec))
-        (tmp_path / "config").write_bytes(pack_config(vec.config))
-    (tmp_path / "actions").write_bytes(actions.tobytes())
-    core = ("env.c", "rng.c", "probe.c", "cartpole.c")
-    sources = [ROOT / "tests" / "c" / "drive_main.c", *(ROOT / "csrc" / name for name in core)]
-    sources += sorted((ROOT / "csrc" / "drive").glob("*.c")) + sorted((ROOT / "csrc" / "tag").glob("*.c"))
-    program = tmp_path / "drive_main"
-    subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *sources, "-lm"], check=True)
-    files = [tmp_path / name for name in ("set", "config", "actions", "out")]
+        (folder / "config").write_bytes(pack_config(vec.config))
+    (folder / "actions").write_bytes(actions.tobytes())
+    files = [folder / name for name in ("set", "config", "actions", "out")]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     subprocess.run([program, *files, str(STEPS), str(EPISODES)], check=True, env=environment)
-    assert (tmp_path / "out").read_bytes() == b"".join(expected)
+    assert (folder / "out").read_bytes() == b"".join(expected)

@@ -8,6 +8,8 @@ import re
 
 from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import columns
+from puffervec.train.config.flags import known_flags
+from puffervec.train.config.sections import TrainConfig
 from tests.docs import pages
 
 PATH = pages.ROOT / "docs" / "raster.md"
@@ -20,4 +22,7 @@ def test_settings_and_channels_are_those_of_the_code() -> None:
     assert {name: float(value) for name, value in defaults.items()} == of_code
     channels = re.findall(r"^\| (\d) `(\w+)` \|", PAGE, re.MULTILINE)
     assert channels == [(str(number), column.name) for number, column in enumerate(columns()["raster"])]
+    known = known_flags(TrainConfig.bare("drive"))
+    named = re.findall(r"(--\w+\.[\w-]+)", PAGE)
+    assert len(named) > 8 and set(named) <= set(known)
     assert pages.missing_links(PATH) == [] and pages.missing_tests(PAGE) == []

@@ -181,14 +181,21 @@ def test_a_policy_that_sees_the_picture_alone_does_better_than_chance(
     tables: dict[str, dict[str, Any]] = {
         "env": {**view, "num_agents": 64},
         "vec": {"backend": "serial", "num_envs": 2, "num_buffers": 1},
-        "train": {"minibatch_size": 512, "total_timesteps": 100_000, "threads": 1, "device": "cpu", "precision": "fp32"},
+        "train": {
+            "minibatch_size": 512,
+            "update_epochs": 4,
+            "total_timesteps": 100_000,
+            "threads": 1,
+            "device": "cpu",
+            "precision": "fp32",
+        },
         "policy": {"hidden": (64,), "channels": (8, 16)},
         "log": {"dashboard": "off", "folder": str(tmp_path / "runs"), "checkpoint_interval_s": 1000.0},
     }
     with Trainer(TrainConfig.of("drive").merged(tables)) as trainer:
         trainer.train()
     returns = [line["episode/return"] for line in read_metrics(trainer.folder / "metrics.jsonl") if "episode/return" in line]
-    assert returns[-1] > return_at_random(view) + 0.8
+    assert returns[-1] > return_at_random(view) + 2.0  # 1.3 against -2.3
 
 
 def return_at_random(settings: dict[str, Any]) -> float:

@@ -38,11 +38,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pendulum": ("Pendulum-v1", {}),
     "drive": ("drive", {"scenes": "generated:1", "num_agents": 24}),  # sets of objects
     "pictures": ("tests.train.envs:Pictures", {}),  # convolutions
+    "raster": ("drive", {"scenes": "generated:1", "num_agents": 24, "raster": 16}),  # a picture beside numbers
 }
 JOINT = "parts at once"
 MEMORIES = ("none", "mingru", "lstm")
 # What a row is encoded by does not depend on the memory.
-BOTH = [(case, memory) for case in CASES for memory in MEMORIES if memory == "none" or case not in ("drive", "pictures")]
+BOTH = [
+    (case, memory) for case in CASES for memory in MEMORIES if memory == "none" or case not in ("drive", "pictures", "raster")
+]
 # Every case once, the memories in turn; all pairs where slow tests run.
 ONCE = {(case, MEMORIES[i % 3] if (case, "lstm") in BOTH else "none") for i, case in enumerate(CASES)}
 QUICK = [pair if pair in ONCE else pytest.param(*pair, marks=pytest.mark.slow) for pair in BOTH]
