@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import functools
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from torch import nn
@@ -26,13 +28,24 @@ from puffervec.train.collect import turn
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.ranks import GroupRanks, RankLost, Ranks, match, of_environment, part_of, take_cores
+from puffervec.train.device.ranks import (
+    GroupRanks,
+    RankLost,
+    Ranks,
+    match,
+    of_environment,
+    part_of,
+    take_cores,
+    this_process,
+    with_others,
+)
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.diverged import Diverged
+from tests.helpers import eventually
 from tests.train.gangs import all_well, together
 from tests.train.streams import Cuda, cuda
 from tests.train.test_updater import SPEC, Unseeing, filled_storage, weights
@@ -88,6 +101,29 @@ def test_a_rank_that_is_gone_is_not_waited_for_in_vain() -> None:
     error, none = together(2, lambda ranks: ranks.sums([1.0]) if ranks.first else None, timeout_s=0.3)
     assert isinstance(error, RankLost) and "rank 0 of 2 lost another rank while adding up numbers" in str(error)
     assert none is None
+
+
+def test_a_process_that_is_gone_or_stopped_is_named() -> None:
+    sleeper = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
+    host, pid = this_process()[0], sleeper.pid
+    peers = [this_process(), (host, pid, psutil.Process(pid).create_time()), ("elsewhere", 1, 0.0)]
+
+    def said() -> str:
+        with pytest.raises(RankLost) as found, with_others("adding up", 0, peers):
+            raise RuntimeError("Connection closed\nby peer")
+        return str(found.value)
+
+    try:
+        sleeper.send_signal(signal.SIGSTOP)
+        eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it is stopped")
+        stopped = said()
+    finally:
+        sleeper.kill()
+    gone = said()  # Not yet waited for: a zombie.
+    sleeper.communicate()
+    words = "rank 0 of 3 lost rank 1 (process {} {}) while adding up: Connection closed; go on with --resume"
+    assert stopped.startswith(words.format(pid, "is stopped")) and gone.startswith(words.format(pid, "is gone"))
+    assert said() == gone
 
 
 class Nccl:

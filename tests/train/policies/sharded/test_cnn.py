@@ -127,8 +127,9 @@ def test_steps_that_are_computed_again_give_the_same() -> None:
     assert beside("convnext", 2, torch.float64, keep_every=4) < 1e-10
 
 
-def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkpoints_go_both_ways() -> None:
-    module, shape = made("convnext"), NETWORKS["convnext"][1]
+@pytest.mark.parametrize("size", [2, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 3, 4))])
+def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkpoints_go_both_ways(size: int) -> None:
+    module, shape = made("convnext"), (3, 8, 22)
 
     def trained(network: nn.Module) -> dict[str, Tensor]:
         optimizer = torch.optim.Adam(network.parameters(), 1e-3)
@@ -140,16 +141,16 @@ def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkp
 
     one = copy.deepcopy(module)
     wanted = trained(one)
-    first, second = on_ranks(2, module, shape, trained)
+    first, *others = on_ranks(size, module, shape, trained)
     assert list(first) == list(wanted) and max(far(first[name], wanted[name]) for name in wanted) < 1e-8
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert all(torch.equal(first[name], other[name]) for name in first for other in others)
     one.load_state_dict(first)
 
     def loaded(cnn: ShardedCNN) -> Tensor:
         cnn.load_state_dict(wanted)
         return cnn(numbers((1, *shape), torch.float64))
 
-    torch.testing.assert_close(on_ranks(2, module, shape, loaded)[1], one(numbers((1, *shape), torch.float64)))
+    torch.testing.assert_close(on_ranks(size, module, shape, loaded)[-1], one(numbers((1, *shape), torch.float64)))
 
 
 def test_each_rank_brings_rows_of_its_own_and_gets_their_results() -> None:

@@ -169,6 +169,28 @@ def test_stages_and_depths() -> None:
     PolicySection(kind="convnext", depths=(1, 2, 1), drop_path=0.1).check()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "alone", "pixels"), [("cnn", 1, 32), ("convnext", 0, 33)])
+def test_drives_raster_trains_shared_and_not(kind: str, alone: int, pixels: int, small: Small) -> None:
+    """The picture alone, and beside the other blocks with an odd width."""
+    tables = {
+        "env": {"raster": pixels, "raster_alone": alone},
+        "vec": {"num_envs": 1, "num_buffers": 1},
+        "policy": {"kind": kind, "channels": (4, 8)},
+        "train": {"horizon": 2, "minibatch_size": 0, "microbatch_size": 32, "adam_eps": 1e-3, "optimizer": "adam"},
+    }
+    config = small("drive", **tables)
+    with Trainer(config) as one:
+        begin = dict(one.policies)
+    found = []
+    for parallel in (1, 2):
+        own = config.merged({"train": {"tensor_parallel": parallel}, "log": {"name": f"p{parallel}"}})
+        found.append(all_well(2, lambda ranks, own=own: updated(own, ranks, begin))[0][1])
+    for name, weight in found[0].items():
+        torch.testing.assert_close(found[1][name], weight, rtol=1e-3, atol=1e-5)
+    assert any(not torch.equal(found[0][name], value) for name, value in begin["default"].state_dict().items())
+
+
 def tensors_of(run: Path) -> tuple[Path, dict[str, torch.Tensor]]:
     path = ckpt.newest(run / "checkpoints")
     assert path is not None
