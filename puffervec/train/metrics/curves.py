@@ -45,7 +45,7 @@ SUFFIXES = {
 }  # fmt: skip
 # Settings that tell no two experiments apart: the seed, where the run went, and how the machine did the work.
 APART = {
-    "train": {"seed", "precision", "device", "threads", "compile", "rank_timeout_s", "final_eval"},
+    "train": {"seed", "precision", "device", "threads", "compile", "rank_timeout_s", "tensor_parallel", "final_eval"},
     "vec": {"backend", "num_workers", "num_buffers", "split"},
 }
 

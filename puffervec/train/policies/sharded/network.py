@@ -23,6 +23,7 @@ from puffervec.train.policies.sharded.columns import WidthError
 from puffervec.train.policies.sharded.layers import Columns
 from puffervec.train.policies.sharded.rules import FUNCTIONS, LAYERS, CannotShard, Pass
 
+NO_RULE = "it has no rule for columns: put a Gather() in front of it, behind which each rank has whole pictures"
 _TRACING = threading.Lock()
 
 
@@ -122,13 +123,13 @@ class Network:
             if not on_columns:
                 return layer(*args, **kwargs)
             if type(layer) not in LAYERS:
-                raise CannotShard("it has no rule for columns")
+                raise CannotShard(NO_RULE)
             return LAYERS[type(layer)](run, layer, node.target, *args, **kwargs)
         if not on_columns:
             function: Any = getattr(type(args[0]), str(node.target)) if node.op == "call_method" else node.target
             return function(*args, **kwargs)
         if node.target not in FUNCTIONS:
-            raise CannotShard("it has no rule for columns")
+            raise CannotShard(NO_RULE)
 
         def beside(of: fx.Node) -> Any:
             found = run.parameter(str(of.target)) if _is_parameter(self.module, of) else value(of)

@@ -177,7 +177,7 @@ def test_drives_raster_trains_shared_and_not(kind: str, alone: int, pixels: int,
         "env": {"raster": pixels, "raster_alone": alone},
         "vec": {"num_envs": 1, "num_buffers": 1},
         "policy": {"kind": kind, "channels": (4, 8)},
-        "train": {"horizon": 2, "minibatch_size": 0, "microbatch_size": 32, "adam_eps": 1e-3, "optimizer": "adam"},
+        "train": {"horizon": 2, "minibatch_size": 0, "adam_eps": 1e-3, "optimizer": "adam", "time_limit_s": 0.0},
     }
     config = small("drive", **tables)
     with Trainer(config) as one:
