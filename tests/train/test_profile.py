@@ -101,7 +101,8 @@ def test_the_walk_on_the_command_line(
 ) -> None:
     """As docs/profile.md goes: what waits, what it costs, before against after, with limits."""
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(["profile", "--syncs", "flow_policy:by_while"], capsys)
+    code, out, err = run(["profile", "--syncs", "flow_policy:by_while", "--json", "syncs.json"], capsys)
+    assert json.loads((tmp_path / "syncs.json").read_text())["call"][0]["count"] == 11
     assert code == 1 and "11 x aten::_local_scalar_dense  flow_policy.py:" in out and "while time >= -dt / 2:" in out
     assert err.startswith("puffer-train: 11 synchronisations in a call")
     assert run(["profile", "--syncs", "flow_policy:by_range"], capsys)[0] == 0
@@ -162,13 +163,16 @@ def test_a_loop_swept_on_the_command_line(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_ablation_on_the_command_line(
-    flow: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    flow: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the compiler, which takes its time."""
     kept = {name: mode for name, mode in profile.MODES.items() if name == "eager" or mode.cuda}
     monkeypatch.setattr(ablation, "MODES", kept)
     monkeypatch.setattr(plan, "MODES", ("eager", "cudagraph"))
-    code, out, _ = run(["profile", "flow_policy:by_range", "--ablation", "--device", "cpu", *FAST], capsys)
+    words = ["--ablation", "--device", "cpu", "--json", str(tmp_path / "modes.json")]
+    code, out, _ = run(["profile", "flow_policy:by_range", *words, *FAST], capsys)
+    eager, *others = json.loads((tmp_path / "modes.json").read_text())["call"]
+    assert eager["speed"] == 1.0 and all(entry["speed"] is None and entry["why"] == "needs a GPU" for entry in others)
     assert code == 0 and "eager" in out and "CUDA graph: needs a GPU" in out and "plan" not in out
     code, out, _ = run(["profile", "cartpole", "--ablation", "--device", "cpu", *SMALL, *FAST], capsys)
     assert code == 0 and "plan, cudagraph: PlanError: mode cudagraph needs a GPU" in out
@@ -190,6 +194,7 @@ def test_summaries_of_nsys_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
         ("tag_grid --set a", "NAME=VALUE"), ("tag_grid --set a=1", "MODULE:FUNCTION"), ("none", "none is no folder"),
         ("tag_grid --out a.txt", ".png or .svg"), ("tag_grid --json none/a.json", "a folder that is there"),
         ("tag_grid --mode loop --syncs", "are for --mode policy"), ("latest --mode loop", "give an env"),
+        ("tag_grid --syncs --out a.png", "leave --out out"), ("tag_grid --sweep horizon=1,2", "can be batch, agents, layers"),
         ("tag_grid --nvtx --sweep batch=1,2", "leave --sweep out"),
         ("--compare a.json", "takes two files"), ("--compare a.json b.json", "a.json: No such file"),
         ("--compare a.json b.json --limit fast=1", "can be a, b"), ("--compare a b --limit a", "NAME=VALUE"),

@@ -6,6 +6,7 @@ makes what is measured, puffervec/train/device/profile measures. Imports no torc
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ ABOUT = """\
   --sweep KNOB=N,N,...  fit T = a + b n: batch, agents, layers; of a loop also horizon and envs; of FUNCTION what it takes
   --syncs               name the lines that wait for the device; exit code 1 if there are any
   --ablation            the same call eager, compiled and as a CUDA graph; of a policy the network, also with planned memory
-  --json FILE           write the report, for --compare
+  --json FILE           write the report, for --compare; with --syncs and --ablation what they found
   --out FILE            draw it, as .png or .svg
   --trace FILE          also record a Chrome trace
   --nvtx                mark ranges for Nsight Systems, and print the commands that record and read them
@@ -95,10 +96,13 @@ def parse(args: list[str]) -> Request:
     mode = flags.take_option(args, "--mode") or _MODES[0]
     if mode not in _MODES:
         raise ConfigError(f"--mode is {mode!r}: use {', '.join(_MODES)}")
-    if nvtx and any(arg.partition("=")[0] == "--sweep" for arg in args):
+    given = {arg.partition("=")[0] for arg in args}
+    if nvtx and "--sweep" in given:
         raise ConfigError("--nvtx opens one window, round one measurement: leave --sweep out")
+    if (syncs or ablation) and (more := given & {"--sweep", "--out", "--trace"}):
+        raise ConfigError(f"--syncs and --ablation print a table, or with --json a file: leave {min(more)} out")
     iterations, warmup = DEFAULTS.get(mode, DEFAULTS[""])
-    given = {name: flags.take_option(args, f"--{name}") for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")}
+    own = {name: flags.take_option(args, f"--{name}") for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")}
     paths = {name: flags.take_option(args, f"--{name}") for name in ("json", "out", "trace")}
     settings = _pairs(flags.take_all(args, "--set"), "--set")
     target = flags.take_target(args)
@@ -107,17 +111,17 @@ def parse(args: list[str]) -> Request:
     return Request(
         target,
         mode,
-        flags.whole("--batch", given["batch"], 1),
-        flags.whole("--iterations", given["iterations"], 1) or iterations,
-        warmup if (count := flags.whole("--warmup", given["warmup"], 0)) is None else count,
+        flags.whole("--batch", own["batch"], 1),
+        flags.whole("--iterations", own["iterations"], 1) or iterations,
+        warmup if (count := flags.whole("--warmup", own["warmup"], 0)) is None else count,
         flags.whole("--seed", flags.peek(args, "--seed"), 0) or 0,
         settings,
-        _knob(given["sweep"]),
+        _knob(own["sweep"]),
         syncs,
         ablation,
         **{name: _output(name, text) for name, text in paths.items()},
         nvtx=nvtx,
-        code=(given["env"], given["policy"]),
+        code=(own["env"], own["policy"]),
     )
 
 
@@ -167,7 +171,7 @@ def run(args: list[str], signals: StopSignals) -> None:
     if request.nvtx:
         _say_nsys(words)
     if subject is not None and request.syncs:
-        return _show_syncs(subject)
+        return _show_syncs(subject, request)
     if subject is not None and request.ablation:
         return _show_ablation(subject, request)
     if config is not None:
@@ -212,6 +216,8 @@ def _profile_calls(subject: Subject, request: Request) -> None:
     from puffervec.train.device.profile.trace import chrome_trace
 
     timing = request.timing(subject.device)
+    if request.sweep is not None:
+        subject.whole({request.sweep[0]: request.sweep[1][0]})  # Refuses a knob before time is spent.
     found = latencies(subject.make({}), timing)
     swept = None
     if request.sweep is not None:
@@ -266,13 +272,22 @@ def _show(report: Any, request: Request) -> None:
         print(f"{picture(report, request.out)}: written")
 
 
-def _show_syncs(subject: Subject) -> None:
+def _write_tables(path: Path | None, tables: Any) -> None:
+    from puffervec.train.device.profile.report import write
+
+    if path is not None:
+        write(path, json.dumps(tables, indent=1).encode())
+        print(f"{path}: written")
+
+
+def _show_syncs(subject: Subject, request: Request) -> None:
     from puffervec.train.device.profile.syncs import count_of
 
-    count = 0
-    for name, reports in subject.syncs().items():
+    count, found = 0, subject.syncs()
+    for name, reports in found.items():
         print(f"{name}:", *(f"  {line}" for report in reports for line in str(report).splitlines()), sep="\n")
         count += max(len(report.found) for report in reports)
+    _write_tables(request.json, {name: [report.as_json() for report in reports] for name, reports in found.items()})
     if count:
         raise Exceeded(f"{count_of(count)} in a call: the lines above wait for the device")
 
@@ -280,8 +295,10 @@ def _show_syncs(subject: Subject) -> None:
 def _show_ablation(subject: Subject, request: Request) -> None:
     from puffervec.train.device.profile.ablation import ablation_table
 
-    for name, entries in subject.ablate(request.timing(subject.device)).items():
+    found = subject.ablate(request.timing(subject.device))
+    for name, entries in found.items():
         print(f"{name}\n{ablation_table(entries)}")
+    _write_tables(request.json, {name: [entry.as_json() for entry in entries] for name, entries in found.items()})
 
 
 def _say_nsys(words: list[str]) -> None:

@@ -71,6 +71,13 @@ class Entry:
     difference: float = math.nan
     why: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """For a file: what is not known is None."""
+        numbers = {"speed": self.speed, "ready_s": self.ready_s, "difference": self.difference}
+        known = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        stats = None if self.latency is None else self.latency.stats()
+        return {"mode": self.mode, "stats_ms": stats, **known, "why": self.why}
+
 
 def ablation(
     work: Work, timing: Timing | None = None, modes: Mapping[str, Mode | Callable[[], Work]] | None = None, **changes: Any

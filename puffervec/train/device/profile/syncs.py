@@ -192,7 +192,10 @@ class _Calls(TorchFunctionMode):
         if name in CALLS and getattr(torch.Tensor, name, None) is func:
             note_all(f"Tensor.{name}")
         self.fills = func is torch.Tensor.__setitem__ and isinstance(args[2], int | float)
-        return func(*args, **(kwargs or {}))
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.fills = False
 
 
 def note_all(op: str) -> None:
