@@ -79,3 +79,8 @@ class TestDrive(EnvContract):
     @pytest.fixture(autouse=True)
     def _available(self) -> None:
         require(next(case for case in CASES if case.env == "drive"))
+
+
+class TestDriveRaster(TestDrive):
+    settings: ClassVar[dict[str, Any]] = {**DRIVE, "raster": 19, "raster_pixel_m": 2.0}
+    steps = 1000

@@ -261,7 +261,8 @@ static void draw_goal(const canvas* at, const pv_drive_config* config, float goa
 
 void drive_write_raster(const drive_turn* turn, uint32_t row, const drive_pose* pose, uint8_t* out) {
     const canvas at = canvas_of(turn->config, pose, out);
-    memset(out, 0, (uint64_t)DRIVE_COUNT_channel * (uint64_t)at.size * (uint64_t)at.size);
+    // to the end of the row: it may have some bytes more than the picture, so that the next row is aligned
+    memset(out, 0, turn->block->rows[0].observation_bytes - turn->layout->observed[DRIVE_BLOCK_raster]);
     draw_segments(&at, &turn->scene, PV_EDGE, DRIVE_channel_edges);
     draw_segments(&at, &turn->scene, PV_LINE, DRIVE_channel_lines);
     draw_segments(&at, &turn->scene, PV_LANE, DRIVE_channel_lanes);
