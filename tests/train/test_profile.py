@@ -182,6 +182,9 @@ def test_summaries_of_nsys_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     files = written(tmp_path, **ALL)
     code, out, err = run(["profile", "--nsys-csv", *files], capsys)
     assert (code, err) == (0, "") and "11 copies from the device to the host" in out and "note: NVTX ranges show" in out
+    files = written(tmp_path, strange=ALL["api"].replace("cudaGraphLaunch_v10000", "\x1b]0;title\x07"))
+    _, out, _ = run(["profile", "--nsys-csv", *files, "--iterations", "5"], capsys)
+    assert "\x1b" not in out and "\\x1b]0;title" in out
     code, _, err = run(["profile", "--nsys-csv", str(tmp_path)], capsys)
     assert code == 2 and len(err.splitlines()) == 1
 

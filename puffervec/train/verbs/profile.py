@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from puffervec import extras
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.host.output import printable
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics.tables import note
@@ -330,7 +331,7 @@ def _compare(args: list[str]) -> None:
         raise ConfigError(f"--compare takes two files, BEFORE.json AFTER.json, not {len(files)}")
     reports = [read_report(file) for file in files]
     found = compare(*reports)
-    print(found)
+    print(printable(str(found)))  # The files may be a stranger's.
     if out is not None:
         print(f"{picture(reports, out, ('before', 'after'))}: written")
     if broken := found.above(limits):
@@ -345,7 +346,7 @@ def _read_nsys(args: list[str]) -> None:
     flags.refuse_left([arg for arg in args if arg.startswith("-")], "profile")
     if not args:
         raise ConfigError("--nsys-csv takes the files that nsys stats --format csv wrote")
-    print(read_csv(args, inferences))
+    print(printable(str(read_csv(args, inferences))))
 
 
 VERB = Verb(
