@@ -51,13 +51,15 @@ class _Tracer(fx.Tracer):
 class _Stretch:
     """Steps of a network that are worked off together.
 
-    needs: values of earlier ones; gives: those that later ones need; last_use: of each value in the whole network.
+    needs: values of earlier ones; gives: those that later ones need; of the whole network: last_use: of each value; fed: what
+    is made of the pictures, and not of weights alone.
     """
 
     steps: tuple[fx.Node, ...]
     needs: tuple[fx.Node, ...]
     gives: tuple[fx.Node, ...]
     last_use: Mapping[fx.Node, fx.Node]
+    fed: frozenset[fx.Node]
 
 
 class Network:
@@ -104,13 +106,13 @@ class Network:
         values = dict(known)
         for node in stretch.steps:
             with _named(self.module, node):
-                values[node] = x if node.op == "placeholder" else self._step(run, node, values)
+                values[node] = x if node.op == "placeholder" else self._step(run, node, values, stretch.fed)
             for used in node.all_input_nodes:  # What nobody needs any more is not kept.
                 if used not in stretch.gives and stretch.last_use.get(used) is node:
                     values.pop(used, None)
         return tuple(values[node] for node in stretch.gives)
 
-    def _step(self, run: Pass, node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
+    def _step(self, run: Pass, node: fx.Node, values: Mapping[fx.Node, Any], fed: frozenset[fx.Node]) -> Any:
         def value(of: fx.Node) -> Any:
             return values[of] if of.op != "get_attr" else _attribute(self.module, str(of.target))
 
@@ -133,7 +135,11 @@ class Network:
 
         def beside(of: fx.Node) -> Any:
             found = run.parameter(str(of.target)) if _is_parameter(self.module, of) else value(of)
-            return run.beside(found) if isinstance(found, Tensor) else found
+            if not isinstance(found, Tensor):
+                return found
+            if of in fed and not run.region.beside:
+                raise CannotShard("takes numbers of whole pictures beside columns, which ranks with rows of their own cannot")
+            return run.beside(found)
 
         args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), beside)
         return FUNCTIONS[node.target](run, *args, **kwargs)
@@ -144,16 +150,20 @@ def _cut(graph: fx.Graph, keep_every: int) -> list[_Stretch]:
     steps = [node for node in graph.nodes if node.op != "get_attr"]
     last_use = {used: node for node in steps for used in node.all_input_nodes}
     place = {node: index for index, node in enumerate(steps)}
+    fed: set[fx.Node] = set()
+    for node in steps:
+        if node.op == "placeholder" or not fed.isdisjoint(node.all_input_nodes):
+            fed.add(node)
     found: list[_Stretch] = []
     begin = 0
     needs: tuple[fx.Node, ...] = ()
     for index, node in enumerate(steps):
         if node.op == "output":
-            found.append(_Stretch(tuple(steps[begin:]), needs, (node,), last_use))
+            found.append(_Stretch(tuple(steps[begin:]), needs, (node,), last_use, frozenset(fed)))
         elif keep_every and index - begin >= keep_every:
             crossing = tuple(n for n in steps[: index + 1] if n in last_use and place[last_use[n]] > index)
             if len(crossing) == 1:
-                found.append(_Stretch(tuple(steps[begin : index + 1]), needs, crossing, last_use))
+                found.append(_Stretch(tuple(steps[begin : index + 1]), needs, crossing, last_use, frozenset(fed)))
                 begin, needs = index + 1, crossing
     return found
 

@@ -27,6 +27,7 @@ class Region(Protocol):
     """One forward pass over pictures that are split by columns."""
 
     team: Team
+    beside: bool  # Whether what is known of whole pictures may be used beside columns, as squeeze and excitation does.
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return parameters as layers use them whose columns are split."""
@@ -40,6 +41,8 @@ class Region(Protocol):
 
 class Shared:
     """See the head of this file."""
+
+    beside = True
 
     def __init__(self, team: Team) -> None:
         """Args: team: the ranks."""
@@ -65,6 +68,8 @@ class Shared:
 
 class Dealt:
     """See the head of this file."""
+
+    beside = False  # A rank knows it of its own rows only, and has columns of all.
 
     def __init__(self, team: Team, counts: Sequence[int]) -> None:
         """Args: counts: by rank, how many rows it brings."""

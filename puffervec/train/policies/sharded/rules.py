@@ -225,6 +225,14 @@ def _drop_path(run: Pass, layer: DropPath, name: str, x: Columns) -> Columns:
     return _masked(run, x, [x.shape[0]] + [1] * (len(x.shape) - 1), lambda: layer.mask(x.tensor))
 
 
+def _attribute(x: Columns, name: str) -> Any:
+    if name == "shape":
+        return x.shape
+    if name not in ("dtype", "device", "ndim"):
+        raise CannotShard(f"asks columns for {name}")
+    return getattr(x.tensor, name)
+
+
 # ---- the tables --------------------------------------------------------------------------------------------------------------
 
 
@@ -306,7 +314,7 @@ FUNCTIONS: dict[Any, Rule] = {
     torch.permute: _permute,
     "permute": _permute,
     torch.cat: _cat,
-    getattr: lambda run, x, name: getattr(x, name) if name == "shape" else getattr(x.tensor, name),
+    getattr: lambda run, x, name: _attribute(x, name),
     "size": lambda run, x, dim=None: x.shape if dim is None else x.shape[dim],
     "dim": lambda run, x: x.tensor.dim(),
 }

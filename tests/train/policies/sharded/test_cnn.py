@@ -172,6 +172,17 @@ def test_each_rank_brings_rows_of_its_own_and_gets_their_results() -> None:
         assert max(far(a, b) for a, b in zip(sums, gradients(one), strict=True)) < 1e-10
 
 
+def test_rows_of_ones_own_cannot_be_weighed_by_whole_pictures() -> None:
+    """A rank with one row would weigh all rows by what it knows of that one."""
+    cnn = nn.Sequential(Residual(4), nn.AdaptiveAvgPool2d(1))
+
+    def work(split: ShardedCNN) -> None:
+        with pytest.raises(CannotShard, match="mul in 0: takes numbers of whole pictures beside columns"):
+            split.deal(torch.zeros(1, 4, 6, 9), [1, 1])
+
+    on_ranks(2, cnn, (4, 6, 9), work)
+
+
 def test_random_masks_are_those_of_one_process() -> None:
     """The first rank draws, for all columns: ranks are threads here, which have one generator."""
     layers = nn.Sequential(nn.Conv2d(3, 4, 1), DropPath(0.4), nn.Dropout(0.3), nn.Dropout2d(0.3), nn.AdaptiveAvgPool2d(1))
@@ -217,6 +228,11 @@ class Sliced(nn.Module):
         return x[..., 1:]
 
 
+class Turned(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mT
+
+
 class Added(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -236,6 +252,7 @@ REFUSED: list[tuple[nn.Module, str]] = [
     (nn.AvgPool2d(2, ceil_mode=True), "ceil_mode"),
     (Shifted(), "roll in 1: it has no rule"),
     (Sliced(), "getitem in 1"),
+    (Turned(), "asks columns for mT"),
     (Added(), r"add in 1: a whole tensor \(4, 6, 9\)"),
     (Deciding(), "Sequential: torch.fx cannot follow its forward"),
 ]
