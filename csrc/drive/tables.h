@@ -124,8 +124,8 @@ typedef struct pv_drive_config {
     X(action, acceleration, "m/s^2", 4.0f, "what the agent chose in the last step; 0 in the first row of an episode")          \
     X(action, steering, "rad", 1.0f, "")
 
-// Channels of the raster, in the order of its planes. Lines and edges come from compiled scenes; other kinds need a line here
-// and a call in raster.c.
+// Channels of the raster, in the order of its planes. Another one is a line here, at the end, and a call in raster.c; policies
+// that were trained on fewer channels do not fit then.
 #define DRIVE_COLUMNS_channel(X)                                                                                               \
     X(channel, edges, "", 1.0f, "road edges")                                                                                  \
     X(channel, lines, "", 1.0f, "painted lines")                                                                               \
