@@ -39,6 +39,7 @@ COMMANDS = {
 SLOW_COMMANDS = {
     "bottlenecks": ["--env", "probe"],
     "plan": ["--policies", "mlp", "--modes", "arena", "--rows", "2"],
+    "plan_turns": ["--cases", "cartpole"],
     "tag": [
         *"--parts growth,training,chase --most-envs 1 --most-agents 5 --num-envs 4 --seeds 1 --chase-seconds 0.1".split(),
         *("--train-seconds", "0.1", "--train-repeats", "1", "--cases", FIVE),

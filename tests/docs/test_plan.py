@@ -1,19 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/plan.md: its code runs and prints what the page shows, and its table is that of the measurement."""
+"""docs/plan.md: its code runs and prints what the page shows, and its tables are those of the measurements."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from bench.plan import markdown
+from bench import plan as calls
+from bench import plan_turns as turns
 from puffervec.train import cli, plan
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "plan.md"
 PAGE = FILE.read_text(encoding="utf-8")
-RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-4" / "2026-11-23-plan.json"
+RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-4"
 
 
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
@@ -30,5 +31,6 @@ def test_modes_and_flags_are_those_of_the_code() -> None:
     assert pages.missing_links(FILE) == [] and pages.missing_tests(PAGE) == []
 
 
-def test_the_table_is_what_was_measured() -> None:
-    assert markdown(json.loads(RESULTS.read_text())["results"]) in PAGE
+def test_the_tables_are_what_was_measured() -> None:
+    for name, table in (("plan", calls.markdown), ("plan-turns", turns.markdown)):
+        assert table(json.loads((RESULTS / f"2026-11-23-{name}.json").read_text())["results"]) in PAGE
