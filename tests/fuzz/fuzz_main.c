@@ -121,13 +121,16 @@ static const pv_drive_config drive_config = {.num_agents = 8,
                                              .reward_progress = 0.1f,
                                              .max_speed_mps = 30.0f,
                                              .max_reverse_mps = 5.0f,
-                                             .wheelbase_factor = 0.6f};
+                                             .wheelbase_factor = 0.6f,
+                                             .raster_pixel_m = 0.5f,
+                                             .raster_ahead = 0.75f};
 static const pv_params no_params = {.bytes = sizeof no_params};
 
 // One set, in memory that ends where the set ends.
 static void run_set(fuzz_rng* rng, const uint8_t* data, uint64_t bytes) {
     pv_drive_config config = drive_config;
     config.replay_log = below(rng, 4) == 0;
+    config.raster = below(rng, 4) == 0 ? 16 : 0;
     pv_context context = {.config = &config, .params = &no_params, .data = data, .data_bytes = bytes};
     context.autoreset = below(rng, 2) ? PV_NEXT_STEP : PV_SAME_STEP;
     fuzz_env env;

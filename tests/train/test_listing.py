@@ -17,7 +17,7 @@ def test_all_that_there_is() -> None:
     found = listing.everything()
     named = {title: [next(iter(row.values())) for row in rows] for title, rows in found.items()}
     assert named["envs"][:-1] == puffervec.envs.names()
-    assert {"auto", "mlp", "object_set", "cnn", "module:Class"} == set(named["policies"])
+    assert {"auto", "mlp", "object_set", "cnn", "convnext", "module:Class"} == set(named["policies"])
     assert ["ppo", "a2c", "module:NAME"] == named["algorithms"]
     assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
     assert tuple(named["optimizers"]) == choices_of(typing.get_type_hints(TrainSection)["optimizer"])
