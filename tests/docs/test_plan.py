@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from bench import plan as calls
 from bench import plan_turns as turns
 from puffervec.train import cli, plan
@@ -17,6 +19,7 @@ PAGE = FILE.read_text(encoding="utf-8")
 RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-4"
 
 
+@pytest.mark.slow
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
     assert pages.differing(PAGE, tmp_path) == []
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
