@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -142,7 +143,8 @@ class PolicyPlan:
     def _compiled(self, args: tuple[Any, ...]) -> Runner:
         try:
             # Each plan is compiled once; torch would take many plans of one class for a function that never settles.
-            with torch._dynamo.config.patch(recompile_limit=MOST_COMPILED):
+            with warnings.catch_warnings(), torch._dynamo.config.patch(recompile_limit=MOST_COMPILED):
+                warnings.simplefilter("ignore")  # of torch's own modules, when they are imported
                 return ModuleRunner(self._compiled_module, args, self.carry)
         except Exception as error:
             first = str(error).strip().partition("\n")[0]
