@@ -114,6 +114,7 @@ def test_every_channel_has_a_colour_of_its_own() -> None:
         assert tuple(picture[1, 1]) == raster.COLOURS[name] and tuple(picture[0, 1]) == raster.GROUND
 
 
+@pytest.mark.slow
 def test_the_command_draws_a_sheet(scene: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.image import imread

@@ -91,6 +91,7 @@ def test_states_that_were_set_are_drawn(tmp_path: Path) -> None:
             assert drawn[CHANNELS.index("own")] > 0 and drawn[CHANNELS.index("goal")] > 0
 
 
+@pytest.mark.slow
 def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))

@@ -37,6 +37,7 @@ def step_bytes(network: nn.Module, x: Tensor, **how: int) -> int:
 
 
 @pytest.mark.parametrize("width", [128])
+@pytest.mark.slow
 def test_activation_memory_on_two_ranks_is_about_half(width: int) -> None:
     torch.manual_seed(0)
     module = ConvNeXt(3, 5, (2, 2), (8, 16), patch=2)
