@@ -79,7 +79,8 @@ class Team:
             return tensor
         found = tensor.contiguous()
         with with_others("taking what rank 0 drew", self.rank, self.peers or self.size):
-            self.group.broadcast(found, 0).wait()
+            # In a list and flat: torch looks whether a bare tensor is a list, and a number has no length.
+            self.group.broadcast([found.view(-1)]).wait()
         return found
 
 
