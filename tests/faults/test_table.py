@@ -18,7 +18,7 @@ SAYS = {
     "idle": r"WorkerDied: worker 1 was ended by SIGKILL .*while it was idle",
     "exit": r"WorkerDied: worker 1 ended with exit status 3 in step 2 of env 1",
     "ctrl-c": r"KeyboardInterrupt: ",
-    "hang": r"WorkerTimeout: worker 1 gave no answer in 2 s: an env hangs \(in step 2 of env 1\)",
+    "hang": r"WorkerTimeout: worker 1 gave no answer in 2 s: an env hangs \(in step 2 of env 1[,)]",
 }
 
 

@@ -182,7 +182,8 @@ def test_a_disk_that_fills_up_under_the_run(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
         pytest.skip("mounting needs privileges (unshare -m) that this process does not have")
     check = TRAIN.replace("sys.exit(main(sys.argv[1:]))", "code = main(sys.argv[1:])") + (
-        "; from puffervec.train.run.rundir import find_checkpoint, Path; from puffervec.train.run.checkpoint import read"
+        "; from pathlib import Path; from puffervec.train.run.checkpoint import read"
+        "; from puffervec.train.run.find import find_checkpoint"
         f"; print('loads', read(find_checkpoint('latest', Path('{tmp_path}'))).manifest['counters']['updates']); sys.exit(code)"
     )
     flags = ["--policy.hidden", "128", "--train.total-timesteps", "2000", "--log.checkpoint-interval-s", "0"]
