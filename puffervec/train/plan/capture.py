@@ -91,7 +91,7 @@ class Captured:
 
 
 class Runner(Protocol):
-    """What can be recorded: work in fixed buffers."""
+    """What runs in fixed buffers: leaves of the arguments and of the outputs, in order."""
 
     inputs: list[Tensor | None]
     outputs: list[Any]
@@ -101,7 +101,7 @@ class Runner(Protocol):
         """Bytes that it holds."""
 
     def run(self) -> None:
-        """Do the work."""
+        """Inputs as they stand, outputs into `outputs`, states replaced."""
 
 
 def _line(error: BaseException | None = None) -> str:

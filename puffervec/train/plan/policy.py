@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_map, t
 from puffervec.train.plan import draw, report
 from puffervec.train.plan.arena import Arena, place
 from puffervec.train.plan.build import PlanError
-from puffervec.train.plan.capture import Captured
+from puffervec.train.plan.capture import Captured, Runner
 from puffervec.train.plan.executor import Executor
 from puffervec.train.plan.ir import Graph
 from puffervec.train.plan.tracing import Carry, Traced, trace
@@ -40,20 +40,6 @@ MODES = ("eager", "arena", "compile", "cudagraph", "compile+cudagraph")
 POLICY_CARRY: Carry = (1, 2)  # Argument and output of a policy that hold its state.
 MOST_COMPILED = 256  # Plans of one class in mode compile.
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 3e-2}
-
-
-class Runner(Protocol):
-    """What runs in fixed buffers: leaves of the arguments and of the outputs, in order."""
-
-    inputs: list[Tensor | None]
-    outputs: list[Any]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it holds."""
-
-    def run(self) -> None:
-        """Inputs as they stand, outputs into `outputs`, states replaced."""
 
 
 class ModuleRunner:

@@ -34,7 +34,7 @@ def rule(
 
     out is the tensor to write, a tuple of them where the operation returns several; `workspace=` tensors come as the keyword
     `workspace`. The function must write all of `out` and should allocate nothing.
-    Args: ops: such as `torch.ops.aten.relu.default`, or that of a `torch.library.custom_op`, or what it returned; in_place,
+    Args: ops: such as `torch.ops.aten.relu.default`, or that of a `custom_op`, or what `custom_op` returned; in_place,
         workspace: see `Rule`.
     """
 

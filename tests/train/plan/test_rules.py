@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.library import custom_op
+from torch import Tensor, library, nn
 
 from puffervec.train.plan import rules
 from puffervec.train.plan.arena import place
@@ -18,7 +17,7 @@ from puffervec.train.plan.executor import Executor
 from puffervec.train.plan.tracing import Traced, trace
 
 
-@custom_op("plan_tests::squash", mutates_args=())
+@library.custom_op("plan_tests::squash", mutates_args=())
 def squash(x: Tensor) -> Tensor:
     """A new activation."""
     return x / (1 + x.abs())
