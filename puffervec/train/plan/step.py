@@ -112,8 +112,9 @@ class StepPlan:
     def run(self) -> None:
         """Take a gradient step with `inputs` as they stand and new random numbers."""
         self.differentiate()
+        gradients = self.gradients
         for name, parameter in self.policy.named_parameters():
-            parameter.grad = self.gradients.get(name)
+            parameter.grad = gradients.get(name)
         if self._clip is not None:
             self._clip.run()
         self.optimizer.step()
