@@ -11,12 +11,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
-
-CONTROL_MOVING = 0
-CONTROL_VALID = 1
 
 DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
@@ -28,10 +26,27 @@ def _bounds() -> dict[str, tuple[float, float]]:
     """Return the lowest and the highest value of each number."""
     count = ffi.new("uint32_t*")
     listed = lib.pv_drive_settings(count)[0 : count[0]]
-    return {ffi.string(item.name).decode(): (item.low, item.high) for item in listed} | {"simplify_m": (0.0, 2.0)}
+    bounds = {ffi.string(item.name).decode(): (item.low, item.high) for item in listed} | {"simplify_m": (0.0, 2.0)}
+    return {name: both for name, both in bounds.items() if name not in CHOICES}
 
 
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return the names that settings take, in C's order."""
+    count = ffi.new("uint32_t*")
+    listed = lib.pv_drive_choices(count)[0 : count[0]]
+    return {
+        ffi.string(item.setting).decode(): tuple(ffi.string(name).decode() for name in item.names[0 : item.count])
+        for item in listed
+    }
+
+
+CHOICES = _choices()
+NUMBERED = {"control": 2}  # How many of a setting's names older runs give by number.
 _BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
+if TYPE_CHECKING:
+    Control = str
+else:
+    Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
 
 
 @dataclass(frozen=True)
@@ -39,14 +54,15 @@ class DriveConfig:
     """Settings of the driving env (csrc/drive/tables.h); units are in the names.
 
     Raises:
-        ConfigError: a value outside its bounds; the message names the field, the value and the bounds.
+        ConfigError: a value outside its bounds, or an unknown name; the message names the field, the value and what is allowed.
     """
 
     num_agents: int = 256
     """Agent rows of one env: a bundle of whole scenes that fit."""
-    control: int = CONTROL_MOVING
-    """Which vehicles are agents, of those in the scene at the start. 0: those whose goal is at least 2 m away and that the data
-    does not mark as expert; 1: all. A vehicle that starts within the goal radius of its goal never is: it stays parked."""
+    control: Control = "moving"
+    """Which vehicles are agents, of those in the scene at the start. moving (0): those whose goal is at least 2 m away and that
+    the data does not mark as expert; valid (1): all. A vehicle that starts within the goal radius of its goal never is: it
+    stays parked."""
     resample_steps: int = 910
     """Steps after which an env draws other scenes; open episodes are truncated."""
     max_steps: int = 0
@@ -101,8 +117,10 @@ class DriveConfig:
     """Largest distance between a simplified lane, line or edge and the original."""
 
     def __post_init__(self) -> None:
+        for name, names in CHOICES.items():
+            object.__setattr__(self, name, _chosen(name, getattr(self, name), names))
         for item in dataclasses.fields(self):
-            if item.name == "scenes":
+            if item.name not in _BOUNDS:
                 continue
             value, (low, high) = getattr(self, item.name), _BOUNDS[item.name]
             found = f"drive: {item.name} is {value!r}; it must be"
@@ -124,6 +142,15 @@ class DriveConfig:
     def segment_k(self) -> tuple[int, int, int]:
         """Observed segments per type: lanes, lines, edges."""
         return (self.lanes, self.lines, self.edges)
+
+
+def _chosen(setting: str, value: object, names: tuple[str, ...]) -> str:
+    """Return a setting's name; older runs may give a number instead."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < NUMBERED.get(setting, 0):
+        return names[value]
+    if not isinstance(value, str) or value not in names:
+        raise ConfigError(f"drive: {setting} is {value!r}; it must be one of {', '.join(names)}")
+    return value
 
 
 def _resolved(scenes: str) -> str:

@@ -168,7 +168,7 @@ def check_agents(config: DriveConfig, prepared: Prepared) -> None:
     """Refuse sets in which no scene has an agent, or one has more than an env has rows."""
     counts = prepared.scenes.agents(config.control, config.goal_radius_m)
     if counts.max() == 0:
-        remedy = "; control=1 takes those marked as expert too" if config.control == 0 else ""
+        remedy = "; control=valid takes those marked as expert too" if config.control == "moving" else ""
         raise SceneError(
             f"{config.scenes}: none of its {len(counts)} scenes has a vehicle to control (control={config.control}){remedy}"
         )

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Evaluation, Recorder
 from puffervec.training import Training
 
-# What a dataclass field becomes in the C struct.
+# What a dataclass field becomes in the C struct; a Literal of names becomes an int32 too.
 _KIND = {"int": np.dtype(np.int32), "bool": np.dtype(np.int32), "float": np.dtype(np.float32)}
 
 
@@ -45,7 +46,8 @@ class NativeEnv:
     Attributes:
         name: as in the C table (`pv_env_type.name`).
         config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float
-            is float32); fields with `metadata={"python": True}` exist in Python only.
+            is float32). A field that takes names, as `Literal["near", "far"]`, is an int32 in C: the name's place in the list;
+            numbers in the Literal are taken as they are. Fields with `metadata={"python": True}` exist in Python only.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluation: returns the env's own Evaluation (puffervec/evaluation.py); called when one is asked for. None: the env is
             evaluated like any other.
@@ -136,7 +138,7 @@ class NativeEnv:
             if name not in known:
                 raise ConfigError(f"{self.name} has no setting {name!r}: the settings are {', '.join(known)}")
             if not known[name].metadata.get("python"):
-                given[name] = _checked(self.name, known[name], value)
+                given[name] = _checked(self.name, known[name], _choices(self.config, known[name]), value)
         return self.config(**given)
 
     def pack(self, config: Any) -> bytes:
@@ -184,8 +186,26 @@ def _type_name(f: dataclasses.Field[Any]) -> str:
     return f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
 
 
-def _checked(env: str, f: dataclasses.Field[Any], given: Any) -> Any:
+def _choices(config: type[Any], f: dataclasses.Field[Any]) -> tuple[Any, ...]:
+    """Return the names that a field takes, as C numbers them, then the numbers that it takes; () for other types."""
+    if _type_name(f) in _KIND:
+        return ()
+    hint = typing.get_type_hints(config)[f.name]
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+
+
+def _kind(config: type[Any], f: dataclasses.Field[Any]) -> np.dtype[Any]:
+    return _KIND["int" if _choices(config, f) else _type_name(f)]
+
+
+def _checked(env: str, f: dataclasses.Field[Any], choices: tuple[Any, ...], given: Any) -> Any:
     """Return `given` as the field's type, or raise."""
+    if choices:
+        plain = given.item() if isinstance(given, np.generic) else given
+        if isinstance(plain, (str, int)) and not isinstance(plain, bool) and plain in choices:
+            return plain
+        names = ", ".join(choice for choice in choices if isinstance(choice, str))
+        raise ConfigError(f"{env}: {f.name} is {given!r}; it must be one of {names}")
     wanted = _type_name(f)
     accepted: dict[str, tuple[type, ...]] = {
         "int": (int, np.integer),
@@ -211,7 +231,7 @@ def _compare_config(name: str, config: type[Any], library: str | None) -> None:
     for i in range(native.config_count):
         entry = native.config_fields[i]
         in_c.append((ffi.string(entry.name).decode(), DTYPES[entry.kind], entry.offset))
-    in_python = [(f.name, _KIND[_type_name(f)], 4 * i) for i, f in enumerate(c_fields(config))]
+    in_python = [(f.name, _kind(config, f), 4 * i) for i, f in enumerate(c_fields(config))]
     if in_c != in_python or native.config_bytes != 4 * len(in_python):
         differing = [pair for pair in zip(in_c, in_python, strict=False) if pair[0] != pair[1]]
         raise ImportError(
@@ -222,14 +242,16 @@ def _compare_config(name: str, config: type[Any], library: str | None) -> None:
 
 def pack_config(config: Any) -> bytes:
     """Return the bytes of the C config struct."""
-    return b"".join(_packed(type(config).__name__, f, getattr(config, f.name)) for f in c_fields(type(config)))
+    return b"".join(_packed(type(config), f, getattr(config, f.name)) for f in c_fields(type(config)))
 
 
-def _packed(config: str, f: dataclasses.Field[Any], value: Any) -> bytes:
+def _packed(config: type[Any], f: dataclasses.Field[Any], value: Any) -> bytes:
+    if isinstance(value, str) and value in (names := _choices(config, f)):
+        value = names.index(value)
     try:
-        return struct.pack("<" + _KIND[_type_name(f)].char, value)
+        return struct.pack("<" + _kind(config, f).char, value)
     except (struct.error, OverflowError) as error:
-        raise ConfigError(f"{f.name} of {config} is {value!r:.40}, which does not fit its C type: {error}") from None
+        raise ConfigError(f"{f.name} of {config.__name__} is {value!r:.40}, which does not fit its C type: {error}") from None
 
 
 def pack_params(params: Mapping[str, np.ndarray]) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -72,6 +72,22 @@ def test_a_mapping_a_config_and_nothing_give_a_config() -> None:
     assert TAG.configure({"wall_hit_penalty": 1}).wall_hit_penalty == 1.0
     config = ProbeConfig(num_agents=2)
     assert PROBE.configure(config) is config
+
+
+@dataclass(frozen=True)
+class Named:
+    kind: Literal["near", "far", 0, 1] = "near"
+
+
+@pytest.mark.parametrize(("given", "number"), [("near", 0), ("far", 1), (0, 0), (1, 1)])
+def test_a_name_is_packed_as_its_place(given: Any, number: int) -> None:
+    assert native.pack_config(Named(given)) == struct.pack("<i", number)
+
+
+@pytest.mark.parametrize("bad", ["x", "", None, [1]])
+def test_a_config_with_an_unknown_name_is_refused(bad: Any) -> None:
+    with pytest.raises(ConfigError, match="kind of Named"):
+        native.pack_config(Named(bad))
 
 
 def test_packed_bytes_are_the_c_struct() -> None:

@@ -21,7 +21,7 @@ static int starts_at_goal(const pv_drive_config* config, const drive_scene* scen
 
 int drive_object_controlled(const pv_drive_config* config, const drive_scene* scene, const pv_object* object) {
     if (object->type != PV_VEHICLE || !(object->flags & PV_OBJECT_VALID_AT_START)) return 0;
-    if (config->control == PV_CONTROL_MOVING && (!(object->flags & PV_OBJECT_MOVES) || (object->flags & PV_OBJECT_EXPERT)))
+    if (config->control == DRIVE_IS_control_moving && (!(object->flags & PV_OBJECT_MOVES) || (object->flags & PV_OBJECT_EXPERT)))
         return 0;
     return !starts_at_goal(config, scene, object);
 }

@@ -54,8 +54,8 @@ static int check_drawable(const pv_context* context, const drive_block* layout, 
     }
     if (!most)
         return pv_describe_error(
-            text, PV_ERROR_DATA, "drive: none of the %u scenes has a vehicle to control under control=%d%s; use other scenes",
-            count, config->control, config->control == PV_CONTROL_VALID ? "" : " (control=1 takes those marked as expert too)");
+            text, PV_ERROR_DATA, "drive: none of the %u scenes has a vehicle to control%s; use other scenes", count,
+            config->control == DRIVE_IS_control_moving ? " (control=valid takes those marked as expert too)" : "");
     return pv_describe_error(
         text, PV_ERROR_CONFIG,
         "drive: num_agents is %d, but every scene with vehicles to control has more (up to %u); use at least that",

@@ -20,6 +20,22 @@ const pv_drive_setting* pv_drive_settings(uint32_t* count) {
     return settings;
 }
 
+#define NAME(set, name) #name,
+#define NAMES(set) static const char* const set##_names[] = {DRIVE_CHOICES_##set(NAME)};
+DRIVE_CHOICE_SETS(NAMES)
+#undef NAMES
+#undef NAME
+
+const pv_drive_choice* pv_drive_choices(uint32_t* count) {
+    static const pv_drive_choice choices[] = {
+#define SET(set) {#set, set##_names, DRIVE_CHOICE_COUNT_##set},
+        DRIVE_CHOICE_SETS(SET)
+#undef SET
+    };
+    *count = sizeof choices / sizeof choices[0];
+    return choices;
+}
+
 #define COLUMN(set, name, unit, scale, meaning) {#name, unit, scale, meaning},
 #define COLUMNS(set) static const pv_drive_column set##_columns[] = {DRIVE_COLUMNS_##set(COLUMN)};
 DRIVE_COLUMN_SETS(COLUMNS)

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the driving env shares with Python, each list once: its settings, and the blocks and columns of an observation.
-// The config struct, row offsets, bounds and counters are made from these lists. Python reads them through
-// pv_drive_settings and pv_drive_blocks. docs/drive.md says how to add a block.
+// What the driving env shares with Python, each list once: its settings, the names that some of them take, and the blocks and
+// columns of an observation. The config struct, row offsets, bounds and counters are made from these lists. Python reads them
+// through pv_drive_settings, pv_drive_choices and pv_drive_blocks. docs/drive.md says how to add a block.
 //
 // An observation row is one block after the other, each of float32. A block holds the numbers of one thing (ego) or of its k
 // nearest objects (partners), sorted by distance. Missing objects are all zeros, and a present one never is. "x" is ahead of
@@ -14,14 +14,17 @@
 #include "../base.h"
 
 /* [cffi] */
-// No car whose goal lies within goal_radius_m of its start is an agent.
-#define PV_CONTROL_MOVING 0 // vehicles valid at the start, not marked as expert, whose goal is at least 2 m away
-#define PV_CONTROL_VALID 1  // all vehicles valid at the start
-
 typedef struct pv_drive_setting {
     const char* name;
     double low, high; // inclusive
 } pv_drive_setting;
+
+// A setting that takes a name. In C it is the name's place in the list.
+typedef struct pv_drive_choice {
+    const char* setting;
+    const char* const* names;
+    uint32_t count;
+} pv_drive_choice;
 
 typedef struct pv_drive_column {
     const char* name;
@@ -38,6 +41,7 @@ typedef struct pv_drive_observation_block {
 
 // The lists below; `count` receives their length.
 const pv_drive_setting* pv_drive_settings(uint32_t* count);
+const pv_drive_choice* pv_drive_choices(uint32_t* count);
 const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 /* [/cffi] */
 
@@ -47,10 +51,25 @@ const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 
 // ---- settings -----------------------------------------------------------------------------------------------------
 
+// Names that a setting takes: X(setting, name), the default first or where older runs have it; new ones go to the end. The
+// setting has DRIVE_CHOICES(setting) as its highest value, and each name is a constant: DRIVE_IS_control_moving = 0 ...
+#define DRIVE_CHOICES_control(X)                                                                                               \
+    X(control, moving) /* vehicles valid at the start, not marked as expert, whose goal is at least 2 m away */                \
+    X(control, valid)  /* all vehicles valid at the start */
+
+#define DRIVE_CHOICE_SETS(X) X(control)
+
+#define CHOICE(set, name) DRIVE_IS_##set##_##name,
+#define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
+DRIVE_CHOICE_SETS(CHOICES)
+#undef CHOICES
+#undef CHOICE
+#define DRIVE_CHOICES(set) (DRIVE_CHOICE_COUNT_##set - 1)
+
 // X(type, name, lowest, highest), in the order of DriveConfig (drive_env/config.py), which says what they mean.
 #define DRIVE_SETTINGS(X)                                                                                                      \
     X(int32_t, num_agents, 1, DRIVE_MAX_AGENTS)                                                                                \
-    X(int32_t, control, 0, 1) /* PV_CONTROL_... */                                                                             \
+    X(int32_t, control, 0, DRIVE_CHOICES(control))                                                                             \
     X(int32_t, resample_steps, 1, 1000000)                                                                                     \
     X(int32_t, max_steps, 0, 1000000)                                                                                          \
     X(int32_t, partners, 0, DRIVE_MAX_K)                                                                                       \

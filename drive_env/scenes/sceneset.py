@@ -47,7 +47,7 @@ class SceneSet:
         """The file names of the scenes, in task order."""
         return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
 
-    def agents(self, control: int, goal_radius_m: float) -> NDArray[np.int64]:
+    def agents(self, control: str, goal_radius_m: float) -> NDArray[np.int64]:
         """Return the agents per scene, (scenes,), counted as in C (drive_object_controlled in csrc/drive/bundle.c).
 
         Args: control, goal_radius_m: see DriveConfig. A vehicle that starts within goal_radius_m of its goal is no agent.
@@ -87,11 +87,12 @@ class SceneSet:
         }
 
 
-def _agents(arrays: dict[str, NDArray[Any]], control: int, goal_radius_m: float) -> int:
+def _agents(arrays: dict[str, NDArray[Any]], control: str, goal_radius_m: float) -> int:
     """Return the number of agents in one scene. Distances are float32, as in C."""
     objects = arrays["objects"]
-    needed = packed.VALID_AT_START | (0 if control else packed.MOVES)
-    refused = 0 if control else packed.EXPERT
+    moving = control == "moving"
+    needed = packed.VALID_AT_START | (packed.MOVES if moving else 0)
+    refused = packed.EXPERT if moving else 0
     flags = objects["flags"]
     chosen = objects[(objects["type"] == VEHICLE) & (flags & needed == needed) & (flags & refused == 0)]
     start = arrays["frames"][chosen["frames_index"]]  # of frame 0, in which they are present

@@ -56,7 +56,7 @@ class SceneObject:
 
     @property
     def controllable(self) -> bool:
-        """True if it is an agent under control=0: a vehicle that moves and is not marked as expert."""
+        """True if it is an agent under control=moving: a vehicle that moves and is not marked as expert."""
         return self.type == VEHICLE and self.moves and not self.expert
 
 
@@ -84,6 +84,6 @@ class Scene:
 
     @property
     def agent_counts(self) -> tuple[int, int]:
-        """Number of agents under control=0 and control=1."""
+        """Number of agents under control=moving and control=valid."""
         vehicles = [item for item in self.objects if item.type == VEHICLE and item.valid_at_start]
         return sum(item.controllable for item in vehicles), len(vehicles)

@@ -63,7 +63,7 @@ def test_bundles_equal_the_twin(tmp_path: Path, sizes: list[int], rows: int) -> 
 def test_padding_on_the_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
-    for control in (0, 1):
+    for control in ("moving", "valid"):
         sizes = prepared.scenes.agents(control, 2.0).tolist()
         drawn = np.zeros(len(sizes), int)
         with make_env(

@@ -12,8 +12,13 @@ from typing import Any
 import pytest
 
 from drive_env import config as module
-from drive_env.config import DriveConfig
+from drive_env.config import CHOICES, DriveConfig
+from drive_env.env import ENV
 from puffervec.errors import ConfigError
+from puffervec.native import pack_config
+from puffervec.train.config.flags import settled
+from puffervec.train.config.ranges import build_space, with_values
+from puffervec.train.config.sections import TrainConfig
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,9 @@ from puffervec.errors import ConfigError
         ("lanes", 65, "lanes is 65; it must be from 0 to 64"),
         ("range_m", float("nan"), "range_m is nan; it must be a number"),
         ("range_m", 0.5, "range_m is 0.5; it must be from 1 to 500"),
-        ("control", 2, "control is 2; it must be from 0 to 1"),
+        ("control", 2, "control is 2; it must be one of moving, valid"),
+        ("control", True, "control is True; it must be one of moving, valid"),
+        ("control", "movin", "control is 'movin'; it must be one of moving, valid"),
         ("reward_goal", "1", "reward_goal is '1'; it must be a number"),
         ("scenes", "", 'scenes is \'\'; it must be "generated", "generated:N" (N from 1 to 99999), "held-out", a folder'),
     ],
@@ -47,7 +54,7 @@ def test_bounds_include_their_ends() -> None:
 
 def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
     fields = {item.name for item in dataclasses.fields(DriveConfig)}
-    assert set(module._BOUNDS) == fields - {"scenes"}
+    assert set(module._BOUNDS) | set(CHOICES) == fields - {"scenes"}
     body = next(node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)).body
     described = {
         node.target.id
@@ -56,3 +63,28 @@ def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
         and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and str(after.value.value).endswith(".")
     }  # fmt: skip
     assert described == fields
+
+
+@pytest.mark.parametrize("setting", list(CHOICES))
+def test_a_name_is_its_place_in_c(setting: str) -> None:
+    at = 4 * [item.name for item in dataclasses.fields(DriveConfig)].index(setting)
+    for number, name in enumerate(CHOICES[setting]):
+        blob = pack_config(DriveConfig(**{setting: name}))
+        assert int.from_bytes(blob[at : at + 4], "little") == number
+
+
+def test_names_are_taken_wherever_settings_are() -> None:
+    config = TrainConfig.bare("drive")
+    assert config.env.control == "moving"
+    for given in (1, "valid"):  # 1: as runs from before the names say it
+        assert config.merged({"env": {"control": given}}).env.control == "valid"
+        assert settled(config, ["--env.control", str(given)]).env.control == "valid"
+        assert ENV.configure({"control": given}).control == "valid"
+    kept = settled(config, ["--env.control", "valid"]).tables()
+    assert kept["env"]["control"] == "valid" and TrainConfig.bare("drive").merged(kept).env.control == "valid"
+    space = build_space(config, {"env.control": "moving/valid"}, ["env.control"])
+    assert with_values(config, {"env.control": "valid"}).env.control == "valid" and space
+    for refused in (lambda: config.merged({"env": {"control": "x"}}), lambda: ENV.configure({"control": "x"}),
+                    lambda: settled(config, ["--env.control", "x"])):  # fmt: skip
+        with pytest.raises(ConfigError, match="control.*moving.*valid"):
+            refused()

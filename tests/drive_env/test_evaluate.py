@@ -151,8 +151,8 @@ def test_drawing_a_scene(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "z.png").exists()
 
 
-@pytest.mark.parametrize("control", [0, 1])
-def test_parked_cars_are_never_successes(folder: Path, control: int) -> None:
+@pytest.mark.parametrize("control", ["moving", "valid"])
+def test_parked_cars_are_never_successes(folder: Path, control: str) -> None:
     """A car whose goal lies within the goal radius of its start is no agent: it would count without having driven."""
     near = dataclasses.replace(DriveConfig(scenes=str(folder)), control=control, goal_radius_m=2.0)
     stopped = evaluate(baseline("stop"), near)

@@ -131,13 +131,13 @@ def test_nothing_to_drive_is_refused(folder: Path, cache: Path, tiny_tree: MakeT
     with pytest.raises(SceneError, match=rf"{folder}: none of its 1 scenes can be used \(c.json: the scene has a single frame"):
         prepare_scenes(DriveConfig(scenes=str(folder)))
     (folder / "c.json").write_text(json.dumps(tiny_tree(speed_mps=0.0)))
-    for control in (0, 1):
+    for control in ("moving", "valid"):
         with pytest.raises(SceneError, match=r"none of its 1 scenes has a vehicle to control \(control="):
             prepare_scenes(DriveConfig(scenes=str(folder), control=control))
     expert = tiny_tree(cars=2)
     expert["objects"][0]["mark_as_expert"] = expert["objects"][1]["mark_as_expert"] = True
     (folder / "c.json").write_text(json.dumps(expert))
-    assert prepare_scenes(DriveConfig(scenes=str(folder), control=1)).scenes.agents(1, 2.0)[0] == 2
+    assert prepare_scenes(DriveConfig(scenes=str(folder), control="valid")).scenes.agents("valid", 2.0)[0] == 2
 
 
 def test_more_agents_than_rows_are_refused(folder: Path, cache: Path) -> None:

@@ -90,7 +90,7 @@ class JsonScenes(Reader):
 
 def drive_all(path: Path) -> None:
     """Drive each scene of a set that has agents for some steps; observations must be finite and within their bounds."""
-    scenes = np.flatnonzero(SceneSet(path).agents(1, DriveConfig.goal_radius_m))
+    scenes = np.flatnonzero(SceneSet(path).agents("valid", DriveConfig.goal_radius_m))
     if not len(scenes):
         return
     env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=path))
@@ -142,7 +142,7 @@ class SceneSets(Reader):
         path.with_suffix(".json").write_bytes(notes)
         load_cached(path)
         found = SceneSet(path)
-        _ = found.names, found.agents(0, 2.0), found.agents(1, 2.0)
+        _ = found.names, found.agents("moving", 2.0), found.agents("valid", 2.0)
         for index in range(min(len(found), 8)):
             found.scene(index)
         return True

@@ -56,11 +56,12 @@ class SceneTwin:
         ends = np.concatenate([[0], np.cumsum(head["segment_count"])]).astype(int)
         self.of_type = {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(("lanes", "lines", "edges"))}
 
-    def controlled(self, control: int, goal_radius_m: float = 2.0) -> list[int]:
+    def controlled(self, control: str, goal_radius_m: float = 2.0) -> list[int]:
         """Objects that are agents."""
         found = []
         for o, item in enumerate(self.objects):
-            if item["type"] == 0 and item["flags"] & 2 and (control == 1 or (item["flags"] & 4 and not item["flags"] & 1)):
+            chosen = control == "valid" or (item["flags"] & 4 and not item["flags"] & 1)
+            if item["type"] == 0 and item["flags"] & 2 and chosen:
                 start = self.frame(o, 0)
                 if np.hypot(item["goal_x_m"] - start["x_m"], item["goal_y_m"] - start["y_m"]) > goal_radius_m:
                     found.append(o)
