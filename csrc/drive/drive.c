@@ -6,8 +6,8 @@
 // in the learner.
 //
 // Files: tables (settings, observation), scene (compiled scenes), layout (addresses), bundle (which scenes), episode (one
-// scene's step), dynamics, collide, segments and partners (the k nearest), observe, saved (states). index runs in the learner
-// only.
+// scene's step), dynamics, collide, reward, metrics, segments and partners (the k nearest), observe, saved (states). index runs
+// in the learner only.
 #include "kernels.h"
 #include "state.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// One scene of a bundle over its episode: start, step, end. Only this file writes rewards, flags, masks and episode records.
+// One scene of a bundle over its episode: start, step, end. Only this file writes rewards, flags and masks.
 //
 // A step, in order: agents that reached their goal in the last step leave; agents move; other objects follow their log;
 // contacts are found; then, agent by agent: road edges, goal, reward, observation. An agent's terminal row is its last; in that
@@ -31,12 +31,6 @@ void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count) {
 
 // ---- start --------------------------------------------------------------------------------------------------------
 
-// Distance from the agent's centre to its goal.
-static float goal_distance(const drive_agents* agents, uint32_t row) {
-    float dx = agents->goal_x[row] - agents->x[row], dy = agents->goal_y[row] - agents->y[row];
-    return drive_sqrt(dx * dx + dy * dy);
-}
-
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     const pv_object* object = &turn->scene.objects[o];
     const pv_frame* frame = drive_frame(&turn->scene, object, 0);
@@ -50,16 +44,12 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->width[row] = object->width_m;
     agents->goal_x[row] = object->goal_x_m;
     agents->goal_y[row] = object->goal_y_m;
-    agents->goal_distance[row] = goal_distance(agents, row);
+    agents->goal_distance[row] = drive_goal_distance(agents, row);
     agents->inverse_wheelbase[row] = 1.0f / (turn->config->wheelbase_factor * object->length_m);
     agents->object[row] = o;
     agents->slot[row] = (uint32_t)(turn->slot - turn->slots);
     agents->flags[row] = DRIVE_ACTIVE;
-    agents->episode_return[row] = 0.0f;
-    agents->progress[row] = 0.0f;
-    agents->contacts[row] = 0;
-    agents->departures[row] = 0;
-    agents->goal_step[row] = 0;
+    drive_clear_sums(turn, row);
 }
 
 void drive_slot_start(drive_turn* turn) {
@@ -87,51 +77,6 @@ void drive_slot_start(drive_turn* turn) {
 
 // ---- step ---------------------------------------------------------------------------------------------------------
 
-// True if this step's path of the centre comes within the goal radius.
-static int path_meets_goal(const drive_turn* turn, uint32_t row) {
-    const drive_agents* agents = &turn->agents;
-    float x0 = turn->scratch.old_x[row], y0 = turn->scratch.old_y[row];
-    float px = agents->x[row] - x0, py = agents->y[row] - y0;
-    float gx = agents->goal_x[row] - x0, gy = agents->goal_y[row] - y0;
-    float square = px * px + py * py;
-    float t = square > 0.0f ? drive_clamp((gx * px + gy * py) / square, 0.0f, 1.0f) : 0.0f;
-    float dx = gx - t * px, dy = gy - t * py;
-    return dx * dx + dy * dy <= turn->config->goal_radius_m * turn->config->goal_radius_m;
-}
-
-// Judges one agent's step. Returns its reward; *terminal is set if it leaves.
-static float judge(drive_turn* turn, uint32_t row, int offroad, int* terminal) {
-    const pv_drive_config* config = turn->config;
-    drive_agents* agents = &turn->agents;
-    uint32_t flags = agents->flags[row];
-    float reward = config->reward_step;
-    uint32_t begun = turn->scratch.new_contacts[row];
-    int departed = offroad && !(flags & DRIVE_OFFROAD);
-    flags = offroad ? flags | DRIVE_OFFROAD : flags & ~DRIVE_OFFROAD;
-    agents->contacts[row] += begun;
-    agents->departures[row] += (uint32_t)departed;
-    reward += config->reward_collision * (float)begun;
-    if (departed) reward += config->reward_offroad;
-    float distance = goal_distance(agents, row);
-    *terminal = 0;
-    if (!(flags & DRIVE_REACHED)) {
-        float nearer = agents->goal_distance[row] - distance;
-        agents->progress[row] += nearer;
-        reward += config->reward_progress * nearer;
-        if (path_meets_goal(turn, row)) {
-            flags |= DRIVE_REACHED;
-            if (!agents->contacts[row] && !agents->departures[row]) flags |= DRIVE_SCORED;
-            agents->goal_step[row] = turn->slot->clock;
-            reward += config->reward_goal;
-            *terminal = config->remove_at_goal != 0;
-        }
-    }
-    agents->goal_distance[row] = distance;
-    agents->flags[row] = flags;
-    agents->episode_return[row] += reward;
-    return reward;
-}
-
 // Removes the agents that reached their goal in the last step. Returns how many are left.
 static uint32_t remove_leavers(drive_turn* turn) {
     uint32_t active = 0;
@@ -142,34 +87,6 @@ static uint32_t remove_leavers(drive_turn* turn) {
         active += *flags & DRIVE_ACTIVE;
     }
     return active;
-}
-
-static void leave_record(const drive_turn* turn, int complete) {
-    pv_record* record = pv_block_record(turn->block, turn->env);
-    if (!record) return;
-    const drive_agents* agents = &turn->agents;
-    const drive_slot* slot = turn->slot;
-    float v[DRIVE_RECORD_COUNT] = {0}, sum = 0.0f;
-    for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
-        uint32_t flags = agents->flags[row];
-        sum += agents->episode_return[row];
-        v[DRIVE_RECORD_goals] += flags & DRIVE_REACHED ? 1.0f : 0.0f;
-        v[DRIVE_RECORD_score] += flags & DRIVE_SCORED ? 1.0f : 0.0f;
-        v[DRIVE_RECORD_collisions] += agents->contacts[row] ? 1.0f : 0.0f;
-        v[DRIVE_RECORD_offroads] += agents->departures[row] ? 1.0f : 0.0f;
-        v[DRIVE_RECORD_goal_steps] += (float)agents->goal_step[row];
-        v[DRIVE_RECORD_contacts] += (float)agents->contacts[row];
-        v[DRIVE_RECORD_departures] += (float)agents->departures[row];
-        v[DRIVE_RECORD_progress_m] += agents->progress[row];
-    }
-    v[DRIVE_RECORD_agents] = (float)slot->count;
-    v[DRIVE_RECORD_complete] = complete ? 1.0f : 0.0f;
-    record->episode = turn->state->episode;
-    record->task = slot->scene;
-    record->slot = (uint32_t)(slot - turn->slots);
-    record->length = slot->clock;
-    record->episode_return = sum / (float)slot->count;
-    memcpy(record->values, v, sizeof v);
 }
 
 void drive_slot_advance(drive_turn* turn) {
@@ -191,7 +108,7 @@ void drive_slot_advance(drive_turn* turn) {
         int terminal;
         drive_prefetch(turn, row);
         drive_observe_edges(turn, row, &edges);
-        float reward = judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &terminal);
+        float reward = drive_judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &terminal);
         drive_observe(turn, row);
         write_flags(turn, row, reward, terminal, out_of_time && !terminal, 1);
         left -= (uint32_t)terminal;
@@ -200,7 +117,7 @@ void drive_slot_advance(drive_turn* turn) {
     turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
     if (!left || out_of_time) {
         slot->over = 1;
-        leave_record(turn, 1);
+        drive_leave_record(turn, 1);
     }
 }
 
@@ -211,7 +128,7 @@ void drive_slot_cut(drive_turn* turn) {
         uint64_t at = turn->first_row + row;
         if (rows->masks[at] && !rows->terminals[at]) rows->truncations[at] = 1;
     }
-    leave_record(turn, 0);
+    drive_leave_record(turn, 0);
 }
 
 // ---- a state from outside -----------------------------------------------------------------------------------------
@@ -227,17 +144,6 @@ static int is_over(const drive_turn* turn) {
     return 1;
 }
 
-// Starts the sums of an episode whose record is left already.
-static void forget_sums(const drive_turn* turn, uint32_t row) {
-    const drive_agents* agents = &turn->agents;
-    agents->flags[row] &= ~DRIVE_SCORED;
-    agents->episode_return[row] = 0.0f;
-    agents->progress[row] = 0.0f;
-    agents->contacts[row] = 0;
-    agents->departures[row] = 0;
-    agents->goal_step[row] = 0;
-}
-
 void drive_slot_set(drive_turn* turn, int was_last, int last) {
     const pv_rows* rows = &turn->block->rows[0];
     drive_agents* agents = &turn->agents;
@@ -248,8 +154,11 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
     drive_sincos_array(agents->heading + slot->row, agents->sine + slot->row, agents->cosine + slot->row, slot->count);
     drive_collect_bodies(turn);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
-        if (was_over && !over) forget_sums(turn, row);
-        agents->goal_distance[row] = goal_distance(agents, row);
+        if (was_over && !over) { // sums of an episode whose record is left already
+            agents->flags[row] &= ~DRIVE_SCORED;
+            drive_clear_sums(turn, row);
+        }
+        agents->goal_distance[row] = drive_goal_distance(agents, row);
         int is_blank = was_over && over && !rows->masks[turn->first_row + row]; // of a scene that ended before its bundle did
         if (is_blank || !(agents->flags[row] & DRIVE_ACTIVE)) {
             drive_rows_blank(turn, row, 1);

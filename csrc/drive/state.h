@@ -234,6 +234,15 @@ void drive_prefetch(const drive_turn* turn, uint32_t row);                      
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges); // writes the edges and hands them out
 void drive_observe(const drive_turn* turn, uint32_t row);                          // writes the rest of the row
 
+// reward.c
+float drive_goal_distance(const drive_agents* agents, uint32_t row); // from the agent's centre to its goal
+// Judges one agent's step. Returns its reward; *terminal is set if it leaves.
+float drive_judge(drive_turn* turn, uint32_t row, int offroad, int* terminal);
+
+// metrics.c
+void drive_clear_sums(const drive_turn* turn, uint32_t row);    // of the agent's episode
+void drive_leave_record(const drive_turn* turn, int complete); // of the slot's episode; complete: it ended by itself
+
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
 void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
