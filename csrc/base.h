@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 /* [cffi] */
-#define PV_ABI 5            // bumped when env.h changes incompatibly
+#define PV_ABI 6            // bumped when env.h changes incompatibly
 #define PV_MAX_GROUPS 4     // row groups of one env type
-#define PV_MAX_FIELDS 24    // observation or state fields of one group
+#define PV_MAX_FIELDS 64    // observation or state fields of one group
 #define PV_MAX_NDIM 3       // axes of one field
 #define PV_MAX_ACTION_DIMS 16
 #define PV_NAME_BYTES 32    // names, NUL included
 #define PV_UNIT_BYTES 16
-#define PV_RECORD_VALUES 16 // floats an env may add to an episode record
+#define PV_RECORD_VALUES 48 // floats an env may add to an episode record
 #define PV_COUNTERS 32      // running counters per block
 #define PV_ERROR_TEXT 4096
 #define PV_LINE_BYTES 128   // two cache lines: the adjacent-line prefetcher pulls pairs

@@ -189,7 +189,7 @@ static const struct {
 } ocean_log_members[] = {OCEAN_LOG(OCEAN_MEMBER){"n", offsetof(Log, n)}};
 #undef OCEAN_MEMBER
 #define OCEAN_LOG_COUNT (sizeof ocean_log_members / sizeof ocean_log_members[0])
-_Static_assert(OCEAN_LOG_COUNT <= PV_RECORD_VALUES, "a record holds 16 numbers: list fewer members in OCEAN_LOG");
+_Static_assert(OCEAN_LOG_COUNT <= PV_RECORD_VALUES, "a record holds 48 numbers: list fewer members in OCEAN_LOG");
 
 static void ocean_describe_actions(pv_group_spec* group) {
     group->action_dims = OCEAN_DIMS;

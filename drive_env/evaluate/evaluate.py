@@ -204,7 +204,7 @@ def run_batch(
 
     Args:
         scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and are not counted.
-        records: filled per scene with (length, return, values (16,)).
+        records: filled per scene with (length, return, values of all names).
     """
     tasks = np.concatenate([scenes, np.repeat(scenes[:1], vec.num_envs - len(scenes))])
     vec.set_tasks(np.arange(vec.num_envs), tasks)

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The driving env without Python, for builds with other flags: drive_main SET CONFIG ACTIONS OUT steps episodes
-// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: int32 (steps, num_agents), run once per episode
+// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: the action rows of `steps` steps, run once per episode
 // after a reset with seed 7 + episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations,
-// masks.
+// masks; and last the readable state.
 #include "../../csrc/drive/tables.h"
 #include "../../csrc/env_list.h"
 
@@ -25,12 +25,16 @@ static uint8_t* read_all(const char* path, uint64_t* bytes) {
     return data;
 }
 
-static void write_rows(FILE* out, const pv_rows* rows) {
+static void write_rows(FILE* out, const pv_env_type* type, pv_block* block, uint8_t* state) {
+    const pv_rows* rows = &block->rows[0];
     fwrite(rows->observations, rows->observation_bytes, rows->count, out);
     fwrite(rows->rewards, sizeof(float), rows->count, out);
     fwrite(rows->terminals, 1, rows->count, out);
     fwrite(rows->truncations, 1, rows->count, out);
     fwrite(rows->masks, 1, rows->count, out);
+    memset(state, 0, block->spec->state_bytes);
+    type->peek(block, 0, state);
+    fwrite(state, 1, block->spec->state_bytes, out);
 }
 
 int main(int argc, char** argv) {
@@ -65,6 +69,7 @@ int main(int argc, char** argv) {
     uint64_t state_bytes = pv_align_up(type->bytes(&context, 1), 64);
     block.state = aligned_alloc(64, state_bytes);
     memset(block.state, 0, state_bytes);
+    uint8_t* state = malloc(spec.state_bytes);
     block.records = calloc(spec.records_per_turn, sizeof(pv_record));
     block.rows[0] = (pv_rows){.observations = calloc(agents, spec.groups[0].observation_bytes),
                               .observation_bytes = spec.groups[0].observation_bytes,
@@ -79,17 +84,19 @@ int main(int argc, char** argv) {
     for (int episode = 0; episode < episodes; episode++) {
         uint64_t seed = 7 + (uint64_t)episode;
         if (type->reset(&block, NULL, &seed)) return 1;
-        write_rows(out, &block.rows[0]);
+        write_rows(out, type, &block, state);
         for (int step = 0; step < steps; step++) {
-            block.rows[0].indices = (const int32_t*)(const void*)actions + (uint64_t)step * agents;
+            block.rows[0].actions = actions + (uint64_t)step * agents * spec.groups[0].action_dims * sizeof(int32_t);
+            block.rows[0].indices = (const int32_t*)(const void*)block.rows[0].actions;
+            block.rows[0].values = (const float*)(const void*)block.rows[0].actions;
             counts[0] = 0;
             if (type->step(&block)) return 1;
-            write_rows(out, &block.rows[0]);
+            write_rows(out, type, &block, state);
         }
     }
     type->close(&block);
     void* const owned[] = {block.state, block.records, block.rows[0].observations, block.rows[0].rewards, block.rows[0].terminals,
-                           block.rows[0].truncations, block.rows[0].masks, block.rows[0].agent_types, data, config, actions};
+                           block.rows[0].truncations, block.rows[0].masks, block.rows[0].agent_types, data, config, actions, state};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     return fclose(out) ? 1 : 0;
 }

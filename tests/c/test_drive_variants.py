@@ -18,33 +18,50 @@ import pytest
 
 from puffervec.native import pack_config
 from puffervec.vec.vector_env import VectorEnv
+from tests.drive_env.covering import COVERING
 from tests.drive_env.worlds import make_env, random_scene, write_world
+from tests.helpers import action_table, raw_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS, EPISODES, AGENTS = 50, 3, 40
-SETTINGS: tuple[dict[str, Any], ...] = ({}, {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1})
+CPU = set(Path("/proc/cpuinfo").read_text().split()) if Path("/proc/cpuinfo").exists() else set()
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-fno-math-errno"]
 SANITIZE = ["-O1", "-g", "-DPV_DEBUG", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 VARIANTS = {
     "O0": ["-O0", "-DPV_NO_CLONES"],
     "O2, clones": ["-O2"],
+    "plain": ["-O2", "-DPV_NO_CLONES"],
+    "avx2": ["-O2", "-DPV_NO_CLONES", "-mavx2"],
+    "avx512": ["-O2", "-DPV_NO_CLONES", "-march=x86-64-v4"],
     "O3, native": ["-O3", "-march=native", "-DPV_NO_CLONES"],
     "math-errno": ["-O2", "-DPV_NO_CLONES", "-fmath-errno"],
     "sanitizers": SANITIZE,
 }
 
+NEEDED = {"avx2": {"avx2"}, "avx512": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"}}
+
 
 def rows_of(vec: VectorEnv) -> bytes:
     """The rows as drive_main.c writes them."""
-    rows = vec.halves[0].groups["agents"]
-    parts = (rows.observations, rows.rewards, rows.terminals, rows.truncations, rows.masks)
-    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+    parts = ("observations", "rewards", "terminals", "truncations", "masks")
+    return b"".join(raw_rows(vec, 0, part, "agents").tobytes() for part in parts) + state_of(vec)
+
+
+def state_of(vec: VectorEnv) -> bytes:
+    """The readable state as C lays it out."""
+    state, out = vec.peek(0), bytearray(vec.spec.state_bytes)
+    for field in vec.spec.state_fields:
+        values = np.ascontiguousarray(state[field.name]).tobytes()
+        out[field.offset : field.offset + len(values)] = values
+    return bytes(out)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.slow
 def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
+    if missing := NEEDED.get(variant, set()) - CPU:
+        pytest.skip(f"this CPU has no {', '.join(sorted(missing))}")
     scenes = [random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed) for seed in (1, 2, 3)]
     write_world(tmp_path / "set", scenes)
     core = ("env.c", "rng.c", "probe.c", "cartpole.c")
@@ -52,20 +69,20 @@ def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
     sources += sorted((ROOT / "csrc" / "drive").glob("*.c")) + sorted((ROOT / "csrc" / "tag").glob("*.c"))
     program = tmp_path / "drive_main"
     subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *sources, "-lm"], check=True)
-    for settings in SETTINGS:
+    for settings in COVERING:
         compare(program, tmp_path, settings)
 
 
 def compare(program: Path, folder: Path, settings: dict[str, Any]) -> None:
     """Run the program and the installed extension with the same actions."""
-    actions = np.random.default_rng(0).integers(0, 91, (STEPS, AGENTS)).astype(np.int32)
     expected = []
-    with make_env(folder / "set", num_agents=AGENTS, resample_steps=35, **settings) as vec:
+    with make_env(folder / "set", **{"num_agents": AGENTS, "resample_steps": 35, **settings}) as vec:
+        actions = action_table(vec, STEPS, seed=0)["agents"]
         for episode in range(EPISODES):
             vec.reset(seed=7 + episode)
             expected.append(rows_of(vec))
             for batch in actions:
-                vec.step(batch)
+                vec.step(batch[:, 0] if vec.spec.groups[0].action_kind == "discrete" else batch)
                 expected.append(rows_of(vec))
         (folder / "config").write_bytes(pack_config(vec.config))
     (folder / "actions").write_bytes(actions.tobytes())

@@ -103,7 +103,7 @@ class Ahead:
                 found |= {f"{name}/first/{half}/{i}": part for i, part in enumerate(state)}
         if self.ready:
             ended = b"".join(records.astype(_RECORD).tobytes() for records in self.rollout.episodes)
-            found[_EPISODES] = torch.tensor(bytearray(ended), dtype=torch.uint8)
+            found[_EPISODES] = torch.tensor(bytearray(ended), dtype=torch.uint8).reshape(-1, _RECORD.itemsize)
         return found
 
     def restore(self, found: Mapping[str, Tensor]) -> None:
@@ -121,7 +121,7 @@ class Ahead:
                 parts = (found[f"{name}/first/{half}/{i}"] for i in range(count))
                 slot.storage.first_states[half] = tuple(part.to(slot.storage.device) for part in parts)
         if _EPISODES in found:  # Not in older checkpoints.
-            self.rollout.episodes.append(np.frombuffer(found[_EPISODES].numpy().tobytes(), _RECORD))
+            self.rollout.episodes.append(_records(found[_EPISODES].numpy()))
         self.ready = True
 
     def _learning(self) -> list[tuple[str, Slot]]:
@@ -132,3 +132,11 @@ class Ahead:
         """End the thread; a roll-out under way is given up."""
         self._given_up = True
         self._thread.shutdown()
+
+
+def _records(rows: np.ndarray) -> np.ndarray:
+    """Return the records of a checkpoint, (n, bytes) uint8. Older ones have fewer values, and once had no rows: (n * 100,)."""
+    rows = rows.reshape(-1, 100) if rows.ndim == 1 else rows
+    records = np.zeros(len(rows), _RECORD)
+    records.view(np.uint8).reshape(len(rows), _RECORD.itemsize)[:, : rows.shape[1]] = rows  # The values are last.
+    return records

@@ -1,0 +1,21 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A covering set of drive's settings: every option is in one of these, together with others that it may meet.
+
+tests/drive_env/test_covering.py runs each on every backend, tests/c/test_drive_variants.py in every build. A new option is a
+line here, or goes into a line that it should be seen with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+COVERING: list[dict[str, Any]] = [
+    {},
+    {"control": 1, "remove_at_goal": 0, "max_steps": 12, "edges": 2, "observe_previous_action": 1},
+    {"partners": 0, "lanes": 0, "lines": 0, "edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01},
+    {"raster": 21, "raster_pixel_m": 1.3, "raster_ahead": 0.5, "range_m": 15.0},
+    {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1, "control": 1},
+    {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
+    {"max_speed_mps": 60.0, "max_reverse_mps": 0.0, "wheelbase_factor": 0.9, "lanes": 3, "edges": 64},
+]
