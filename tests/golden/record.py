@@ -76,8 +76,7 @@ class Hashes:
         self._parts: dict[str, list[Any]] = {}
         self._views: list[list[tuple[Any, np.ndarray]]] = [list(self._of_half(half)) for half in range(vec.num_buffers)]
         self._records: list[bytes] = []
-        # What a record held when the first hashes were taken, or all that this env names.
-        self._record_bytes = RECORD_DTYPE.fields["values"][1] + 4 * max(16, len(vec.spec.record_names))
+        self._values = max(16, len(vec.spec.record_names))  # a record had room for 16 when the first hashes were taken
 
     def _of_half(self, half: int) -> Iterator[tuple[Any, np.ndarray]]:
         for group in self._vec.spec.groups:
@@ -95,7 +94,8 @@ class Hashes:
         for digest, view in self._views[self._vec.half]:
             digest.update(view)
         if infos:
-            self._records += [record.tobytes()[: self._record_bytes] for record in infos.episodes]
+            behind = RECORD_DTYPE["values"].shape[0] - self._values
+            self._records += [record.tobytes()[: -4 * behind or None] for record in infos.episodes]
 
     def now(self) -> dict[str, str]:
         """Return {array: 16 hex digits over all that was shown so far}; records in an order that no way of running changes."""
