@@ -24,7 +24,7 @@ from drive_env.generate import generate
 from drive_env.scenes import packed
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.levels import height_conflicts
-from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, read_bytes, read_scene, read_usable, scene_files
+from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, read_bytes, read_drivable, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, SceneError
@@ -86,7 +86,7 @@ def scene_source(scenes: str) -> tuple[list[Any], list[Load]]:
             parts = [[path.name, digest_or_refusal(path)] for path in files]
             return ["folder", *parts], [functools.partial(read_usable, path) for path in files]
         if given.is_file():
-            return ["file", given.name, digest_of(given)], [functools.partial(read_scene, given)]
+            return ["file", given.name, digest_of(given)], [functools.partial(read_drivable, given)]
     except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
         raise SceneError(f"{scenes}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     raise SceneError(f"{scenes}: no such folder or file; it must be {SCENES_ALLOWED}")

@@ -19,7 +19,7 @@ import numpy as np
 
 from drive_env.generate.layouts import Layout, Ranges, draw_layout
 from drive_env.generate.traffic import PARKED, Car, plan_cars
-from drive_env.scenes.reader import scene_from_tree
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.schema import INVALID, Floats, Scene
 from puffervec.errors import PuffervecError, SceneError
 from puffervec.host.cache import write_atomically

@@ -36,6 +36,14 @@ def real_scenes() -> Path:
     return REAL_SCENES
 
 
+@pytest.fixture
+def real_data() -> Path:
+    """The folder of real scenes in all formats, or a skip."""
+    if not REAL_SCENES.is_dir():
+        pytest.skip(f"no real scenes at {REAL_SCENES}")
+    return REAL_SCENES.parent
+
+
 @pytest.fixture(scope="session")
 def index_twin() -> ModuleType:
     """The slow cell index (cell_index_numpy.py beside this file)."""

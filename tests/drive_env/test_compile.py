@@ -15,7 +15,8 @@ import pytest
 from drive_env.scenes import packed
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.geometry import segment_distance
-from drive_env.scenes.reader import LeftOut, read_usable, scene_files, scene_from_tree
+from drive_env.scenes.json_scene import scene_from_tree
+from drive_env.scenes.reader import LeftOut, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError

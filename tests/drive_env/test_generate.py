@@ -13,7 +13,8 @@ import pytest
 
 from drive_env.generate import generate
 from drive_env.generate.generate import generate_scene, generate_tree, main
-from drive_env.scenes.reader import generation_of, read_usable, scene_files
+from drive_env.scenes.json_scene import generation_of
+from drive_env.scenes.reader import read_usable, scene_files
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.levels import height_conflicts
-from drive_env.scenes.reader import read_usable, scene_files, scene_from_tree
+from drive_env.scenes.reader import read_usable, scene_files
 from drive_env.scenes.schema import Scene
 
 MakeTree = Callable[..., dict[str, Any]]

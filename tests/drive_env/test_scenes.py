@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reading scenes: what is taken, what is left out, and what exactly is said of a bad file."""
+"""Scene files of any format and folders of them (drive_env/scenes/reader.py): what is read, what is left out, and why."""
 
 from __future__ import annotations
 
 import json
-import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,189 +13,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.scenes import reader
-from drive_env.scenes.reader import (
-    LeftOut,
-    Unusable,
-    generation_of,
-    parse_scene,
-    read_scene,
-    read_usable,
-    scene_files,
-    scene_from_tree,
-)
+from drive_env.scenes import check, reader
+from drive_env.scenes.bin_scene import bin_bytes
+from drive_env.scenes.json_scene import scene_from_tree
+from drive_env.scenes.reader import LeftOut, read_drivable, read_scene, read_usable, scene_files
+from drive_env.scenes.schema import OBJECT_TYPES, Scene
 from puffervec.errors import SceneError
 
 MakeTree = Callable[..., dict[str, Any]]
-DELETE = object()
-
-
-def change(tree: dict[str, Any], keys: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """Put a value at a key path of a tree, or delete the key."""
-    item: Any = tree
-    for key in keys[:-1]:
-        item = item[key]
-    if value is DELETE:
-        del item[keys[-1]]
-    else:
-        item[keys[-1]] = value
-    return tree
-
-
-def test_a_good_scene_becomes_arrays(tiny_tree: MakeTree) -> None:
-    scene = scene_from_tree(tiny_tree(frames=30, cars=3), "tiny.json", "tiny.json")
-    assert scene.frame_count == 30
-    assert scene.agent_counts == (3, 3)
-    car = scene.objects[1]
-    assert car.position_m.shape == (30, 3) and car.velocity_mps.shape == (30, 2)
-    np.testing.assert_allclose(car.position_m[4], [14.0, 1.75, 0.0])
-    assert (car.length_m, car.width_m, car.height_m, car.id, car.expert) == (4.5, 2.0, 1.5, 101, False)
-    assert [road.type for road in scene.roads] == ["lane", "lane", "road_line", "road_edge", "road_edge"]
-    assert scene.roads[2].map_element_id == 6
-
-
-BAD = [
-    (("objects",), DELETE, "objects: expected this key, found nothing"),
-    (("objects", 1, "position"), DELETE, "objects[1].position: expected this key, found nothing (the key is missing)"),
-    (("objects", 1, "position"), [], "objects[1].position: expected a list of 30, found a list of 0"),
-    (("objects", 1, "position", 7, "x"), DELETE, "objects[1].position[7].x: expected this key, found nothing"),
-    (("objects", 1, "position", 7, "x"), "9", "objects[1].position[7].x: expected a number, found the string '9'"),
-    (("objects", 1, "position", 7, "x"), 1e30, "objects[1].position[7].x: expected a number between -100000 and 100000, fou"),
-    (("objects", 1, "position", 7, "y"), 10**400, "objects[1].position[7].y: expected a number that a double can hold"),
-    (("objects", 0, "heading", 5), 187.0, "objects[0].heading[5]: expected radians between -2 pi and 2 pi, found 187.0"),
-    (("objects", 1, "valid"), [True] * 29, "objects[1].valid: expected a list of 30 (as many frames as objects[0])"),
-    (("objects", 1, "valid", 2), 1, "objects[1].valid[2]: expected true or false, found 1"),
-    (("objects", 0, "valid"), [], "objects[0].valid: expected at least one frame, found a list of 0"),
-    (("objects", 1, "width"), 0, "objects[1].width: expected 0.01 to 100 (metres), found 0"),
-    (("objects", 1, "goalPosition", "y"), DELETE, "objects[1].goalPosition.y: expected this key"),
-    (("objects", 1, "type"), 1, "objects[1].type: expected a string, found 1"),
-    (("objects", 1, "id"), 1.5, "objects[1].id: expected a whole number of at most 32 bits, found 1.5"),
-    (("objects", 1, "id"), 100, "objects[1].id: expected an id that objects[0] does not have, found 100"),
-    (("roads", 2, "type"), "river", "roads[2].type: expected one of lane, road_line"),
-    (("roads", 2, "geometry", 4, "y"), -1e9, "roads[2].geometry[4].y: expected a number between"),
-    (("tl_states",), [], "tl_states: expected a JSON object {...}, found a list of 0"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("keys", "value", "expected"), BAD)
-def test_a_bad_value_is_named(tiny_tree: MakeTree, keys: tuple[Any, ...], value: Any, expected: str) -> None:
-    tree = change(tiny_tree(), keys, value)
-    with pytest.raises(SceneError) as caught:
-        scene_from_tree(tree, "some/tiny.json", "tiny.json")
-    assert str(caught.value).startswith("some/tiny.json: " + expected)
-    assert not isinstance(caught.value, Unusable)
-
-
-def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree) -> None:
-    data = json.dumps(tiny_tree(frames=2, cars=1), separators=(",", ":")).encode()
-    tree = json.loads(data)
-    for road in tree["roads"]:
-        road["geometry"] = road["geometry"][:3]
-    data = json.dumps(tree, separators=(",", ":")).encode()
-    assert parse_scene(data, "whole.json", "whole.json").frame_count == 2
-    for length in range(len(data)):
-        with pytest.raises(SceneError, match=r"^cut\.json: not JSON, or cut off: .* at character \d+ of \d+ \(line 1, "):
-            parse_scene(data[:length], "cut.json", "cut.json")
-
-
-@pytest.mark.parametrize("data", [b"\xff\xfe{}", b"[" * 200_000, b'{"a": ' + b"9" * 5000 + b"}", b"[]", b"3"])
-def test_what_is_no_scene_is_a_scene_error(data: bytes) -> None:
-    with pytest.raises(SceneError, match=r"^odd\.json: "):
-        parse_scene(data, "odd.json", "odd.json")
-
-
-def test_values_of_frames_in_which_an_object_is_absent_do_not_matter(tiny_tree: MakeTree) -> None:
-    tree = tiny_tree()
-    item = tree["objects"][1]
-    item["valid"][20:] = [False] * 10
-    item["position"][25] = {"x": -10000.0, "y": math.nan, "z": 1e30}
-    item["heading"][25] = -10000.0
-    item["velocity"][25] = {"x": math.inf, "y": -10000}
-    car = scene_from_tree(tree, "t", "t").objects[1]
-    assert np.isfinite(car.position_m).all() and np.isfinite(car.velocity_mps).all() and np.isfinite(car.heading_rad).all()
-
-
-def test_headings_are_wrapped(tiny_tree: MakeTree) -> None:
-    tree = tiny_tree()
-    tree["objects"][0]["heading"][:3] = [math.pi, 1.5 * math.pi, -1.5 * math.pi]
-    heading = scene_from_tree(tree, "t", "t").objects[0].heading_rad
-    np.testing.assert_allclose(heading[:3], [-math.pi, -0.5 * math.pi, 0.5 * math.pi])
-
-
-def test_traffic_lights_and_heights_are_kept(tiny_tree: MakeTree) -> None:
-    tree = tiny_tree()
-    lights = {"17": {"state": ["stop"] * 30, "x": [1.0], "y": [2.0], "z": [0.0], "time_index": [0]}}
-    tree["tl_states"] = lights
-    tree["roads"][0]["geometry"][3]["z"] = 6.5
-    scene = scene_from_tree(tree, "t", "t")
-    assert scene.traffic_lights == lights
-    assert scene.roads[0].points_m[3, 2] == 6.5
-
-
-def test_a_road_without_heights_is_read(tiny_tree: MakeTree) -> None:
-    tree = tiny_tree()
-    for point in tree["roads"][0]["geometry"]:
-        del point["z"]
-    assert (scene_from_tree(tree, "t", "t").roads[0].points_m[:, 2] == 0).all()
-
-
-def test_unknown_object_types_become_other(tiny_tree: MakeTree) -> None:
-    tree = tiny_tree()
-    tree["objects"][1]["type"] = "unset"
-    scene = scene_from_tree(tree, "t", "t")
-    assert scene.objects[1].type == 3
-    assert scene.agent_counts == (1, 1)
-
-
-def older(tree: dict[str, Any], generation: str) -> dict[str, Any]:
-    """Turn a scene into one of an older generation."""
-    del tree["metadata"]
-    for item in tree["objects"]:
-        del item["id"], item["mark_as_expert"]
-        if generation == "A":
-            del item["height"]
-    for road in tree["roads"]:
-        del road["id"]
-        if generation == "A":
-            del road["map_element_id"]
-    if generation == "A":
-        del tree["scenario_id"]
-    return tree
-
-
-@pytest.mark.parametrize("generation", ["A", "B"])
-def test_older_generations_are_told_by_content_and_refused(tiny_tree: MakeTree, generation: str) -> None:
-    tree = older(tiny_tree(), generation)
-    assert generation_of(tree) == generation
-    with pytest.raises(Unusable, match=f"an older format \\(generation {generation}: .*convert it to the current schema"):
-        scene_from_tree(tree, "t", "t")
-
-
-@pytest.mark.parametrize("key", ["id", "mark_as_expert"])
-def test_a_current_scene_that_lacks_a_key_is_broken_and_not_old(tiny_tree: MakeTree, key: str) -> None:
-    tree = tiny_tree()
-    del tree["metadata"]
-    for item in tree["objects"]:
-        del item[key]
-    assert generation_of(tree) == "C"
 
 
 def test_a_folder_leaves_out_what_cannot_be_driven(tiny_tree: MakeTree, tmp_path: Path) -> None:
     contents = {
         "a-good.json": tiny_tree(),
         "b-single.json": tiny_tree(frames=1),
-        "c-old.json": older(tiny_tree(), "A"),
-        "d-empty.json": {**tiny_tree(), "objects": []},
+        "c-empty.json": {**tiny_tree(), "objects": []},
     }
     for name, tree in contents.items():
         (tmp_path / name).write_text(json.dumps(tree))
     (tmp_path / "notes.txt").write_text("no scene")
     found = [read_usable(path) for path in scene_files(tmp_path)]
-    assert [type(item).__name__ for item in found] == ["Scene", "LeftOut", "LeftOut", "LeftOut"]
+    assert [type(item).__name__ for item in found] == ["Scene", "LeftOut", "LeftOut"]
     reasons = [item.reason for item in found if isinstance(item, LeftOut)]
     assert reasons[0].startswith("the scene has a single frame")
-    assert reasons[1].startswith("an older format (generation A")
-    assert reasons[2] == "the scene has no objects"
+    assert reasons[1] == "the scene has no objects"
     assert all("\n" not in reason for reason in reasons)
 
 
@@ -203,7 +44,8 @@ def test_a_named_file_that_cannot_be_driven_is_an_error(tiny_tree: MakeTree, tmp
     path = tmp_path / "single.json"
     path.write_text(json.dumps(tiny_tree(frames=1)))
     with pytest.raises(SceneError, match="single.json: the scene has a single frame"):
-        read_scene(path)
+        read_drivable(path)
+    assert read_scene(path).frame_count == 1  # to be converted or drawn
 
 
 def test_a_folder_leaves_out_what_is_broken(tiny_tree: MakeTree, tmp_path: Path) -> None:
@@ -216,11 +58,29 @@ def test_a_folder_leaves_out_what_is_broken(tiny_tree: MakeTree, tmp_path: Path)
     assert not isinstance(whole, LeftOut) and whole.name == "whole.json"
 
 
-@pytest.mark.parametrize("generation", ["A", "B", "C"])
-def test_a_single_frame_is_what_is_said_of_any_generation(tiny_tree: MakeTree, generation: str) -> None:
-    tree = tiny_tree(frames=1) if generation == "C" else older(tiny_tree(frames=1), generation)
-    with pytest.raises(SceneError, match="t: the scene has a single frame"):
-        scene_from_tree(tree, "t", "t")
+def test_subfolders_are_searched_and_formats_are_told_by_content(tiny_tree: MakeTree, tmp_path: Path) -> None:
+    scene = scene_from_tree(tiny_tree(), "t", "t")
+    (tmp_path / "b" / "deep").mkdir(parents=True)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "b" / "deep" / "map.bin").write_bytes(bin_bytes(scene))
+    (tmp_path / "b" / "misnamed.json").write_bytes(bin_bytes(scene, "v1"))
+    (tmp_path / "a.bin").write_text(json.dumps(tiny_tree()))
+    for hidden in (".hidden/x.json", ".part.json"):
+        (tmp_path / hidden).write_text("{")
+    (tmp_path / "circle").symlink_to(tmp_path)
+    files = scene_files(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in files] == ["a.bin", "b/deep/map.bin", "b/misnamed.json"]
+    assert [item.agent_counts for item in map(read_scene, files)] == [scene.agent_counts] * 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into any folder")
+def test_a_subfolder_that_cannot_be_read_is_left_out(tiny_tree: MakeTree, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(tiny_tree()))
+    (tmp_path / "shut").mkdir(mode=0)
+    _, shut = (read_usable(path) for path in scene_files(tmp_path))
+    assert isinstance(shut, LeftOut) and shut.path.name == "shut" and shut.reason == "the folder cannot be read"
+    with pytest.raises(SceneError, match="shut: the folder cannot be read"):
+        scene_files(tmp_path / "shut")
 
 
 def test_missing_and_empty_folders_are_named(tmp_path: Path) -> None:
@@ -235,26 +95,79 @@ def test_missing_and_empty_folders_are_named(tmp_path: Path) -> None:
 def test_size_caps(tiny_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "big.json"
     path.write_text(json.dumps(tiny_tree()))
-    for name, value, text in (
-        ("MAX_FILE_BYTES", 100, "expected at most 100 bytes"),
-        ("MAX_OBJECTS", 1, "objects: expected at most 1 items, found a list of 2"),
-        ("MAX_ROADS", 2, "roads: expected at most 2 items"),
-        ("MAX_FRAMES", 10, r"objects\[0\].valid: expected at most 10 items"),
-        ("MAX_POINTS", 300, r"roads\[1\].geometry: expected at most 19 items"),
+    for module, name, value, text in (
+        ("reader", "MAX_FILE_BYTES", 100, "expected at most 100 bytes"),
+        ("json_scene", "MAX_OBJECTS", 1, "objects: expected at most 1 items, found a list of 2"),
+        ("json_scene", "MAX_ROADS", 2, "roads: expected at most 2 items"),
+        ("check", "MAX_FRAMES", 10, r"objects\[0\].valid: expected at most 10 items"),
+        ("json_scene", "MAX_POINTS", 300, r"roads\[1\].geometry: expected at most 19 items"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(reader, name, value)
+            patch.setattr(f"drive_env.scenes.{module}.{name}", value)
             with pytest.raises(SceneError, match=text):
                 read_scene(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "MAX_FILES", 0)
+        with pytest.raises(SceneError, match="more than 0 scene files"):
+            scene_files(tmp_path)
 
 
-def test_real_scenes(real_scenes: Path) -> None:
-    found = [read_usable(path) for path in scene_files(real_scenes)]
-    left_out = {item.path.name for item in found if isinstance(item, LeftOut)}
-    assert left_out == {"agent-agent-collision.json", "agent-road-edge-collision.json", "tfrecord-00001-of-01000_307.json"}
-    by_name = {item.name: item for item in found if not isinstance(item, LeftOut)}
-    assert len(by_name) == 7
-    lights = by_name["tfrecord-00000-of-00150_2a173b334be3d32c.json"]
-    assert len(lights.traffic_lights) == 12
-    assert by_name["tfrecord-00000-of-00150_78.json"].frame_count == 11
-    assert by_name["tfrecord-00005-of-00150_792d65eb579314db.json"].agent_counts == (42, 70)
+# What ../shared/specs/scene-formats.md says of each file: vehicles, pedestrians, cyclists, objects in frame 0, roads, points,
+# frames, traffic lights.
+REAL = {
+    "scenes/tfrecord-00000-of-01000_325.json": (54, 8, 0, 35, 157, 10527, 91, 0),
+    "scenes/tfrecord-00002-of-01000_407.json": (15, 0, 0, 8, 177, 11155, 91, 0),
+    "scenes/tfrecord-00005-of-00150_792d65eb579314db.json": (99, 0, 0, 70, 37, 10037, 91, 0),
+    "scenes/tfrecord-00004-of-00150_a5c442237e79e506.json": (72, 35, 0, 82, 402, 19761, 91, 0),
+    "scenes/tfrecord-00000-of-00150_2a173b334be3d32c.json": (12, 3, 0, 12, 213, 14648, 91, 12),
+    "scenes/tfrecord-00001-of-01000_307.json": (13, 8, 0, 10, 29, 3239, 91, 0),
+    "scenes/tfrecord-00000-of-00150_78.json": (11, 0, 1, 10, 174, 10138, 11, 0),
+    "scenes/carla_Town01_0.json": (32, 0, 0, 32, 238, 14569, 91, 0),
+    "scenes/agent-agent-collision.json": (2, 0, 0, 2, 1, 3, 1, 0),
+    "scenes/agent-road-edge-collision.json": (1, 0, 0, 1, 1, 2, 1, 0),
+    "bins/map_000_v1.bin": (15, 0, 0, 8, 177, 1196, 91, 0),
+    "bins/map_000_v2.bin": (50, 12, 2, 37, 38, 324, 91, 0),
+}
+
+
+def counts(scene: Scene) -> tuple[int, ...]:
+    """Count what the table counts."""
+    kinds = [sum(item.type == index for item in scene.objects) for index in range(len(OBJECT_TYPES))]
+    assert kinds.pop() == 0
+    present = sum(item.valid_at_start for item in scene.objects)
+    points = sum(len(road.points_m) for road in scene.roads)
+    return (*kinds, present, len(scene.roads), points, scene.frame_count, len(scene.traffic_lights))
+
+
+def test_every_real_file_has_what_the_table_says(real_data: Path) -> None:
+    files = scene_files(real_data)
+    assert {str(path.relative_to(real_data)): counts(read_scene(path)) for path in files} == REAL
+
+
+def test_real_headings_point_the_way_that_cars_drive(real_data: Path) -> None:
+    """In degrees in one of the files, in radians in the others."""
+    for name in REAL:
+        scene = read_scene(real_data / name)
+        off = [np.zeros(0)]
+        for item in scene.objects:
+            fast = item.valid & (np.hypot(*item.velocity_mps.T) > 3.0)
+            off.append(np.abs(check.wrapped(item.heading_rad[fast] - np.arctan2(*item.velocity_mps[fast, ::-1].T))))
+        errors = np.concatenate(off)
+        assert len(errors) == 0 or np.median(errors) < 0.1, name
+
+
+def test_a_real_scene_is_the_same_in_json_and_bin(real_data: Path) -> None:
+    """map_000_v1.bin is the scene 407 as PufferDrive converted it."""
+    one, other = (
+        read_scene(real_data / "scenes/tfrecord-00002-of-01000_407.json"),
+        read_scene(real_data / "bins/map_000_v1.bin"),
+    )
+    for mine, its in zip(one.objects, other.objects, strict=True):
+        np.testing.assert_array_equal(mine.valid, its.valid)
+        np.testing.assert_allclose(its.position_m, mine.position_m, atol=1e-3)
+        np.testing.assert_allclose(its.velocity_mps, mine.velocity_mps, atol=1e-3)
+        np.testing.assert_allclose(its.heading_rad, mine.heading_rad, atol=1e-6)
+        np.testing.assert_allclose(
+            [its.length_m, its.width_m, its.height_m], [mine.length_m, mine.width_m, mine.height_m], 1e-6
+        )
+    assert [road.type for road in one.roads] == [road.type for road in other.roads]

@@ -13,7 +13,7 @@ import pytest
 
 from drive_env.scenes import packed
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
-from drive_env.scenes.reader import scene_from_tree
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError

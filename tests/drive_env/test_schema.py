@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.scenes.reader import scene_from_tree
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.schema import SceneObject
 
 

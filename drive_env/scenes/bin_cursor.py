@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Reads little-endian ints and floats one after another, and never past the end. Runs in the learner.
+
+Whatever a count in the file says, no more is allocated than the file has bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.schema import Floats, Road, SceneObject
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a layout holds, before logs are brought to one length."""
+
+    scenario_id: str
+    objects: list[SceneObject]
+    roads: list[Road]
+    metadata: dict[str, Any]
+
+
+class Misfit(Exception):
+    """The bytes do not fit the layout that is being tried. Attribute `at`: the byte at which that shows."""
+
+    def __init__(self, at: int, text: str) -> None:
+        super().__init__(f"byte {at}: {text}")
+        self.at = at
+
+
+class Cursor:
+    """A place in the bytes of a file. `key` names what is read, for messages. All methods raise Misfit."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def misfit(self, key: str, expected: str, found: Any, at: int | None = None) -> NoReturn:
+        """Raise a Misfit about the value of four bytes that was read last, or about the one at `at`."""
+        raise Misfit(self.at - 4 if at is None else at, f"{key}: expected {expected}, found {found}")
+
+    def _take(self, count: int, size: int, key: str) -> int:
+        """Move on by `count` values of `size` bytes; return where they begin."""
+        start, left = self.at, len(self.data) - self.at
+        if count * size > left:
+            raise Misfit(start, f"{key}: expected {count * size} more bytes, found {left}")
+        self.at += count * size
+        return start
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        """Read one int from low to high."""
+        start = self._take(1, 4, key)
+        value = int.from_bytes(self.data[start : self.at], "little", signed=True)
+        if not low <= value <= high:
+            self.misfit(key, f"{low} to {high}", value)
+        return value
+
+    def integers(self, count: int, key: str, low: int, high: int) -> NDArray[np.int32]:
+        """Read ints from low to high, (count,). A view of the file's bytes."""
+        start = self._take(count, 4, key)
+        found = np.frombuffer(self.data, "<i4", count, start)
+        bad = np.flatnonzero((found < low) | (found > high))
+        if bad.size:
+            self.misfit(f"{key}[{bad[0]}]", f"{low} to {high}", int(found[bad[0]]), start + 4 * int(bad[0]))
+        return found
+
+    def floats(self, count: int, key: str) -> Floats:
+        """Read floats, (count,) float64; they may be anything."""
+        start = self._take(count, 4, key)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            return np.frombuffer(self.data, "<f4", count, start).astype(np.float64)
+
+    def number(self, key: str, low: float, high: float) -> float:
+        """Read one float from low to high."""
+        value = float(self.floats(1, key)[0])
+        if not low <= value <= high:
+            self.misfit(key, f"{low:g} to {high:g}", value)
+        return value
+
+    def text(self, count: int, key: str) -> str:
+        """Read a string in a field of `count` bytes, padded with zeros."""
+        start = self._take(count, 1, key)
+        field = self.data[start : self.at].rstrip(b"\0")
+        try:
+            found = field.decode()
+        except UnicodeDecodeError as error:
+            raise Misfit(start + error.start, f"{key}: expected UTF-8 text, found byte {field[error.start]:#04x}") from error
+        if not found.isprintable():
+            raise Misfit(start, f"{key}: expected text padded with zeros, found {found[:20]!r}")
+        return found
+
+    def bounded(self, values: Floats, used: NDArray[np.bool_], limit: float, key: str, start: int) -> None:
+        """Check that the used ones of values (n,), which begin at byte `start`, lie between -limit and limit."""
+        bad = np.flatnonzero(used & ~(np.abs(values) <= limit))
+        if bad.size:
+            at = int(bad[0])
+            self.misfit(f"{key}[{at}]", f"a number between -{limit:g} and {limit:g}", float(values[at]), start + 4 * at)
+
+    def within(self, values: Sequence[float], low: float, high: float, keys: Sequence[str], start: int) -> None:
+        """Check that values, which begin at byte `start`, lie from low to high."""
+        for index, (value, key) in enumerate(zip(values, keys, strict=True)):
+            if not low <= value <= high:
+                self.misfit(key, f"{low:g} to {high:g}", value, start + 4 * index)
+
+    def end(self) -> None:
+        """Check that nothing is left."""
+        left = len(self.data) - self.at
+        if left:
+            raise Misfit(self.at, f"expected the end of the file, found {left} more bytes")

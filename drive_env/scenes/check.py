@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Checks the values of one scene file, whatever its format, and says exactly what is wrong with a bad one.
+
+Runs in the learner. Every failure is a SceneError that names the file, the key (JSON) or the byte (binary), what was expected
+and what was found. What passes is finite and within the bounds below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.schema import Floats
+from puffervec.errors import SceneError
+
+MAX_OBJECTS = 4096
+MAX_FRAMES = 10_000
+MAX_ROADS = 65_535
+MAX_POINTS = 2_000_000
+COORDINATE_LIMIT_M = 100_000.0
+SPEED_LIMIT_MPS = 1_000.0
+SIZE_LEAST_M, SIZE_LIMIT_M = 0.01, 100.0
+HEADING_LIMIT_RAD = 2 * math.pi + 1e-3
+HEADING_LIMIT_DEG = 36_000.0  # unwrapped headings of the known files reach 810
+
+MISSING = object()
+
+
+class Checker:
+    """Checks values of one JSON file. Attribute `has_z`: some point had a height."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.has_z = False
+
+    def fail(self, key: str, expected: str, found: Any) -> NoReturn:
+        """Raise a SceneError about one value."""
+        raise SceneError(f"{self.source}: {key}: expected {expected}, found {describe(found)}")
+
+    def get(self, item: dict[str, Any], name: str, key: str) -> Any:
+        """Return the value of a required key."""
+        value = item.get(name, MISSING)
+        if value is MISSING:
+            self.fail(f"{key}.{name}" if key else name, "this key", MISSING)
+        return value
+
+    def mapping(self, value: Any, key: str) -> dict[str, Any]:
+        """Return a JSON object."""
+        if not isinstance(value, dict):
+            self.fail(key, "a JSON object {...}", value)
+        return value
+
+    def items(self, value: Any, key: str, limit: int) -> list[Any]:
+        """Return a list of at most `limit` items."""
+        if not isinstance(value, list):
+            self.fail(key, "a list", value)
+        if len(value) > limit:
+            self.fail(key, f"at most {limit} items", value)
+        return value
+
+    def integer(self, value: Any, key: str) -> int:
+        """Return a whole number that fits in 32 bits."""
+        if type(value) is not int or not -(2**31) <= value < 2**31:
+            self.fail(key, "a whole number of at most 32 bits", value)
+        return value
+
+    def flag(self, value: Any, key: str) -> bool:
+        """Return a boolean, which may be written as 0 or 1."""
+        if type(value) not in (bool, int) or value not in (0, 1):
+            self.fail(key, "true or false", value)
+        return bool(value)
+
+    def size(self, value: Any, key: str, used: bool) -> float:
+        """Return a width, length or height in metres; any number for an object that is never present."""
+        if type(value) not in (int, float):
+            self.fail(key, "a number", value)
+        if used and not SIZE_LEAST_M <= value <= SIZE_LIMIT_M:
+            self.fail(key, f"{SIZE_LEAST_M:g} to {SIZE_LIMIT_M:g} (metres)", value)
+        return float(value) if used else 1.0
+
+    def length(self, value: Any, key: str, count: int) -> list[Any]:
+        """Return a list of exactly `count` items."""
+        items = self.items(value, key, MAX_FRAMES if count == 0 else max(count, MAX_FRAMES))
+        if len(items) != count:
+            self.fail(key, f"a list of {count}", value)
+        return items
+
+    def flags(self, value: Any, key: str, count: int) -> NDArray[np.bool_]:
+        """Return a list of booleans, which may be written as 0 and 1; count 0 allows any length from 1 to MAX_FRAMES."""
+        items = self.items(value, key, MAX_FRAMES)
+        if not items:
+            self.fail(key, "at least one frame", value)
+        if count and len(items) != count:
+            self.fail(key, f"a list of {count} (as many frames as objects[0])", value)
+        for index, item in enumerate(items):
+            if item is not True and item is not False:
+                self.flag(item, f"{key}[{index}]")
+        return np.array(items, dtype=np.bool_)
+
+    def numbers(self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool) -> Floats:
+        """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi, pi), others are 0."""
+        items = self.length(value, key, count)
+        column = self._column(items, lambda index: f"{key}[{index}]", "")
+        limit = HEADING_LIMIT_DEG if degrees else HEADING_LIMIT_RAD
+        bad = np.flatnonzero(used & ~(np.abs(column) <= limit))
+        if bad.size:
+            expected = f"degrees between -{limit:g} and {limit:g}" if degrees else "radians between -2 pi and 2 pi"
+            self.fail(f"{key}[{bad[0]}]", expected, items[bad[0]])
+        return wrapped(np.where(used, np.radians(column) if degrees else column, 0.0))
+
+    def points(self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str) -> Floats:
+        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others 0. z may be absent."""
+        items = value if key.endswith("geometry") else self.length(value, key, count)
+
+        def name(index: int) -> str:
+            return key if key.endswith("goalPosition") else f"{key}[{index}]"
+
+        result = np.zeros((count, len(axes)))
+        for axis, letter in enumerate(axes):
+            if letter == "z" and items and isinstance(items[0], dict) and "z" not in items[0]:
+                continue
+            try:
+                column = [item[letter] for item in items]
+            except (KeyError, TypeError, IndexError):
+                self._fail_point(items, letter, name)
+            result[:, axis] = self._column(column, name, f".{letter}")
+            self.has_z |= letter == "z" and bool(items)
+        bad = np.argwhere(used[:, None] & ~(np.abs(result) <= limit))
+        if bad.size:
+            index, axis = (int(bad[0][0]), int(bad[0][1]))
+            self.fail(f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", items[index][axes[axis]])
+        result[~used] = 0.0
+        return result
+
+    def _fail_point(self, items: list[Any], letter: str, name: Callable[[int], str]) -> NoReturn:
+        """Raise a SceneError about the first point without an axis."""
+        for index, item in enumerate(items):
+            self.get(self.mapping(item, name(index)), letter, name(index))
+        raise AssertionError("unreachable: a point without its axis was seen before")
+
+    def _column(self, values: list[Any], name: Callable[[int], str], suffix: str) -> Floats:
+        """Return numbers (not booleans) as float64; columns are checked as a whole first, since there are tens of thousands."""
+        if not set(map(type, values)) <= {float, int}:
+            index = next(index for index, value in enumerate(values) if type(value) not in (float, int))
+            self.fail(name(index) + suffix, "a number", values[index])
+        try:
+            return np.array(values, dtype=np.float64)
+        except OverflowError:
+            index = next(index for index, value in enumerate(values) if abs(value) > 10**300)
+            self.fail(name(index) + suffix, "a number that a double can hold", values[index])
+
+    def unique_ids(self, ids: list[int]) -> None:
+        """Check that no two objects share an id, except -1 for none."""
+        seen: dict[int, int] = {}
+        for index, value in enumerate(ids):
+            if value != -1 and seen.setdefault(value, index) != index:
+                self.fail(f"objects[{index}].id", f"an id that objects[{seen[value]}] does not have", value)
+
+
+def wrapped(angles_rad: Floats) -> Floats:
+    """Return angles in [-pi, pi); those that are there already keep every bit."""
+    turned = angles_rad - 2 * math.pi * np.floor((angles_rad + math.pi) / (2 * math.pi))
+    return np.asarray(np.where(turned >= math.pi, -math.pi, turned))
+
+
+def describe(value: Any) -> str:
+    """Describe what was found, in a few words."""
+    if value is MISSING:
+        return "nothing (the key is missing)"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, dict)):
+        return f"{'a list' if isinstance(value, list) else 'a JSON object'} of {len(value)}"
+    if isinstance(value, str):
+        return f"the string {value[:40]!r}" + ("..." if len(value) > 40 else "")
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of more than 30 digits"
+    return text

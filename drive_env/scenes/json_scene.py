@@ -1,0 +1,253 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Reads and writes driving scenes as JSON, in the schema that GPUDrive and PufferDrive use.
+
+Runs in the learner. The schema has no version number. Three generations of it exist, told apart by their keys:
+
+  A  no scenario_id, no height, no map_element_id, no z; headings in degrees, which go on past 360
+  B  scenario_id, height, map_element_id, z; headings in degrees
+  C  also ids, mark_as_expert and metadata; headings in radians
+
+What an older generation lacks is filled in by the rules of docs/scenes.md, which stand in `DEFAULTS` and beside `_degrees`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.check import (
+    COORDINATE_LIMIT_M,
+    HEADING_LIMIT_DEG,
+    MAX_OBJECTS,
+    MAX_POINTS,
+    MAX_ROADS,
+    MISSING,
+    SPEED_LIMIT_MPS,
+    Checker,
+    wrapped,
+)
+from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, Floats, Road, Scene, SceneObject
+from puffervec.errors import SceneError
+
+# Taken where the key is missing. height: of the box in metres, by object type; never a reason to refuse a scene.
+DEFAULTS: dict[str, Any] = {
+    "mark_as_expert": False,
+    "id": -1,
+    "map_element_id": -1,
+    "scenario_id": "",
+    "tl_states": {},
+    "metadata": {},
+    "height": {"vehicle": 1.5, "pedestrian": 1.75, "cyclist": 1.75, "other": 1.5},
+}
+# Whether headings are degrees is judged by the frames in which an object moves at least this fast.
+MOVING_MPS = 3.0
+LEAST_MOVING, MOST_MOVING = 10, 200
+AGREES_RAD, DISAGREES_RAD = 0.1, 0.3  # median difference between the heading and the direction of motion
+
+
+def parse_json(data: bytes, source: str, name: str) -> Scene:
+    """Check one scene given as JSON text and turn it into arrays. `source` starts every error message.
+
+    Raises:
+        SceneError: it is not JSON, or `scene_from_tree` refuses it.
+    """
+    try:
+        tree = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SceneError(f"{source}: not JSON: byte {error.start} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        where = f"character {error.pos} of {len(error.doc)} (line {error.lineno}, column {error.colno})"
+        raise SceneError(f"{source}: not JSON, or cut off: {error.msg} at {where}") from error
+    except (RecursionError, ValueError) as error:
+        raise SceneError(f"{source}: not JSON that can be read: {error}") from error
+    return scene_from_tree(tree, source, name)
+
+
+def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
+    """Check one scene given as parsed JSON (dicts and lists).
+
+    Raises:
+        SceneError: a key is absent or wrong. The message reads `source: key path: expected ..., found ...`.
+    """
+    check = Checker(source)
+    top = check.mapping(tree, "the file")
+    objects = check.items(check.get(top, "objects", ""), "objects", MAX_OBJECTS)
+    roads = check.items(check.get(top, "roads", ""), "roads", MAX_ROADS)
+    degrees = _degrees(objects, generation_of(top))
+    read_objects: list[SceneObject] = []
+    frame_count = 0
+    for index, item in enumerate(objects):
+        key = f"objects[{index}]"
+        read_objects.append(_read_object(check, check.mapping(item, key), key, frame_count, degrees))
+        frame_count = len(read_objects[0].valid)
+    check.unique_ids([item.id for item in read_objects])
+    scenario_id = _or_default(top, "scenario_id")
+    if type(scenario_id) not in (str, int):
+        check.fail("scenario_id", "a string", scenario_id)
+    return Scene(
+        name=name,
+        scenario_id=str(scenario_id),
+        frame_count=frame_count,
+        objects=tuple(read_objects),
+        roads=_read_roads(check, roads),
+        traffic_lights=check.mapping(_or_default(top, "tl_states"), "tl_states"),
+        metadata=check.mapping(_or_default(top, "metadata"), "metadata"),
+    )
+
+
+def generation_of(top: dict[str, Any]) -> str:
+    """Tell the generation ("A", "B" or "C") of a parsed scene by the keys it has."""
+    object_keys = _keys_of(top.get("objects"))
+    road_keys = _keys_of(top.get("roads"))
+    if "metadata" in top or object_keys & {"mark_as_expert", "id"} or "id" in road_keys:
+        return "C"
+    if "scenario_id" in top or "height" in object_keys or "map_element_id" in road_keys:
+        return "B"
+    return "A"
+
+
+def _keys_of(items: Any) -> set[str]:
+    found: set[str] = set()
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            found.update(item)
+    return found
+
+
+def _or_default(item: dict[str, Any], name: str) -> Any:
+    """Return the value of a key that may be missing or null."""
+    value = item.get(name)
+    return DEFAULTS[name] if value is None else value
+
+
+def _degrees(objects: list[Any], generation: str) -> bool:
+    """Return whether headings are degrees: those of A and B are and those of C are not, unless the motion says otherwise.
+
+    It does so where the direction of motion agrees with the headings in the other unit and not in the expected one, judged by
+    the first MOST_MOVING frames in which something moves. Malformed objects are passed over: reading them says what is wrong.
+    """
+    expected = generation != "C"
+    pairs = list(itertools.islice(_moving(objects), MOST_MOVING))
+    if len(pairs) < LEAST_MOVING:
+        return expected
+    given, moved = np.array(pairs).T
+    off = [float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given))]
+    agrees, disagrees = (off[0], off[1]) if expected else (off[1], off[0])
+    return not expected if agrees < AGREES_RAD and disagrees > DISAGREES_RAD else expected
+
+
+def _moving(objects: list[Any]) -> Iterator[tuple[float, float]]:
+    """Yield (heading, direction of motion in radians) of each frame in which an object moves."""
+    for item in objects:
+        try:
+            for heading, velocity, valid in zip(item["heading"], item["velocity"], item["valid"], strict=False):
+                if valid and math.hypot(velocity["x"], velocity["y"]) >= MOVING_MPS and abs(heading) <= HEADING_LIMIT_DEG:
+                    yield float(heading), math.atan2(velocity["y"], velocity["x"])
+        except (TypeError, KeyError, AttributeError, OverflowError, ValueError):
+            continue
+
+
+def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: int, degrees: bool) -> SceneObject:
+    """Check one object. frame_count 0: this is the first object, whose length counts for all."""
+    valid = check.flags(check.get(item, "valid", key), f"{key}.valid", frame_count)
+    count = len(valid)
+    position = check.points(check.get(item, "position", key), f"{key}.position", count, valid, COORDINATE_LIMIT_M, "xyz")
+    velocity = check.points(check.get(item, "velocity", key), f"{key}.velocity", count, valid, SPEED_LIMIT_MPS, "xy")
+    heading = check.numbers(check.get(item, "heading", key), f"{key}.heading", count, valid, degrees)
+    kind = check.get(item, "type", key)
+    if not isinstance(kind, str):
+        check.fail(f"{key}.type", "a string", kind)
+    kind = kind if kind in OBJECT_TYPES else "other"
+    used = bool(valid.any())
+    height = item.get("height", DEFAULTS["height"][kind])
+    return SceneObject(
+        type=OBJECT_TYPES.index(kind),
+        id=check.integer(_or_default(item, "id"), f"{key}.id"),
+        width_m=check.size(check.get(item, "width", key), f"{key}.width", used),
+        length_m=check.size(check.get(item, "length", key), f"{key}.length", used),
+        height_m=check.size(height, f"{key}.height", used),
+        expert=check.flag(_or_default(item, "mark_as_expert"), f"{key}.mark_as_expert"),
+        position_m=position,
+        velocity_mps=velocity,
+        heading_rad=heading,
+        valid=valid,
+        goal_m=_read_goal(check, item.get("goalPosition", MISSING), f"{key}.goalPosition", position, valid),
+    )
+
+
+def _read_goal(check: Checker, goal: Any, key: str, position_m: Floats, valid: NDArray[np.bool_]) -> Floats:
+    """Return the goal, (3,): as given, else the last position; its height is that of the last position if it has none."""
+    last = position_m[np.flatnonzero(valid)[-1]] if valid.any() else np.zeros(3)
+    if goal is MISSING or goal is None:
+        return np.array(last)
+    found = check.points([goal], key, 1, np.array([valid.any()]), COORDINATE_LIMIT_M, "xyz")[0]
+    if isinstance(goal, dict) and "z" not in goal:
+        found[2] = last[2]
+    return np.asarray(found)
+
+
+def _read_roads(check: Checker, roads: list[Any]) -> tuple[Road, ...]:
+    found: list[Road] = []
+    total_points = 0
+    for index, entry in enumerate(roads):
+        key = f"roads[{index}]"
+        item = check.mapping(entry, key)
+        kind = check.get(item, "type", key)
+        if kind not in ROAD_TYPES:
+            check.fail(f"{key}.type", f"one of {', '.join(ROAD_TYPES)}", kind)
+        geometry = check.items(check.get(item, "geometry", key), f"{key}.geometry", MAX_POINTS - total_points)
+        total_points += len(geometry)
+        everywhere = np.ones(len(geometry), dtype=bool)
+        points = check.points(geometry, f"{key}.geometry", len(geometry), everywhere, COORDINATE_LIMIT_M, "xyz")
+        element = check.integer(_or_default(item, "map_element_id"), f"{key}.map_element_id")
+        found.append(Road(kind, element, check.integer(_or_default(item, "id"), f"{key}.id"), points))
+    return tuple(found)
+
+
+def json_bytes(scene: Scene) -> bytes:
+    """Return a scene as compact JSON of generation C. Reading it again gives the same scene."""
+    return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
+
+
+def tree_of(scene: Scene) -> dict[str, Any]:
+    """Return a scene as JSON-like data of generation C; frames in which an object is absent hold the format's -10000."""
+    return {
+        "name": scene.name,
+        "scenario_id": scene.scenario_id,
+        "objects": [_object_tree(item) for item in scene.objects],
+        "roads": [
+            {"geometry": _points(road.points_m), "type": road.type, "map_element_id": road.map_element_id, "id": road.id}
+            for road in scene.roads
+        ],
+        "tl_states": scene.traffic_lights,
+        "metadata": scene.metadata,
+    }
+
+
+def _object_tree(item: SceneObject) -> dict[str, Any]:
+    there = item.valid[:, None]
+    return {
+        "position": _points(np.where(there, item.position_m, INVALID)),
+        "velocity": _points(np.where(there, item.velocity_mps, INVALID)),
+        "heading": np.where(item.valid, item.heading_rad, INVALID).tolist(),
+        "valid": item.valid.tolist(),
+        "width": item.width_m,
+        "length": item.length_m,
+        "height": item.height_m,
+        "goalPosition": _points(item.goal_m[None])[0],
+        "type": OBJECT_TYPES[item.type],
+        "id": item.id,
+        "mark_as_expert": item.expert,
+    }
+
+
+def _points(points_m: Floats) -> list[dict[str, float]]:
+    axes = "xyz"[: points_m.shape[1]]
+    return [dict(zip(axes, point, strict=True)) for point in points_m.tolist()]
