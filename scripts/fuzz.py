@@ -5,7 +5,7 @@
     python scripts/fuzz.py --count 1000000 --jobs 2 --json bench/results/MACHINE/DATE-fuzz.json
 
 Compiled scenes, saved and readable states, config structs and actions go through a C program under AddressSanitizer and UBSan
-(tests/fuzz/fuzz_main.c); JSON scenes, scene sets, checkpoints and run configs through their readers in Python
+(tests/fuzz/fuzz_main.c); JSON and binary scenes, scene sets, checkpoints and run configs through their readers in Python
 (tests/fuzz/readers.py); random sequences of calls through tests/fuzz/test_vector_machine.py. Input i of a target depends only
 on (PV_SEED, i). The first input that breaks something ends the run: its bytes are kept, and the command that repeats it is
 printed. Exit codes: 0 nothing broke, 1 something did.
@@ -36,7 +36,7 @@ CHUNK = 20_000
 TIMEOUT_S = 3600.0
 # Inputs of each target per mutated scene.
 C_SHARES = {"scenes": 1.0, "states": 0.5, "pokes": 0.5, "configs": 0.2, "actions": 1.0}
-PYTHON_SHARES = {"json": 1.0, "sets": 0.1, "checkpoints": 0.1, "runconfigs": 0.1}
+PYTHON_SHARES = {"json": 1.0, "bins": 0.5, "sets": 0.1, "checkpoints": 0.1, "runconfigs": 0.1}
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
     HEADING_LIMIT_DEG,
+    HEADING_LIMIT_RAD,
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
@@ -128,16 +129,19 @@ def _or_default(item: dict[str, Any], name: str) -> Any:
 
 
 def _degrees(objects: list[Any], generation: str) -> bool:
-    """Return whether headings are degrees: those of A and B are and those of C are not, unless the motion says otherwise.
+    """Return whether headings are degrees: those of A and B are and those of C are not, unless the content says otherwise.
 
-    It does so where the direction of motion agrees with the headings in the other unit and not in the expected one, judged by
-    the first MOST_MOVING frames in which something moves. Malformed objects are passed over: reading them says what is wrong.
+    It does so where the headings lie in the range of the other unit (for degrees some are beyond 2 pi, for radians none is)
+    and the direction of motion agrees with them in that unit and not in the expected one, judged by the first MOST_MOVING
+    frames in which something moves. Malformed objects are passed over: reading them says what is wrong.
     """
     expected = generation != "C"
     pairs = list(itertools.islice(_moving(objects), MOST_MOVING))
     if len(pairs) < LEAST_MOVING:
         return expected
     given, moved = np.array(pairs).T
+    if expected == bool((np.abs(given) > HEADING_LIMIT_RAD).any()):
+        return expected
     off = [float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given))]
     agrees, disagrees = (off[0], off[1]) if expected else (off[1], off[0])
     return not expected if agrees < AGREES_RAD and disagrees > DISAGREES_RAD else expected

@@ -50,7 +50,8 @@ def agent(index: int, item: SceneObject, variant: Variant) -> bytes:
 
 
 def road(index: int, item: Road, variant: Variant) -> bytes:
-    code = {"lane": item.map_element_id, "road_line": item.map_element_id + 5, "road_edge": item.map_element_id + 6}[item.type]
+    shift = {"lane": 0, "road_line": 5, "road_edge": 6}.get(item.type)
+    code = 30 if shift is None else item.map_element_id + shift
     head = ints(index, code, len(item.points_m)) + floats(item.points_m.T) + floats(np.zeros(len(item.points_m)))
     if item.type != "lane":
         return head

@@ -9,6 +9,7 @@ A reader's `make` returns input number i, mutated from the corpus; `read` return
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import random
@@ -24,11 +25,15 @@ import puffervec
 from drive_env.config import DriveConfig
 from drive_env.prepare import load_cached
 from drive_env.scenes import packed
+from drive_env.scenes.bin_scene import BY_NAME, bin_bytes
+from drive_env.scenes.bin_v3 import Variant
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
-from drive_env.scenes.reader import parse_scene
+from drive_env.scenes.reader import check_drivable, parse_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
+from drive_env.scenes.schema import Scene
 from puffervec.errors import CheckpointError, ConfigError, SceneError
 from puffervec.native import EnvData, NativeEnv
+from tests.drive_env.bins import tails, v3_bytes
 from tests.fuzz.mutators import dump, mutate_bytes, mutate_tree
 from tests.fuzz.program import CORPUS, compile_corpus
 
@@ -57,7 +62,7 @@ class Reader:
 
 
 class JsonScenes(Reader):
-    """drive_env/scenes/reader.py; what it lets pass is compiled, and driven, several scenes in one env."""
+    """drive_env/scenes/json_scene.py; what it lets pass is compiled, and driven, several scenes in one env."""
 
     errors = (SceneError,)
     BATCH = 64
@@ -74,7 +79,10 @@ class JsonScenes(Reader):
         return dump(mutate_tree(rng, json.loads(data)))
 
     def read(self, data: bytes) -> bool:
-        compiled = compile_scene(parse_scene(data, "fuzz", "fuzz.json"), SETTINGS)
+        scene = parse_scene(data, "fuzz", "fuzz.json")
+        if not scene.objects:
+            return True  # a map alone can be converted and drawn
+        compiled = compile_scene(check_drivable(scene, "fuzz"), SETTINGS)
         if 0 < compiled.valid_vehicles <= 16:
             self.waiting.append(compiled)
         if len(self.waiting) >= self.BATCH:
@@ -86,6 +94,37 @@ class JsonScenes(Reader):
             write_scene_set(self.folder / "batch.pvset", self.waiting, SETTINGS)
             drive_all(self.folder / "batch.pvset")
         self.waiting = []
+
+
+class BinScenes(JsonScenes):
+    """drive_env/scenes/bin_scene.py and bin_v3.py; what they let pass is compiled and driven."""
+
+    WORDS = (0, 1, 2, 3, 4, 6, 10, 20, 31, 91, 2**31 - 1, 2**31, 2**32 - 1, 0x7FC00000, 0x7F800000, 0xFF800000, 0x7149F2CA,
+             0x80000000, 0x3F800000, 0x7F7FFFFF, 0x00000001)  # fmt: skip
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        scenes = [parse_scene(data, "corpus", "corpus.json") for data in self.corpus]
+        self.corpus = [write(scene) for scene in scenes[:2] for write in self.writers()]
+
+    @staticmethod
+    def writers() -> list[Callable[[Scene], bytes]]:
+        """What writes a scene in each of the layouts."""
+        flat = [functools.partial(bin_bytes, layout=layout) for layout in BY_NAME]
+        return [
+            *flat,
+            lambda scene: b"0123456789abcdef" + bin_bytes(scene),
+            lambda scene: v3_bytes(scene, Variant(), tails(scene)),
+        ]
+
+    def make(self, rng: random.Random) -> bytes:
+        data = bytearray(rng.choice(self.corpus))
+        if rng.random() < 0.2:
+            return mutate_bytes(rng, bytes(data))
+        for _ in range(rng.choice([1, 1, 2, 3])):
+            word = rng.randrange(min(len(data), 400) if rng.random() < 0.3 else len(data)) // 4
+            data[4 * word : 4 * word + 4] = rng.choice(self.WORDS).to_bytes(4, "little")
+        return bytes(data)
 
 
 def drive_all(path: Path) -> None:
@@ -249,5 +288,5 @@ class RunConfigs(Reader):
 
 
 READERS: dict[str, type[Reader]] = {
-    "json": JsonScenes, "sets": SceneSets, "checkpoints": Checkpoints, "runconfigs": RunConfigs,
+    "json": JsonScenes, "bins": BinScenes, "sets": SceneSets, "checkpoints": Checkpoints, "runconfigs": RunConfigs,
 }  # fmt: skip
