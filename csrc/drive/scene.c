@@ -11,29 +11,40 @@
 #include <string.h>
 
 #define MAX_COORDINATE_M 1e6
+#define MAX_LENGTH_M 1e7
+#define MAX_SLOPE 1e5
 #define MAX_SIZE_M 1e3
 #define MIN_SIZE_M 1e-3 // the inverse of a length must be a number
 #define ALIGNMENT 64
 
-_Static_assert(sizeof(pv_scene_set) == 64, "written by drive_env/scenes/compile.py");
-_Static_assert(sizeof(pv_scene_entry) == 96, "written by drive_env/scenes/compile.py");
-_Static_assert(sizeof(pv_object) == 36, "written by drive_env/scenes/compile.py");
-_Static_assert(sizeof(pv_frame) == 12, "written by drive_env/scenes/compile.py");
-_Static_assert(sizeof(pv_cell) == 12, "written by drive_env/scenes/compile.py");
+_Static_assert(sizeof(pv_scene_set) == 64, "no padding: written as it is");
+_Static_assert(sizeof(pv_scene_entry) == 96, "no padding: written as it is");
+_Static_assert(sizeof(pv_scene) == 80 + 16 * PV_SCENE_SECTIONS, "no padding: written as it is");
+_Static_assert(sizeof(pv_object) == 40, "no padding: written as it is");
+_Static_assert(sizeof(pv_frame) == 16, "no padding: written as it is");
+_Static_assert(sizeof(pv_cell) == 12, "no padding: written as it is");
+_Static_assert(sizeof(pv_lane) == 40, "no padding: written as it is");
+_Static_assert(sizeof(pv_control) == 48, "no padding: written as it is");
+_Static_assert(sizeof(pv_area) == 16, "no padding: written as it is");
+
+static const pv_section_info sections[] = {
+#define SECTION(name, type) {#name, sizeof(type)},
+    DRIVE_SECTIONS(SECTION)
+#undef SECTION
+};
+
+const pv_section_info* pv_drive_sections(uint32_t* count) {
+    *count = DRIVE_SECTION_COUNT;
+    return sections;
+}
 
 void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
     const uint8_t* base = data + drive_entry(data, scene)->offset;
     const pv_scene* head = (const pv_scene*)(const void*)base;
     out->head = head;
-    out->objects = (const pv_object*)(const void*)(base + head->objects_offset);
-    out->frames = (const pv_frame*)(const void*)(base + head->frames_offset);
-    out->x = (const float*)(const void*)(base + head->x_offset);
-    out->y = (const float*)(const void*)(base + head->y_offset);
-    out->ux = (const float*)(const void*)(base + head->ux_offset);
-    out->uy = (const float*)(const void*)(base + head->uy_offset);
-    out->half = (const float*)(const void*)(base + head->half_offset);
-    out->cells = (const pv_cell*)(const void*)(base + head->cells_offset);
-    out->candidates = (const uint16_t*)(const void*)(base + head->candidates_offset);
+#define SECTION(name, type) out->name = (const type*)(const void*)(base + head->sections[DRIVE_SECTION_##name].offset);
+    DRIVE_SECTIONS(SECTION)
+#undef SECTION
     out->first[0] = 0;
     for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
         out->first[type + 1] = out->first[type] + head->segment_count[type];
@@ -93,15 +104,28 @@ static int check_set_head(const uint8_t* data, uint64_t bytes, char* text) {
         (unsigned long long)at, fault, PV_SCENE_VERSION, (unsigned long long)bytes);
 }
 
-// An array of `count` elements of `size` bytes at `offset` must lie within the scene and start on 64 bytes.
-static int check_array(const checker* check, uint64_t at, const char* field, uint64_t offset, uint64_t count, uint64_t size) {
-    if (offset % ALIGNMENT) return bad(check, at, field, 0.0, (double)(offset % ALIGNMENT), "an offset whose rest by 64 is");
-    if (offset < sizeof(pv_scene) || offset > check->scene_bytes) {
-        return bad(check, at, field, (double)check->scene_bytes, (double)offset, "an offset within the scene, at most");
-    }
-    uint64_t room = (check->scene_bytes - offset) / size;
-    if (count > room) return bad(check, at, field, (double)room, (double)count, "a count of elements of at most");
+static uint64_t count_of(const pv_scene* head, int section) { return head->sections[section].count; }
+
+static uint64_t offset_of(const pv_scene* head, int section) { return head->sections[section].offset; }
+
+// A section must lie within the scene and start on 64 bytes.
+static int check_section(const checker* check, const pv_scene* head, int section) {
+    uint64_t at = offsetof(pv_scene, sections) + (uint64_t)section * sizeof(pv_section);
+    uint64_t offset = offset_of(head, section), count = count_of(head, section);
+    const char* name = sections[section].name;
+    if (offset % ALIGNMENT) return bad(check, at, name, 0.0, (double)(offset % ALIGNMENT), "an offset whose rest by 64 is");
+    if (offset < sizeof(pv_scene) || offset > check->scene_bytes)
+        return bad(check, at, name, (double)check->scene_bytes, (double)offset, "an offset within the scene, at most");
+    uint64_t room = (check->scene_bytes - offset) / sections[section].element_bytes;
+    if (count > room) return bad(check, at + 8, name, (double)room, (double)count, "a count of elements of at most");
     return PV_OK;
+}
+
+// The section must have as many elements as the head says elsewhere.
+static int check_count(const checker* check, const pv_scene* head, int section, uint64_t expected) {
+    uint64_t at = offsetof(pv_scene, sections) + (uint64_t)section * sizeof(pv_section) + offsetof(pv_section, count);
+    if (count_of(head, section) == expected) return PV_OK;
+    return bad(check, at, sections[section].name, (double)expected, (double)count_of(head, section), "a count of elements of");
 }
 
 // First index of `values` that is not within [-limit, limit] (NaN included), or count.
@@ -112,14 +136,17 @@ static uint64_t first_outside(const float* values, uint64_t count, double limit)
     return count;
 }
 
-static int check_floats(const checker* check, const char* field, uint64_t offset, uint64_t count, double limit) {
+static int check_floats(const checker* check, const pv_scene* head, int section, double limit) {
+    uint64_t offset = offset_of(head, section), count = count_of(head, section);
     const float* values = (const float*)(const void*)(check->data + check->base + offset);
     uint64_t i = first_outside(values, count, limit);
-    return i == count ? PV_OK : bad(check, offset + 4 * i, field, limit, (double)values[i], "a magnitude of at most");
+    return i == count
+               ? PV_OK
+               : bad(check, offset + 4 * i, sections[section].name, limit, (double)values[i], "a magnitude of at most");
 }
 
 static int check_head(const checker* check, const pv_scene* head) {
-    if (!isfinite(head->origin_x) || !isfinite(head->origin_y))
+    if (!isfinite(head->origin_x) || !isfinite(head->origin_y) || !isfinite(head->origin_z))
         return bad(check, offsetof(pv_scene, origin_x), "origin", 0.0, head->origin_x, "finite numbers like");
     if (!(head->dt_s > 0.0f && head->dt_s <= 10.0f))
         return bad(check, offsetof(pv_scene, dt_s), "dt_s", 10.0, (double)head->dt_s, "more than 0 and at most");
@@ -127,6 +154,8 @@ static int check_head(const checker* check, const pv_scene* head) {
         return bad(check, offsetof(pv_scene, frame_count), "frame_count", 65535.0, (double)head->frame_count, "2 to");
     if (head->object_count > UINT16_MAX)
         return bad(check, offsetof(pv_scene, object_count), "object_count", 65535.0, (double)head->object_count, "at most");
+    if (head->sdc < -1 || head->sdc >= (int32_t)head->object_count)
+        return bad(check, offsetof(pv_scene, sdc), "sdc", (double)head->object_count - 1.0, head->sdc, "-1 to");
     uint64_t segments = 0;
     for (int type = 0; type < PV_SEGMENT_TYPES; type++) segments += head->segment_count[type];
     if (segments > UINT16_MAX)
@@ -141,29 +170,38 @@ static int check_head(const checker* check, const pv_scene* head) {
     return PV_OK;
 }
 
-static int check_arrays(const checker* check, const pv_scene* head) {
+static int check_sections(const checker* check, const pv_scene* head) {
     uint64_t segments = (uint64_t)head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
-    uint64_t cells = (uint64_t)head->grid_nx * head->grid_ny;
-    int code = 0;
-#define ARRAY(field, count, size)                                                                                              \
-    if (!code) code = check_array(check, offsetof(pv_scene, field), #field, head->field, count, size)
-    ARRAY(objects_offset, head->object_count, sizeof(pv_object));
-    ARRAY(frames_offset, 0, sizeof(pv_frame));
-    ARRAY(x_offset, segments, 4);
-    ARRAY(y_offset, segments, 4);
-    ARRAY(ux_offset, segments, 4);
-    ARRAY(uy_offset, segments, 4);
-    ARRAY(half_offset, segments, 4);
-    ARRAY(kind_offset, segments, 1);
-    ARRAY(polyline_offset, segments, 2);
-    ARRAY(cells_offset, cells, sizeof(pv_cell));
-    ARRAY(candidates_offset, head->candidate_count, 2);
-#undef ARRAY
-    if (!code) code = check_floats(check, "x", head->x_offset, segments, MAX_COORDINATE_M);
-    if (!code) code = check_floats(check, "y", head->y_offset, segments, MAX_COORDINATE_M);
-    if (!code) code = check_floats(check, "half", head->half_offset, segments, MAX_COORDINATE_M);
-    if (!code) code = check_floats(check, "ux", head->ux_offset, segments, 1.01);
-    if (!code) code = check_floats(check, "uy", head->uy_offset, segments, 1.01);
+    const struct {
+        int section;
+        uint64_t count;
+    } counts[] = {{DRIVE_SECTION_objects, head->object_count},
+                  {DRIVE_SECTION_x, segments},
+                  {DRIVE_SECTION_y, segments},
+                  {DRIVE_SECTION_z, segments},
+                  {DRIVE_SECTION_ux, segments},
+                  {DRIVE_SECTION_uy, segments},
+                  {DRIVE_SECTION_slope, segments},
+                  {DRIVE_SECTION_half, segments},
+                  {DRIVE_SECTION_kind, segments},
+                  {DRIVE_SECTION_polyline, segments},
+                  {DRIVE_SECTION_cells, (uint64_t)head->grid_nx * head->grid_ny},
+                  {DRIVE_SECTION_points_y, count_of(head, DRIVE_SECTION_points_x)},
+                  {DRIVE_SECTION_points_z, count_of(head, DRIVE_SECTION_points_x)}};
+    const struct {
+        int section;
+        double limit;
+    } floats[] = {{DRIVE_SECTION_x, MAX_COORDINATE_M},        {DRIVE_SECTION_y, MAX_COORDINATE_M},
+                  {DRIVE_SECTION_z, MAX_COORDINATE_M},        {DRIVE_SECTION_half, MAX_COORDINATE_M},
+                  {DRIVE_SECTION_slope, MAX_SLOPE},           {DRIVE_SECTION_ux, 1.01},
+                  {DRIVE_SECTION_uy, 1.01},                   {DRIVE_SECTION_points_x, MAX_COORDINATE_M},
+                  {DRIVE_SECTION_points_y, MAX_COORDINATE_M}, {DRIVE_SECTION_points_z, MAX_COORDINATE_M}};
+    int code = PV_OK;
+    for (int section = 0; !code && section < DRIVE_SECTION_COUNT; section++) code = check_section(check, head, section);
+    for (uint32_t i = 0; !code && i < sizeof counts / sizeof counts[0]; i++)
+        code = check_count(check, head, counts[i].section, counts[i].count);
+    for (uint32_t i = 0; !code && i < sizeof floats / sizeof floats[0]; i++)
+        code = check_floats(check, head, floats[i].section, floats[i].limit);
     return code;
 }
 
@@ -171,9 +209,9 @@ static int check_segments(const checker* check, const drive_scene* scene) {
     for (uint32_t s = 0; s < scene->first[PV_SEGMENT_TYPES]; s++) {
         double square = (double)scene->ux[s] * (double)scene->ux[s] + (double)scene->uy[s] * (double)scene->uy[s];
         if (!(fabs(square - 1.0) < 1e-3))
-            return bad(check, scene->head->ux_offset + 4 * s, "ux, uy", 1.0, square, "a direction whose squared length is");
+            return bad(check, offset_of(scene->head, DRIVE_SECTION_ux) + 4 * s, "ux, uy", 1.0, square, "a direction whose squared length is");
         if (!(scene->half[s] >= 0.0f))
-            return bad(check, scene->head->half_offset + 4 * s, "half", 0.0, (double)scene->half[s], "at least");
+            return bad(check, offset_of(scene->head, DRIVE_SECTION_half) + 4 * s, "half", 0.0, (double)scene->half[s], "at least");
     }
     return PV_OK;
 }
@@ -181,19 +219,19 @@ static int check_segments(const checker* check, const drive_scene* scene) {
 // Frames of one object lie within the scene, are finite, and agree with its flags.
 static int check_object(const checker* check, const drive_scene* scene, uint32_t o, uint64_t* frames) {
     const pv_object* object = &scene->objects[o];
-    uint64_t at = scene->head->objects_offset + o * sizeof *object;
-    const float sizes[2] = {object->width_m, object->length_m};
-    for (int i = 0; i < 2; i++) {
+    uint64_t at = offset_of(scene->head, DRIVE_SECTION_objects) + o * sizeof *object;
+    const float sizes[3] = {object->width_m, object->length_m, object->height_m};
+    for (int i = 0; i < 3; i++) {
         if (!((double)sizes[i] >= MIN_SIZE_M && (double)sizes[i] <= MAX_SIZE_M))
-            return bad(check, at, "object.width_m, length_m", MAX_SIZE_M, (double)sizes[i], "at least 0.001 and at most");
+            return bad(check, at, "object.width_m, length_m, height_m", MAX_SIZE_M, (double)sizes[i], "at least 0.001 and at most");
     }
-    if (!(fabs((double)object->goal_x_m) <= MAX_COORDINATE_M && fabs((double)object->goal_y_m) <= MAX_COORDINATE_M))
+    if (first_outside(&object->goal_x_m, 3, MAX_COORDINATE_M) < 3)
         return bad(check, at, "object.goal", MAX_COORDINATE_M, (double)object->goal_x_m, "a magnitude of at most");
     if (object->type > PV_OTHER) return bad(check, at, "object.type", PV_OTHER, object->type, "at most");
     uint32_t end = (uint32_t)object->frame_first + object->frame_count;
     if (end > scene->head->frame_count)
         return bad(check, at, "object.frame_count", scene->head->frame_count, end, "an end of at most");
-    uint64_t room = (check->scene_bytes - scene->head->frames_offset) / sizeof(pv_frame);
+    uint64_t room = count_of(scene->head, DRIVE_SECTION_frames);
     if (object->frames_index > room || object->frame_count > room - object->frames_index)
         return bad(check, at, "object.frames_index", (double)room, (double)object->frames_index, "frames that end at most at");
     *frames += object->frame_count;
@@ -202,9 +240,9 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
     for (uint32_t i = 0; i < object->frame_count; i++) {
         const pv_frame* frame = &scene->frames[object->frames_index + i];
         if (frame->speed == PV_FRAME_INVALID) continue;
-        if (!(fabs((double)frame->x_m) <= MAX_COORDINATE_M && fabs((double)frame->y_m) <= MAX_COORDINATE_M))
-            return bad(check, scene->head->frames_offset + (object->frames_index + i) * sizeof *frame, "frame.x_m, y_m",
-                       MAX_COORDINATE_M, (double)frame->x_m, "a magnitude of at most");
+        if (first_outside(&frame->x_m, 3, MAX_COORDINATE_M) < 3)
+            return bad(check, offset_of(scene->head, DRIVE_SECTION_frames) + (object->frames_index + i) * sizeof *frame,
+                       "frame.x_m, y_m, z_m", MAX_COORDINATE_M, (double)frame->x_m, "magnitudes of at most");
     }
     int there = drive_frame(scene, object, 0) != NULL;
     if ((object->flags & PV_OBJECT_VALID_AT_START) && !there)
@@ -235,28 +273,105 @@ static int check_objects(const checker* check, const drive_scene* scene) {
 
 static int check_cells(const checker* check, const drive_scene* scene) {
     const pv_scene* head = scene->head;
+    const uint64_t candidates = count_of(head, DRIVE_SECTION_candidates);
+    const uint64_t cells_at = offset_of(head, DRIVE_SECTION_cells);
     uint64_t listed = 0;
     for (uint64_t c = 0; c < (uint64_t)head->grid_nx * head->grid_ny; c++) {
         const pv_cell* cell = &scene->cells[c];
         if (cell->first == PV_CELL_EMPTY) continue;
         uint64_t at = cell->first;
         listed += (uint64_t)cell->count[0] + cell->count[1] + cell->count[2];
-        if (listed > head->candidate_count)
-            return bad(check, head->cells_offset + c * sizeof *cell, "cell", head->candidate_count, (double)listed,
+        if (listed > candidates)
+            return bad(check, cells_at + c * sizeof *cell, "cell", (double)candidates, (double)listed,
                        "candidates of its own, up to here at most");
         for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
-            if (at + cell->count[type] > head->candidate_count)
-                return bad(check, head->cells_offset + c * sizeof *cell, "cell", head->candidate_count,
+            if (at + cell->count[type] > candidates)
+                return bad(check, cells_at + c * sizeof *cell, "cell", (double)candidates,
                            (double)(at + cell->count[type]), "candidates that end at most at");
             uint32_t least = scene->first[type];
             for (uint64_t end = at + cell->count[type]; at < end; at++) {
                 uint32_t segment = scene->candidates[at];
                 if (segment < least || segment >= scene->first[type + 1])
-                    return bad(check, head->candidates_offset + 2 * at, "candidates", least, segment,
+                    return bad(check, offset_of(head, DRIVE_SECTION_candidates) + 2 * at, "candidates", least, segment,
                                "ascending indices of the cell's type, at least");
                 least = segment + 1;
             }
         }
+    }
+    return PV_OK;
+}
+
+// Lanes share out the segments of their type, in order, and all their links lead to lanes.
+static int check_lanes(const checker* check, const drive_scene* scene) {
+    const pv_scene* head = scene->head;
+    const uint64_t count = count_of(head, DRIVE_SECTION_lanes), links = count_of(head, DRIVE_SECTION_links);
+    uint64_t next = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const pv_lane* lane = &scene->lanes[i];
+        const uint64_t at = offset_of(head, DRIVE_SECTION_lanes) + i * sizeof *lane;
+        const uint64_t room = head->segment_count[PV_LANE] - next;
+        if (lane->first_segment != next || lane->segment_count == 0 || lane->segment_count > room)
+            return bad(check, at, "lane.first_segment", (double)next, lane->first_segment, "segments behind those before, from");
+        for (; next < lane->first_segment + lane->segment_count; next++) {
+            if (scene->polyline[next] != i)
+                return bad(check, offset_of(head, DRIVE_SECTION_polyline) + 2 * next, "polyline", (double)i,
+                           scene->polyline[next], "the index of the lane,");
+        }
+        if (!(lane->length_m >= 0.0f && (double)lane->length_m <= MAX_LENGTH_M))
+            return bad(check, at, "lane.length_m", MAX_LENGTH_M, (double)lane->length_m, "0 to");
+        if (!(lane->speed_limit_mps >= 0.0f && (double)lane->speed_limit_mps <= MAX_SIZE_M))
+            return bad(check, at, "lane.speed_limit_mps", MAX_SIZE_M, (double)lane->speed_limit_mps, "0 to");
+        if (lane->exits > links || lane->exit_count > links - lane->exits || lane->entries > links ||
+            lane->entry_count > links - lane->entries)
+            return bad(check, at, "lane.exits, entries", (double)links, lane->exits, "links that end at most at");
+        if ((lane->left != PV_NO_LANE && lane->left >= count) || (lane->right != PV_NO_LANE && lane->right >= count))
+            return bad(check, at, "lane.left, right", (double)count, lane->left, "65535 or less than");
+    }
+    if (next != head->segment_count[PV_LANE])
+        return bad(check, offset_of(head, DRIVE_SECTION_lanes), "lanes", head->segment_count[PV_LANE], (double)next,
+                   "segments of all lanes, as many as there are,");
+    for (uint64_t i = 0; i < links; i++) {
+        if (scene->links[i] >= count)
+            return bad(check, offset_of(head, DRIVE_SECTION_links) + 2 * i, "links", (double)count, scene->links[i], "less than");
+    }
+    return PV_OK;
+}
+
+static int check_controls(const checker* check, const drive_scene* scene) {
+    const pv_scene* head = scene->head;
+    const uint64_t states = count_of(head, DRIVE_SECTION_states), lanes = count_of(head, DRIVE_SECTION_lanes);
+    for (uint64_t i = 0; i < count_of(head, DRIVE_SECTION_controls); i++) {
+        const pv_control* control = &scene->controls[i];
+        const uint64_t at = offset_of(head, DRIVE_SECTION_controls) + i * sizeof *control;
+        const float numbers[] = {control->x_m,       control->y_m,       control->z_m,       control->heading,
+                                 control->line_x0_m, control->line_y0_m, control->line_x1_m, control->line_y1_m};
+        if (first_outside(numbers, 8, MAX_COORDINATE_M) < 8 || !(fabs((double)control->heading) <= 3.2))
+            return bad(check, at, "control", MAX_COORDINATE_M, (double)control->x_m, "a heading, and magnitudes of at most");
+        if (control->state_count != 1 && control->state_count != head->frame_count)
+            return bad(check, at, "control.state_count", head->frame_count, control->state_count, "1 or");
+        if (control->states > states || control->state_count > states - control->states)
+            return bad(check, at, "control.states", (double)states, control->states, "states that end at most at");
+        if (control->lane != PV_NO_LANE && control->lane >= lanes)
+            return bad(check, at, "control.lane", (double)lanes, control->lane, "65535 or less than");
+        if (control->kind > PV_YIELD_SIGN) return bad(check, at, "control.kind", PV_YIELD_SIGN, control->kind, "at most");
+    }
+    for (uint64_t i = 0; i < states; i++) {
+        if ((scene->states[i] & PV_STATE_COLOUR) > PV_STATE_OFF || scene->states[i] >= 2 * PV_STATE_FLASHING)
+            return bad(check, offset_of(head, DRIVE_SECTION_states) + i, "states", PV_STATE_OFF, scene->states[i],
+                       "flags and a state of at most");
+    }
+    return PV_OK;
+}
+
+static int check_areas(const checker* check, const drive_scene* scene) {
+    const pv_scene* head = scene->head;
+    const uint64_t points = count_of(head, DRIVE_SECTION_points_x);
+    for (uint64_t i = 0; i < count_of(head, DRIVE_SECTION_areas); i++) {
+        const pv_area* area = &scene->areas[i];
+        const uint64_t at = offset_of(head, DRIVE_SECTION_areas) + i * sizeof *area;
+        if (area->first > points || area->count > points - area->first)
+            return bad(check, at, "area.first", (double)points, area->first, "points that end at most at");
+        if (area->kind > PV_DRIVEWAY) return bad(check, at, "area.kind", PV_DRIVEWAY, area->kind, "at most");
     }
     return PV_OK;
 }
@@ -279,13 +394,16 @@ static int check_scene(checker* check, uint32_t scene_index) {
     check->scene_bytes = entry->bytes;
     const pv_scene* head = (const pv_scene*)(const void*)(check->data + check->base);
     int code = check_head(check, head);
-    if (!code) code = check_arrays(check, head);
+    if (!code) code = check_sections(check, head);
     if (code) return code;
     drive_scene scene;
     drive_scene_open(check->data, scene_index, &scene);
     code = check_segments(check, &scene);
     if (!code) code = check_objects(check, &scene);
     if (!code) code = check_cells(check, &scene);
+    if (!code) code = check_lanes(check, &scene);
+    if (!code) code = check_controls(check, &scene);
+    if (!code) code = check_areas(check, &scene);
     return code;
 }
 

@@ -1,26 +1,29 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The compiled form of driving scenes: one read-only file (or memory block) that every worker maps, so that a scene costs
-// memory once per machine and not once per env. Written by drive_env/scenes/compile.py with the help of index.c, read by
-// drive.c.
+// Compiled driving scenes, the format of .pvs files: one read-only file (or memory block) that every worker maps, so that a
+// scene costs memory once per machine and not once per env. Written by drive_env/scenes/compile.py and sceneset.py with the help
+// of index.c, read by drive.c. docs/scenes.md describes it for those who read or write such files.
 //
 //   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...        each scene starts on 64 bytes
+//   scene: | pv_scene with a table of sections | section | section | ...           each section starts on 64 bytes
 //
-//   scene: | pv_scene | pv_object[] | pv_frame[] | segments: x[] y[] ux[] uy[] half[] (float) | kind[] polyline[] |
-//          | pv_cell[] | candidates[] (uint16) |                                   each array starts on 64 bytes
-//
-// Coordinates are metres relative to the scene's origin (the mean of its points), so that float32 keeps millimetres. Headings
-// are radians in [-pi, pi), counter-clockwise from +x. All integers are little-endian. Offsets count from the start of the
-// scene.
+// Coordinates are metres relative to the scene's origin (the mean of its points), so that float32 keeps millimetres; heights are
+// relative to origin_z. Headings are radians in [-pi, pi), counter-clockwise from +x. All numbers are little-endian. Offsets of
+// scenes count from the start of the file, those of sections from the start of their scene.
 #pragma once
 
 #include "../base.h"
 
 /* [cffi] */
 #define PV_SCENE_MAGIC 0x53565650u // "PVVS"
-#define PV_SCENE_VERSION 1
+#define PV_SCENE_VERSION 2
 #define PV_SCENE_NAME_BYTES 64
+#define PV_SCENE_SECTIONS 22 // sections of a scene, in the order of DRIVE_SECTIONS below
+
+#define PV_SCENE_HAS_HEIGHT 1     // heights are known; else they are all 0
+#define PV_SCENE_LEVELS 2         // they differ so much that contacts have to look at them (set by the compiler)
+#define PV_SCENE_LANES_INFERRED 4 // the source has no connectivity: exits, entries and neighbours of lanes come from geometry
 
 // Segment types, in this order in the segment arrays.
 #define PV_LANE 0
@@ -37,54 +40,79 @@
 #define PV_OBJECT_EXPERT 1         // marked as expert by the data set: never controlled
 #define PV_OBJECT_VALID_AT_START 2 // valid in frame 0
 #define PV_OBJECT_MOVES 4          // its goal is at least 2 m from its start
+#define PV_OBJECT_TO_PREDICT 8     // one of the data set's tracks to predict
+#define PV_OBJECT_OF_INTEREST 16   // one of its objects of interest
+#define PV_OBJECT_SDC 32           // the self-driving car
+
+// What tells traffic to stop, and in which state it is. The state's low three bits say what it shows.
+#define PV_STOP_SIGN 0
+#define PV_TRAFFIC_LIGHT 1
+#define PV_YIELD_SIGN 2
+#define PV_STATE_UNKNOWN 0
+#define PV_STATE_RED 1
+#define PV_STATE_YELLOW 2
+#define PV_STATE_GREEN 3
+#define PV_STATE_OFF 4
+#define PV_STATE_COLOUR 7    // mask of the above
+#define PV_STATE_ARROW 8     // an arrow shows it
+#define PV_STATE_FLASHING 16 // it flashes
+
+// Areas.
+#define PV_CROSSWALK 0
+#define PV_SPEED_BUMP 1
+#define PV_DRIVEWAY 2
 
 #define PV_FRAME_INVALID (-32768) // pv_frame.speed of a frame in which the object is not there
+#define PV_NO_LANE 0xFFFF
 
 typedef struct pv_scene_set {
     uint32_t magic;
     uint32_t version;
     uint64_t bytes; // of the whole file
-    uint32_t crc32; // zlib's, of everything behind this head
+    uint32_t crc32; // zlib's, of this head (with 0 here) and the entries
     uint32_t scene_count;
     uint32_t index_k[PV_SEGMENT_TYPES]; // the cell index gives the exact k nearest up to this k, per type
     float index_range_m;                // ... among segments within this range
-    uint32_t unused[6];
+    float simplify_m;                   // no point of a lane or line in the source is farther from its segments than this
+    float simplify_edges_m;             // likewise for road edges
+    float split_m;                      // longest segment
+    uint32_t unused[3];
 } pv_scene_set; // 64 bytes
 
 typedef struct pv_scene_entry {
     uint64_t offset; // from the start of the set
     uint64_t bytes;
+    uint32_t crc32;           // zlib's, of the scene's bytes
     uint32_t moving_vehicles; // vehicles controlled by default: valid at start, not expert, MOVES
     uint32_t valid_vehicles;  // vehicles valid at start
     uint32_t object_count;
-    uint32_t unused;
     char name[PV_SCENE_NAME_BYTES]; // file name without folder, NUL-terminated, cut if longer
 } pv_scene_entry;                   // 96 bytes
 
+typedef struct pv_section {
+    uint64_t offset; // from the start of the scene, a multiple of 64
+    uint64_t count;  // elements
+} pv_section;
+
 typedef struct pv_scene {
-    double origin_x, origin_y; // world frame, metres: world = origin + local
-    float dt_s;                // time between frames
-    uint32_t frame_count;      // T, at least 2
+    double origin_x, origin_y, origin_z; // world frame, metres: world = origin + local
+    float dt_s;                          // time between frames
+    uint32_t frame_count;                // T, at least 2
+    uint32_t flags;                      // PV_SCENE_HAS_HEIGHT...
+    int32_t sdc;                         // index of the self-driving car in objects, or -1
     uint32_t object_count;
     uint32_t segment_count[PV_SEGMENT_TYPES];
     // Uniform grid over the scene; cell (ix, iy) covers [x0 + ix*cell_m, x0 + (ix+1)*cell_m) x likewise.
     float grid_x0_m, grid_y0_m, cell_m;
     uint32_t grid_nx, grid_ny;
-    uint32_t candidate_count;
-    // byte offsets from the start of the scene
-    uint64_t objects_offset;                                        // pv_object[object_count]
-    uint64_t frames_offset;                                         // pv_frame[]
-    uint64_t x_offset, y_offset, ux_offset, uy_offset, half_offset; // float[segments]: midpoint, unit direction, half length
-    uint64_t kind_offset;       // uint8_t[segments]: map_element_id of the road, 255 if it has none
-    uint64_t polyline_offset;   // uint16_t[segments]: consecutive segments of one polyline share a number
-    uint64_t cells_offset;      // pv_cell[grid_nx*grid_ny]
-    uint64_t candidates_offset; // uint16_t[candidate_count]: segment indices, ascending within each type
+    uint32_t unused;
+    pv_section sections[PV_SCENE_SECTIONS];
 } pv_scene;
 
 typedef struct pv_object {
     float width_m, length_m, height_m;
-    float goal_x_m, goal_y_m;
-    uint32_t frames_index; // its first pv_frame in the frames array
+    float goal_x_m, goal_y_m, goal_z_m;
+    uint32_t frames_index; // its first pv_frame in the frames section
     uint16_t frame_first;  // frames exist for [frame_first, frame_first + frame_count)
     uint16_t frame_count;
     uint8_t type;  // PV_VEHICLE...
@@ -94,9 +122,9 @@ typedef struct pv_object {
 } pv_object;
 
 typedef struct pv_frame {
-    float x_m, y_m;
-    int16_t heading; // radians * 32768 / pi
-    int16_t speed;   // signed, along the heading, cm/s; PV_FRAME_INVALID: not there
+    float x_m, y_m, z_m; // centre of the box
+    int16_t heading;     // radians * 32768 / pi
+    int16_t speed;       // signed, along the heading, cm/s; PV_FRAME_INVALID: not there
 } pv_frame;
 
 // Candidates of one cell: for any point of the cell they contain the k nearest segments of each type within the index range.
@@ -108,20 +136,93 @@ typedef struct pv_cell {
 } pv_cell;
 #define PV_CELL_EMPTY 0xFFFFFFFFu
 
+// One lane: consecutive segments of type PV_LANE, which have its index as their polyline number.
+typedef struct pv_lane {
+    uint32_t first_segment, segment_count; // at least 1
+    float length_m;
+    float speed_limit_mps; // 0: unknown
+    uint32_t exits;        // first in links: lanes that go on from its end
+    uint32_t entries;      // first in links: lanes that end where it starts
+    uint16_t exit_count, entry_count;
+    uint16_t left, right; // lanes beside it in the same direction, or PV_NO_LANE
+    int32_t id;           // the data set's, -1 if it has none
+    uint8_t kind;         // as in the section `kind`
+    uint8_t unused[3];
+} pv_lane;
+
+// One stop sign, yield sign or traffic light, and the lane that it holds for. A light for several lanes is one control each.
+typedef struct pv_control {
+    float x_m, y_m, z_m;                               // where traffic stops; of a sign without a lane, where the sign stands
+    float heading;                                     // of the traffic that it stops, rad
+    float line_x0_m, line_y0_m, line_x1_m, line_y1_m; // ends of the stop line, from left to right; no length: unknown
+    uint32_t states;                                   // its first entry in states
+    uint32_t state_count;                              // frame_count, or 1: always the same
+    uint16_t lane;                                     // or PV_NO_LANE
+    uint8_t kind;                                      // PV_STOP_SIGN...
+    uint8_t unused;
+    int32_t id; // of a sign: the map element's; of a light: the lane's in the data set; -1 if there is none
+} pv_control;
+
+// A polygon without its closing point.
+typedef struct pv_area {
+    uint32_t first, count; // in points_x, points_y and points_z
+    int32_t id;            // the data set's, -1 if it has none
+    uint8_t kind;          // PV_CROSSWALK...
+    uint8_t unused[3];
+} pv_area;
+
+// Name and element size of each section, in the order of pv_scene.sections.
+typedef struct pv_section_info {
+    const char* name;
+    uint32_t element_bytes;
+} pv_section_info;
+const pv_section_info* pv_drive_sections(uint32_t* count);
+
 // Checks a whole set: magic, version, sizes, counts, offsets, index ranges, finite numbers. After PV_OK every accessor stays
 // within the set's bytes. PV_ERROR_DATA comes with a text (PV_ERROR_TEXT bytes) that names the byte, the field, what was
 // expected and found. The checksum is left to the reader of the file. Runs in the learner, once per set.
 int pv_drive_scenes_check(const uint8_t* data, uint64_t bytes, char* text);
 /* [/cffi] */
 
+// X(name, type): the sections of a scene. Arrays of segments hold lanes, then lines, then edges.
+#define DRIVE_SECTIONS(X)                                                                                                      \
+    X(objects, pv_object)                                                                                                      \
+    X(frames, pv_frame)                                                                                                        \
+    X(x, float) /* segments: midpoint */                                                                                       \
+    X(y, float)                                                                                                                \
+    X(z, float)                                                                                                                \
+    X(ux, float) /* segments: unit direction in the plane */                                                                   \
+    X(uy, float)                                                                                                               \
+    X(slope, float)       /* segments: rise per metre in that direction */                                                     \
+    X(half, float)        /* segments: half length in the plane */                                                             \
+    X(kind, uint8_t)      /* segments: map_element_id of the road, 255 if it has none */                                       \
+    X(polyline, uint16_t) /* segments: consecutive ones of one polyline share a number; that of a lane is its index */         \
+    X(cells, pv_cell)     /* grid_nx * grid_ny */                                                                              \
+    X(candidates, uint16_t) /* segment indices, ascending within each type */                                                  \
+    X(lanes, pv_lane)                                                                                                          \
+    X(links, uint16_t) /* lane indices: exits and entries */                                                                   \
+    X(controls, pv_control)                                                                                                    \
+    X(states, uint8_t) /* of controls: PV_STATE_... */                                                                         \
+    X(areas, pv_area)                                                                                                          \
+    X(points_x, float) /* of areas */                                                                                          \
+    X(points_y, float)                                                                                                         \
+    X(points_z, float)                                                                                                         \
+    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/scenes.md) */
+
+enum {
+#define SECTION(name, type) DRIVE_SECTION_##name,
+    DRIVE_SECTIONS(SECTION)
+#undef SECTION
+        DRIVE_SECTION_COUNT
+};
+_Static_assert(DRIVE_SECTION_COUNT == PV_SCENE_SECTIONS, "one entry in pv_scene.sections for each");
+
 // One scene of a checked set, its offsets resolved. Points into the set.
 typedef struct drive_scene {
     const pv_scene* head;
-    const pv_object* objects;
-    const pv_frame* frames;
-    const float *x, *y, *ux, *uy, *half; // (segments,)
-    const pv_cell* cells;
-    const uint16_t* candidates;
+#define SECTION(name, type) const type* name;
+    DRIVE_SECTIONS(SECTION)
+#undef SECTION
     uint32_t first[PV_SEGMENT_TYPES + 1]; // segments of type t are [first[t], first[t + 1])
     uint32_t index_k[PV_SEGMENT_TYPES];
     float index_range_m;
@@ -141,4 +242,10 @@ static inline const pv_frame* drive_frame(const drive_scene* scene, const pv_obj
     if (t < object->frame_first || t - object->frame_first >= object->frame_count) return NULL;
     const pv_frame* frame = &scene->frames[object->frames_index + (t - object->frame_first)];
     return frame->speed == PV_FRAME_INVALID ? NULL : frame;
+}
+
+// What a control shows at time t: PV_STATE_RED...
+static inline int drive_state(const drive_scene* scene, const pv_control* control, uint32_t t) {
+    uint32_t last = control->state_count - 1;
+    return scene->states[control->states + (t < last ? t : last)] & PV_STATE_COLOUR;
 }

@@ -121,7 +121,8 @@ def object_tree(car: Car, number: int, world: Any, turning: Floats, turn_rad: fl
     velocity = np.where(valid[:, None], np.round(velocity, 4), INVALID)
     heading = (car.heading_rad + turn_rad + np.pi) % (2 * np.pi) - np.pi
     heading = np.where(valid, np.round(heading, 5), INVALID)
-    height = np.where(valid, 0.0, INVALID).tolist()
+    height_m = round(car.height_m, 3)
+    height = np.where(valid, height_m / 2, INVALID).tolist()  # of the centre, on a road at height 0
     return {
         "position": [{"x": x, "y": y, "z": z} for (x, y), z in zip(position.tolist(), height, strict=True)],
         "velocity": [{"x": x, "y": y} for x, y in velocity.tolist()],
@@ -129,8 +130,8 @@ def object_tree(car: Car, number: int, world: Any, turning: Floats, turn_rad: fl
         "valid": valid.tolist(),
         "width": round(car.width_m, 3),
         "length": round(car.length_m, 3),
-        "height": round(car.height_m, 3),
-        "goalPosition": dict(zip("xyz", (*position[car.last].tolist(), 0.0), strict=True)),
+        "height": height_m,
+        "goalPosition": dict(zip("xyz", (*position[car.last].tolist(), height_m / 2), strict=True)),
         "type": "vehicle",
         "id": number,
         "mark_as_expert": car.expert,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from drive_env.scenes.schema import Floats
 from puffervec.errors import SceneError
 
+HEIGHT_M = 0.2  # largest deviation of the height of a simplified polyline
 JOIN_M = 1e-3  # a point closer to its predecessor counts as the same; all segments are longer
 MOST_LOOKS, MOST_LOOKS_PER_POINT = 20_000_000, 200  # distances computed per polyline, in all; roads need about 15 per point
 
@@ -26,12 +27,12 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
     """Drop points of a polyline so that none lies farther than the tolerance from what remains.
 
     Args:
-        points_m: (n, 2) float64, metres.
+        points_m: (n, 2) or, with heights, (n, 3) float64, metres. Distances are in the plane; heights stay within HEIGHT_M.
         tolerance_m: bound on the distance, 0 or more; 0 keeps all but points exactly on a straight stretch.
 
     Returns:
-        (m, 2) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; (0, 2) or (1, 2) if the
-        polyline has no extent.
+        (m, 2) or (m, 3) with m <= n, a subset of the points, in order, with the first and (up to 1 mm) the last; m is 0 or 1 if
+        the polyline has no extent.
 
     Raises:
         SceneError: thousands of points split off one at a time, which would take time by the square of their number.
@@ -50,7 +51,7 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
         looks += last - first
         if looks > MOST_LOOKS + MOST_LOOKS_PER_POINT * len(points):
             raise SceneError(f"a polyline of {len(points)} points is too crooked to be simplified: thin it out, or cut it")
-        distance = segment_distance(points[first + 1 : last], points[first], points[last])
+        distance = _deviation(points[first : last + 1], tolerance_m)
         worst = int(distance.argmax())
         if distance[worst] > tolerance_m:
             middle = first + 1 + worst
@@ -59,8 +60,22 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
     return _distinct(points[keep])
 
 
+def _deviation(points_m: Floats, tolerance_m: float) -> Floats:
+    """Return the distances of the inner points (n - 2,) from the straight line between the first and the last.
+
+    Heights count too, scaled so that HEIGHT_M is as much as the tolerance.
+    """
+    distance = segment_distance(points_m[1:-1, :2], points_m[0, :2], points_m[-1, :2])
+    if points_m.shape[1] == 2:
+        return distance
+    direction = points_m[-1] - points_m[0]
+    share = (points_m[1:-1, :2] - points_m[0, :2]) @ direction[:2] / max(float(direction[:2] @ direction[:2]), JOIN_M**2)
+    rise = np.abs(points_m[1:-1, 2] - points_m[0, 2] - np.clip(share, 0.0, 1.0) * direction[2])
+    return np.asarray(np.maximum(distance, rise * (max(tolerance_m, JOIN_M) / HEIGHT_M)))
+
+
 def split(points_m: Floats, longest_m: float) -> Floats:
-    """Insert points on the line: no segment stays longer than `longest_m`. (n, 2) -> (m, 2), m >= n."""
+    """Insert points on the line: no segment stays longer than `longest_m`. (n, 2 or 3) -> (m, 2 or 3), m >= n."""
     if len(points_m) < 2:
         return points_m
     pieces = _pieces(points_m, longest_m)
@@ -73,12 +88,12 @@ def split(points_m: Floats, longest_m: float) -> Floats:
 
 
 def split_count(points_m: Floats, longest_m: float) -> int:
-    """Return the number of segments that `split` would make of at least two points (n, 2)."""
+    """Return the number of segments that `split` would make of at least two points (n, 2 or 3)."""
     return int(_pieces(points_m, longest_m).sum())
 
 
 def _pieces(points_m: Floats, longest_m: float) -> NDArray[np.int64]:
-    lengths = np.hypot(*np.diff(points_m, axis=0).T)
+    lengths = np.hypot(*np.diff(points_m[:, :2], axis=0).T)
     return np.asarray(np.maximum(1, np.ceil(lengths / longest_m - 1e-9)).astype(np.int64))
 
 
@@ -95,11 +110,12 @@ def _distinct(points_m: Floats) -> Floats:
     """Drop points that coincide with the one kept before them."""
     if len(points_m) < 2:
         return points_m
-    if float(np.hypot(*np.diff(points_m, axis=0).T).min()) > JOIN_M:
+    plane = points_m[:, :2]
+    if float(np.hypot(*np.diff(plane, axis=0).T).min()) > JOIN_M:
         return points_m
     kept = [0]
     for index in range(1, len(points_m)):
-        if np.hypot(*(points_m[index] - points_m[kept[-1]])) > JOIN_M:
+        if np.hypot(*(plane[index] - plane[kept[-1]])) > JOIN_M:
             kept.append(index)
     return points_m[kept]
 

@@ -100,6 +100,7 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         roads=_read_roads(check, roads),
         traffic_lights=check.mapping(_or_default(top, "tl_states"), "tl_states"),
         metadata=check.mapping(_or_default(top, "metadata"), "metadata"),
+        has_height=_has_height([*objects, *roads]),
     )
 
 
@@ -112,6 +113,13 @@ def generation_of(top: dict[str, Any]) -> str:
     if "scenario_id" in top or "height" in object_keys or "map_element_id" in road_keys:
         return "B"
     return "A"
+
+
+def _has_height(items: list[Any]) -> bool:
+    """Return whether the first object or road with a point says how high it is."""
+    points = (item.get("position") or item.get("geometry") for item in items)
+    first: Any = next((listed[0] for listed in points if isinstance(listed, list) and listed), {})
+    return "z" in first
 
 
 def _keys_of(items: Any) -> set[str]:

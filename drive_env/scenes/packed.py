@@ -11,8 +11,13 @@ import numpy as np
 from puffervec._ffi import ffi, lib
 
 MAGIC, VERSION, NAME_BYTES = int(lib.PV_SCENE_MAGIC), int(lib.PV_SCENE_VERSION), int(lib.PV_SCENE_NAME_BYTES)
+HAS_HEIGHT, LEVELS = int(lib.PV_SCENE_HAS_HEIGHT), int(lib.PV_SCENE_LEVELS)
+LANES_INFERRED = int(lib.PV_SCENE_LANES_INFERRED)
 EXPERT, VALID_AT_START, MOVES = int(lib.PV_OBJECT_EXPERT), int(lib.PV_OBJECT_VALID_AT_START), int(lib.PV_OBJECT_MOVES)
-FRAME_INVALID, CELL_EMPTY = int(lib.PV_FRAME_INVALID), int(lib.PV_CELL_EMPTY)
+TO_PREDICT, OF_INTEREST = int(lib.PV_OBJECT_TO_PREDICT), int(lib.PV_OBJECT_OF_INTEREST)
+SDC = int(lib.PV_OBJECT_SDC)
+FRAME_INVALID, CELL_EMPTY, NO_LANE = int(lib.PV_FRAME_INVALID), int(lib.PV_CELL_EMPTY), int(lib.PV_NO_LANE)
+STATE_COLOUR, STATE_ARROW, STATE_FLASHING = int(lib.PV_STATE_COLOUR), int(lib.PV_STATE_ARROW), int(lib.PV_STATE_FLASHING)
 
 ALIGNMENT = 64  # scenes, and the arrays in them, start on multiples of this
 HEADING_SCALE = 32768.0 / np.pi  # stored heading = radians * this
@@ -37,17 +42,33 @@ def _dtype(struct: str) -> np.dtype[Any]:
 
 
 def _format(kind: Any) -> Any:
+    if kind.kind == "struct":
+        return _dtype(kind.cname)
     if kind.kind != "array":
         return _FLOATS.get(kind.cname) or kind.cname.removesuffix("_t")  # uint32_t is uint32
     return f"S{kind.length}" if kind.item.cname == "char" else (_format(kind.item), kind.length)
 
 
-SET, ENTRY, SCENE = _dtype("pv_scene_set"), _dtype("pv_scene_entry"), _dtype("pv_scene")
+SET, ENTRY, SECTION, SCENE = _dtype("pv_scene_set"), _dtype("pv_scene_entry"), _dtype("pv_section"), _dtype("pv_scene")
 OBJECT, FRAME, CELL = _dtype("pv_object"), _dtype("pv_frame"), _dtype("pv_cell")
-OFFSETS = tuple(name.removesuffix("_offset") for name in SCENE.names or () if name.endswith("_offset"))
-# Element type of each array of a scene, by the name of its offset.
-ARRAYS = {"objects": OBJECT, "frames": FRAME, **{name: np.dtype("<f4") for name in ("x", "y", "ux", "uy", "half")},
-          "kind": np.dtype("u1"), "polyline": np.dtype("<u2"), "cells": CELL, "candidates": np.dtype("<u2")}  # fmt: skip
+LANE, CONTROL, AREA = _dtype("pv_lane"), _dtype("pv_control"), _dtype("pv_area")
+
+
+def _sections() -> tuple[str, ...]:
+    """Return the names of a scene's sections in the order of pv_scene.sections, and check their sizes."""
+    count = ffi.new("uint32_t*")
+    listed = [(ffi.string(item.name).decode(), item.element_bytes) for item in lib.pv_drive_sections(count)[0 : count[0]]]
+    assert {name: SECTIONS[name].itemsize for name in SECTIONS} == dict(listed)
+    return tuple(name for name, _ in listed)
+
+
+# Element type of each section of a scene.
+SECTIONS = {"objects": OBJECT, "frames": FRAME, "cells": CELL, "lanes": LANE, "controls": CONTROL, "areas": AREA,
+            **dict.fromkeys(("kind", "states", "text"), np.dtype("u1")),
+            **dict.fromkeys(("polyline", "candidates", "links"), np.dtype("<u2")),
+            **dict.fromkeys(("x", "y", "z", "ux", "uy", "slope", "half"), np.dtype("<f4")),
+            **dict.fromkeys(("points_x", "points_y", "points_z"), np.dtype("<f4"))}  # fmt: skip
+ORDER = _sections()
 
 
 def align_up(value: int) -> int:

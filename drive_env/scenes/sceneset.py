@@ -60,7 +60,7 @@ class SceneSet:
         return np.array(counts, dtype=np.int64)
 
     def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """Return the head (a record of packed.SCENE) and arrays (by their names in packed.OFFSETS) of one scene.
+        """Return the head (a record of packed.SCENE) and arrays (by their names in packed.ORDER) of one scene.
 
         Raises:
             SceneError: its arrays do not lie in the file.
@@ -71,19 +71,11 @@ class SceneSet:
             raise SceneError(f"{self.path}: scene {index}: its arrays do not lie in the file ({error})") from error
 
     def _scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        entry = self.entries[index]
-        start = int(entry["offset"])
+        start = int(self.entries[index]["offset"])
         head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
-        segments = int(head["segment_count"].sum())
-        counts = dict.fromkeys(("x", "y", "ux", "uy", "half", "kind", "polyline"), segments)
-        counts["objects"] = int(head["object_count"])
-        counts["cells"] = int(head["grid_nx"]) * int(head["grid_ny"])
-        counts["candidates"] = int(head["candidate_count"])
-        objects = np.frombuffer(self._data, packed.OBJECT, counts["objects"], start + int(head["objects_offset"]))
-        counts["frames"] = int(objects["frame_count"].sum())
         return head, {
-            name: np.frombuffer(self._data, packed.ARRAYS[name], counts[name], start + int(head[f"{name}_offset"]))
-            for name in packed.OFFSETS
+            name: np.frombuffer(self._data, packed.SECTIONS[name], int(count), start + int(offset))
+            for name, (offset, count) in zip(packed.ORDER, head["sections"].tolist(), strict=True)
         }
 
 
@@ -115,18 +107,17 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: Compi
     padding = bytes(offset - packed.SET.itemsize - entries.nbytes)
     for entry, scene in zip(entries, scenes, strict=True):
         name = scene.name.encode("utf-8")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
-        entry["offset"], entry["bytes"] = offset, len(scene.data)
+        entry["offset"], entry["bytes"], entry["crc32"] = offset, len(scene.data), zlib.crc32(scene.data)
         entry["moving_vehicles"], entry["valid_vehicles"] = scene.moving_vehicles, scene.valid_vehicles
         entry["object_count"], entry["name"] = scene.object_count, name
         offset += len(scene.data)
-    chunks = [entries.tobytes(), padding, *(scene.data for scene in scenes)]
-    checksum = 0
-    for chunk in chunks:
-        checksum = zlib.crc32(chunk, checksum)
     head = np.zeros((), dtype=packed.SET)
-    head["magic"], head["version"], head["bytes"], head["crc32"] = packed.MAGIC, packed.VERSION, offset, checksum
+    head["magic"], head["version"], head["bytes"] = packed.MAGIC, packed.VERSION, offset
     head["scene_count"], head["index_k"], head["index_range_m"] = len(scenes), settings.index_k, settings.range_m
-    write_atomically(path, [head.tobytes(), *chunks])
+    head["simplify_m"], _, head["simplify_edges_m"] = settings.tolerances_m
+    head["split_m"] = settings.split_m
+    head["crc32"] = zlib.crc32(entries.tobytes(), zlib.crc32(head.tobytes()))
+    write_atomically(path, [head.tobytes(), entries.tobytes(), padding, *(scene.data for scene in scenes)])
 
 
 def _read(path: Path) -> bytes:
@@ -160,7 +151,9 @@ def _verify(data: bytes, path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     table_end = packed.SET.itemsize + count * packed.ENTRY.itemsize
     if count == 0 or table_end > len(data):
         raise SceneError(f"{path}: scene_count: expected 1 to what fits in {len(data)} bytes, found {count}")
-    checksum = zlib.crc32(data[packed.SET.itemsize :])
+    blank = head.copy()
+    blank["crc32"] = 0
+    checksum = zlib.crc32(data[packed.SET.itemsize : table_end], zlib.crc32(blank.tobytes()))
     if checksum != head["crc32"]:
         raise SceneError(f"{path}: crc32: expected {int(head['crc32']):#010x}, found {checksum:#010x}; the file is damaged")
     entries = np.frombuffer(data, packed.ENTRY, count, packed.SET.itemsize)
@@ -168,4 +161,8 @@ def _verify(data: bytes, path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
         start, size = int(entry["offset"]), int(entry["bytes"])
         if start % packed.ALIGNMENT or start < table_end or size < packed.SCENE.itemsize or start + size > len(data):
             raise SceneError(f"{path}: scene {index}: its {size} bytes at {start} do not lie in the file")
+        checksum = zlib.crc32(memoryview(data)[start : start + size])
+        if checksum != entry["crc32"]:
+            expected = f"expected {entry['crc32']:#010x}, found {checksum:#010x}"
+            raise SceneError(f"{path}: scene {index}: crc32: {expected}; the file is damaged")
     return head, entries

@@ -26,6 +26,9 @@ VEHICLE = 0
 # Types that the env sees, in the order of PV_LANE, PV_LINE, PV_EDGE.
 SEGMENT_TYPES = ("lane", "road_line", "road_edge")
 ROAD_TYPES = (*SEGMENT_TYPES, "stop_sign", "crosswalk", "speed_bump", "driveway")
+AREA_TYPES = ("crosswalk", "speed_bump", "driveway")  # in the order of PV_CROSSWALK...
+CONTROL_KINDS = ("stop_sign", "traffic_light", "yield_sign")  # in the order of PV_STOP_SIGN...
+UNKNOWN, RED, YELLOW, GREEN, OFF = range(5)  # what a control shows: PV_STATE_UNKNOWN...
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,17 @@ class SceneObject:
 
 
 @dataclass(frozen=True)
+class LaneLinks:
+    """What a file says of a lane beside its points. Lanes are meant by their `Road.id`; ids of no lane are left out later."""
+
+    exits: tuple[int, ...] = ()  # lanes that go on from its end
+    entries: tuple[int, ...] = ()  # lanes that end where it starts
+    left: int = -1  # the lane beside it in the same direction, -1: not known
+    right: int = -1
+    speed_limit_mps: float = 0.0  # 0: not known
+
+
+@dataclass(frozen=True)
 class Road:
     """One map element: a polyline (lane, line, edge), a polygon or a point."""
 
@@ -68,11 +82,25 @@ class Road:
     map_element_id: int  # the format's subtype, -1 unknown
     id: int
     points_m: Floats  # (n, 3)
+    links: LaneLinks | None = None  # of a lane; None: the file does not say
+
+
+@dataclass(frozen=True)
+class Control:
+    """One stop sign, yield sign or traffic light. A light for several lanes is one control for each of them."""
+
+    kind: int  # index into CONTROL_KINDS
+    position_m: Floats  # (3,) of a light: where traffic stops; of a sign: where it stands
+    lane_id: int  # `Road.id` of the lane that it holds for, -1: not known
+    states: NDArray[np.uint8]  # (T,) or (1,): UNKNOWN, RED..., plus packed.STATE_ARROW, STATE_FLASHING
+    id: int = -1
+    heading_rad: float | None = None  # of the traffic that it stops; None: that of the lane
+    stop_line_m: Floats | None = None  # (2, 3) its left and right end; None: not known
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A checked scene. Traffic lights and metadata are kept as in the file; the compiler does not use them."""
+    """A checked scene. Traffic lights and metadata are kept as in the file (the key `tl_states` of the JSON format)."""
 
     name: str  # file name without folder
     scenario_id: str
@@ -81,6 +109,27 @@ class Scene:
     roads: tuple[Road, ...]
     traffic_lights: dict[str, Any]
     metadata: dict[str, Any]
+    has_height: bool = True  # False: the file has no heights, and all z are 0
+    controls: tuple[Control, ...] | None = None  # None: they follow from `traffic_lights` and the roads of type stop_sign
+
+    @property
+    def sdc(self) -> int:
+        """Index of the self-driving car in `objects`, -1 if the metadata name none (`sdc_track_index`)."""
+        index = self.metadata.get("sdc_track_index")
+        return index if type(index) is int and 0 <= index < len(self.objects) else -1
+
+    @property
+    def to_predict(self) -> frozenset[int]:
+        """Indices in `objects` of the tracks to predict (`tracks_to_predict` of the metadata)."""
+        items = self.metadata.get("tracks_to_predict")
+        indices = [item.get("track_index") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        return frozenset(index for index in indices if type(index) is int and 0 <= index < len(self.objects))
+
+    @property
+    def of_interest(self) -> frozenset[int]:
+        """Track ids (`SceneObject.id`) of the objects of interest (`objects_of_interest` of the metadata)."""
+        ids = self.metadata.get("objects_of_interest")
+        return frozenset(item for item in ids if type(item) is int and item != -1) if isinstance(ids, list) else frozenset()
 
     @property
     def agent_counts(self) -> tuple[int, int]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.scenes.compile import Grid, Segments, build_index
+from drive_env.scenes.cells import Grid, build_index
 from drive_env.scenes.packed import CELL, CELL_EMPTY
+from drive_env.scenes.segments import Segments
 from puffervec._ffi import ffi, lib
 
 
@@ -20,7 +21,7 @@ def random_segments(rng: np.random.Generator, counts: tuple[int, int, int], spre
     angle = rng.uniform(-np.pi, np.pi, n)
     values = {
         "x": rng.uniform(-spread_m, spread_m, n), "y": rng.uniform(-spread_m, spread_m, n), "ux": np.cos(angle),
-        "uy": np.sin(angle), "half": rng.uniform(0, 7.5, n),
+        "uy": np.sin(angle), "half": rng.uniform(0, 7.5, n), "z": np.zeros(n), "slope": np.zeros(n),
     }  # fmt: skip
     for name, value in values.items():
         values[name] = np.ascontiguousarray(value[np.arange(n) // copies * copies % n], np.float32)

@@ -20,8 +20,14 @@ from puffervec._ffi import ffi, lib
 from tests.drive_env.worlds import make_env, random_scene, write_world
 
 PAGE = mmap.PAGESIZE
-OFFSETS = {name: int(packed.SCENE.fields[f"{name}_offset"][1]) for name in packed.OFFSETS}  # type: ignore[index]
-CANDIDATE_COUNT = int(packed.SCENE.fields["candidate_count"][1])  # type: ignore[index]
+SECTIONS = int(packed.SCENE.fields["sections"][1])  # type: ignore[index]
+OFFSETS = {name: SECTIONS + packed.SECTION.itemsize * index for index, name in enumerate(packed.ORDER)}
+CANDIDATE_COUNT = OFFSETS["candidates"] + 8
+
+
+def section(head: np.void, name: str) -> int:
+    """Where a section starts, in bytes from the start of its scene."""
+    return int(head["sections"]["offset"][packed.ORDER.index(name)])
 
 
 class Fenced:
@@ -110,11 +116,11 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
     assert "scene_count" in changed(20, np.uint32(2**31))
     for name, offset in OFFSETS.items():
         text = changed(base + offset, np.uint64(2**63))
-        assert f"byte {base + offset} (scene 0, {name}_offset)" in text and "found 9.2233720368547758e+18" in text
+        assert f"byte {base + offset} (scene 0, {name})" in text and "found 9.2233720368547758e+18" in text
         assert "64" in changed(base + offset, np.uint64(int(np.frombuffer(data, np.uint64, 1, base + offset)[0]) + 4))
     x_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["x"])[0])
     assert f"byte {x_at} (scene 0, x): expected a magnitude of at most 1000000, found nan" in changed(x_at, np.float32("nan"))
-    assert "valid_vehicles" in changed(64 + 20, np.uint32(99)) and "object_count" in changed(64 + 24, np.uint32(99))
+    assert "valid_vehicles" in changed(64 + 24, np.uint32(99)) and "object_count" in changed(64 + 28, np.uint32(99))
     candidates_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["candidates"])[0])
     assert "candidates" in changed(candidates_at, np.uint16(65535))
     swapped = np.frombuffer(data, np.uint16, 2, candidates_at)[::-1].copy().view(np.uint32)[0]
@@ -131,10 +137,10 @@ def test_an_array_may_end_with_the_scene_and_not_behind_it(data: bytes) -> None:
     counts = {count: bytearray(data) for count in ((size - start) // 2, (size - start) // 2 + 1)}
     for count, changed in counts.items():
         np.frombuffer(changed, np.uint64, 1, base + OFFSETS["candidates"])[0] = start
-        np.frombuffer(changed, np.uint32, 1, base + CANDIDATE_COUNT)[0] = count
+        np.frombuffer(changed, np.uint64, 1, base + CANDIDATE_COUNT)[0] = count
     said = [fenced.check(bytes(changed))[1] for changed in counts.values()]
-    assert "candidates_offset" not in said[0]
-    assert "candidates_offset" in said[1] and "a count of elements of at most" in said[1]
+    assert "a count of elements" not in said[0]
+    assert "candidates)" in said[1] and "a count of elements of at most" in said[1]
 
 
 def test_parts_belong_to_one_scene_object_or_cell_each(data: bytes) -> None:
@@ -156,7 +162,7 @@ def test_parts_belong_to_one_scene_object_or_cell_each(data: bytes) -> None:
         broken[at + size : at + 2 * size] = broken[at : at + size]
 
     def same_candidates(broken: bytearray) -> None:
-        at = base + int(head["cells_offset"])
+        at = base + section(head, "cells")
         cells = np.frombuffer(broken, packed.CELL, int(head["grid_nx"]) * int(head["grid_ny"]), at)
         full = cells[cells["first"] != packed.CELL_EMPTY]
         cells[:] = full[full["count"].sum(axis=1).argmax()]
@@ -170,14 +176,15 @@ def test_frames_belong_to_one_object_each(data: bytes) -> None:
     entry = np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)[0]
     base = int(entry["offset"])
     head = np.frombuffer(data, packed.SCENE, 1, base)[0]
-    first = base + int(head["frames_offset"])
+    first = base + section(head, "frames")
     frames = 16
-    longer = bytearray(data + data[first : first + frames * packed.FRAME.itemsize])  # 192 bytes
+    longer = bytearray(data + data[first : first + frames * packed.FRAME.itemsize])  # 256 bytes
     np.frombuffer(longer, packed.SET, 1)["bytes"] = len(longer)
     np.frombuffer(longer, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)["bytes"] = len(longer) - base
     changed = np.frombuffer(longer, packed.SCENE, 1, base)
-    changed["frames_offset"], changed["frame_count"] = len(data) - base, frames
-    objects = np.frombuffer(longer, packed.OBJECT, int(head["object_count"]), base + int(head["objects_offset"]))
+    changed["sections"][0, packed.ORDER.index("frames")] = len(data) - base, frames
+    changed["frame_count"] = frames
+    objects = np.frombuffer(longer, packed.OBJECT, int(head["object_count"]), base + section(head, "objects"))
     objects["frames_index"], objects["frame_first"], objects["flags"] = 0, 0, 0
     objects["frame_count"] = frames
     code, text = Fenced(len(longer)).check(bytes(longer))

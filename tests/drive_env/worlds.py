@@ -13,9 +13,11 @@ import numpy as np
 
 import puffervec
 from drive_env.config import DriveConfig
-from drive_env.scenes.compile import CompileSettings, Grid, Segments, build_index, compile_scene
+from drive_env.scenes.cells import Grid, build_index
+from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Road, Scene, SceneObject
+from drive_env.scenes.segments import Segments
 from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 

@@ -148,6 +148,19 @@ def drive_all(path: Path) -> None:
             assert (array >= low).all() and (array <= high).all(), "an observation is out of bounds"
 
 
+def with_sums(data: bytes) -> bytes:
+    """A set with the magic, version, size and sums of its bytes, whatever they are."""
+    head = np.frombuffer(data[: packed.SET.itemsize], packed.SET).copy()
+    room = (len(data) - packed.SET.itemsize) // packed.ENTRY.itemsize
+    count = min(int(head["scene_count"][0]), room)
+    entries = np.frombuffer(data, packed.ENTRY, count, packed.SET.itemsize).copy()
+    for entry in entries:
+        entry["crc32"] = zlib.crc32(data[int(entry["offset"]) :][: int(entry["bytes"])])
+    head["bytes"], head["crc32"], head["magic"], head["version"] = len(data), 0, packed.MAGIC, packed.VERSION
+    head["crc32"] = zlib.crc32(entries.tobytes(), zlib.crc32(head.tobytes()))
+    return head.tobytes() + entries.tobytes() + data[packed.SET.itemsize + entries.nbytes :]
+
+
 class SceneSets(Reader):
     """drive_env/scenes/sceneset.py and notes beside a cached set; sums are made right, so that much gets past them."""
 
@@ -168,10 +181,7 @@ class SceneSets(Reader):
         found = bytes(data) if rng.random() < 0.9 else mutate_bytes(rng, bytes(data))
         if len(found) < packed.SET.itemsize or rng.random() < 0.05:
             return found
-        head = np.frombuffer(found[: packed.SET.itemsize], packed.SET).copy()
-        head["bytes"], head["crc32"] = len(found), zlib.crc32(found[packed.SET.itemsize :])
-        head["magic"], head["version"] = packed.MAGIC, packed.VERSION
-        return head.tobytes() + found[packed.SET.itemsize :]
+        return with_sums(found)
 
     def read(self, data: bytes) -> bool:
         path = self.folder / "one.pvset"

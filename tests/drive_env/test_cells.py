@@ -9,8 +9,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from drive_env.scenes.compile import MAX_CELLS, Grid, Segments, build_index, choose_grid
+from drive_env.scenes.cells import MAX_CELLS, Grid, build_index, choose_grid
 from drive_env.scenes.packed import CELL_EMPTY
+from drive_env.scenes.segments import Segments
 
 K = (6, 3, 4)
 RANGE_M = 40.0
@@ -27,8 +28,10 @@ def random_segments(seed: int, counts: tuple[int, int, int] = (90, 20, 50)) -> S
     return Segments(
         x=single(rng.uniform(-60, 60, total)),
         y=single(rng.uniform(-60, 60, total)),
+        z=single(np.zeros(total)),
         ux=single(np.cos(angle)),
         uy=single(np.sin(angle)),
+        slope=single(np.zeros(total)),
         half=single(rng.uniform(0.05, 7.5, total)),
         kind=np.zeros(total, np.uint8),
         polyline=np.zeros(total, np.uint16),

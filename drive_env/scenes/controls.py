@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Stop signs, traffic lights and areas (crosswalks, speed bumps, driveways) of a scene, as they are packed.
+
+Runs in the learner. Files say little of them, so these rules fill in what is missing:
+
+- a traffic light of a JSON scene stands at the recorded stop point of its lane; its heading is that of the lane there;
+- a sign holds for the nearest lane that passes it on its left, at most SIGN_M away; traffic stops where that lane is nearest;
+- a stop line that is not given is LINE_M long, across the lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes import packed
+from drive_env.scenes.schema import (
+    AREA_TYPES,
+    CONTROL_KINDS,
+    GREEN,
+    OFF,
+    RED,
+    UNKNOWN,
+    YELLOW,
+    Control,
+    Floats,
+    Scene,
+)  # fmt: skip
+from drive_env.scenes.segments import Polyline
+
+SIGN_M = 8.0
+LINE_M = 3.5
+STOP_SIGN, TRAFFIC_LIGHT = CONTROL_KINDS.index("stop_sign"), CONTROL_KINDS.index("traffic_light")
+# The words of `tl_states` (WOMD's TrafficSignalLaneState.State).
+STATES = {
+    "unknown": UNKNOWN, "off": OFF,
+    "stop": RED, "caution": YELLOW, "go": GREEN,
+    "arrow_stop": RED | packed.STATE_ARROW, "arrow_caution": YELLOW | packed.STATE_ARROW,
+    "arrow_go": GREEN | packed.STATE_ARROW,
+    "flashing_stop": RED | packed.STATE_FLASHING, "flashing_caution": YELLOW | packed.STATE_FLASHING,
+}  # fmt: skip
+
+
+def controls_of(scene: Scene) -> tuple[Control, ...]:
+    """Return the controls of a scene: those that it has, or what its roads and traffic lights say."""
+    if scene.controls is not None:
+        return scene.controls
+    red = np.array([RED], dtype=np.uint8)
+    signs = [
+        Control(STOP_SIGN, road.points_m[0], -1, red, road.id)
+        for road in scene.roads
+        if road.type == "stop_sign" and len(road.points_m)
+    ]
+    return (*signs, *lights_of(scene))
+
+
+def lights_of(scene: Scene) -> list[Control]:
+    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a place or a known lane.
+
+    A state that is not known, or of no known word, is UNKNOWN; so is that of a frame without an entry.
+    """
+    found = []
+    for key, light in scene.traffic_lights.items():
+        if not isinstance(light, dict):
+            continue
+        states = np.full(scene.frame_count, UNKNOWN, dtype=np.uint8)
+        place: list[float] | None = None
+        columns = [light.get(name) for name in ("state", "x", "y", "z")]
+        words, *axes = [column if isinstance(column, list) else [] for column in columns]
+        times = light.get("time_index")
+        for index, word in enumerate(words):
+            at = times[index] if isinstance(times, list) and index < len(times) else index
+            if type(at) is int and 0 <= at < scene.frame_count:
+                states[at] = STATES.get(word, UNKNOWN) if isinstance(word, str) else UNKNOWN
+            point = [axis[index] if index < len(axis) else 0.0 for axis in axes]
+            if place is None and all(type(value) in (int, float) and abs(value) < 1e5 for value in point):
+                place = [float(value) for value in point]
+        lane = int(key) if key.lstrip("-").isdecimal() and len(key) < 10 else -1
+        if place is not None:
+            found.append(Control(TRAFFIC_LIGHT, np.array(place), lane, states, lane))
+    return found
+
+
+def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Return the records of all controls, and the states that they point into."""
+    controls = controls_of(scene)
+    records = np.zeros(len(controls), dtype=packed.CONTROL)
+    number = {item.road.id: index for index, item in enumerate(lanes) if item.road.id != -1}
+    total = 0
+    for record, control in zip(records, controls, strict=True):
+        place = control.position_m - origin
+        lane = number.get(control.lane_id, packed.NO_LANE)
+        heading = 0.0
+        if lane == packed.NO_LANE and control.kind != TRAFFIC_LIGHT:
+            lane, place = _lane_beside(lanes, place)
+        if lane != packed.NO_LANE:
+            heading = _heading_at(lanes[lane].points_m, place)
+        if control.heading_rad is not None:
+            heading = control.heading_rad
+        record["x_m"], record["y_m"], record["z_m"] = place
+        record["heading"] = (heading + np.pi) % (2 * np.pi) - np.pi
+        line = _stop_line(control, place, heading, lane != packed.NO_LANE, origin)
+        record["line_x0_m"], record["line_y0_m"], record["line_x1_m"], record["line_y1_m"] = line[:, :2].ravel()
+        record["states"], record["state_count"] = total, len(control.states)
+        record["lane"], record["kind"], record["id"] = lane, control.kind, control.id
+        total += len(control.states)
+    states = [control.states.astype(np.uint8) for control in controls]
+    return records, np.concatenate(states) if states else np.zeros(0, dtype=np.uint8)
+
+
+def _stop_line(control: Control, place: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:
+    """Return the left and the right end of the stop line, (2, 3); twice the place if there is none."""
+    if control.stop_line_m is not None:
+        return np.asarray(control.stop_line_m - origin)
+    left = np.array([-np.sin(heading), np.cos(heading), 0.0]) * (LINE_M / 2 if on_lane else 0.0)
+    return np.stack([place + left, place - left])
+
+
+def _lane_beside(lanes: list[Polyline], place: Floats) -> tuple[int, Floats]:
+    """Return the lane that a sign holds for and the point of it that is nearest to the sign; NO_LANE and the sign's place."""
+    best, chosen, point = SIGN_M, packed.NO_LANE, place
+    for index, item in enumerate(lanes):
+        start, step = item.points_m[:-1], np.diff(item.points_m, axis=0)
+        share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), 1e-12)
+        nearest = start + np.clip(share, 0.0, 1.0)[:, None] * step
+        gap = place[:2] - nearest[:, :2]
+        distance = np.hypot(gap[:, 0], gap[:, 1])
+        at = int(distance.argmin())
+        right = step[at, 0] * gap[at, 1] - step[at, 1] * gap[at, 0] < 0
+        if right and distance[at] < best:
+            best, chosen, point = float(distance[at]), index, nearest[at]
+    return chosen, point
+
+
+def _heading_at(points_m: Floats, place: Floats) -> float:
+    """Return the direction of a polyline's segment whose middle is nearest to a place."""
+    middle = (points_m[:-1, :2] + points_m[1:, :2]) / 2
+    at = int(np.hypot(*(middle - place[:2]).T).argmin())
+    step = points_m[at + 1] - points_m[at]
+    return float(np.arctan2(step[1], step[0]))
+
+
+def pack_areas(scene: Scene, origin: Floats) -> tuple[NDArray[Any], Floats]:
+    """Return the records of all areas, and the points (n, 3) that they point into. A closing point is left out."""
+    roads = [road for road in scene.roads if road.type in AREA_TYPES and len(road.points_m)]
+    records = np.zeros(len(roads), dtype=packed.AREA)
+    points = [np.zeros((0, 3))]
+    total = 0
+    for record, road in zip(records, roads, strict=True):
+        closed = len(road.points_m) > 1 and bool((road.points_m[0] == road.points_m[-1]).all())
+        points.append(road.points_m[: len(road.points_m) - closed] - origin)
+        record["first"], record["count"] = total, len(points[-1])
+        record["id"], record["kind"] = road.id, AREA_TYPES.index(road.type)
+        total += len(points[-1])
+    return records, np.concatenate(points)
