@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from drive_env.rewards import parse_ranges
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
@@ -92,16 +93,30 @@ class DriveConfig:
     """The goal counts as reached when the car's centre is at most this far from it."""
     remove_at_goal: int = 1
     """1: reaching the goal ends the agent's episode and removes its car; 0: it drives on."""
-    reward_goal: float = 1.0
-    """Reward for reaching the goal, once."""
+    reward_step: float = 0.0
+    """Reward of every step (shaping; 0 in evaluations)."""
     reward_collision: float = -0.5
     """Reward for touching an object, once per contact."""
     reward_offroad: float = -0.5
     """Reward for touching a road edge, once per contact."""
     reward_progress: float = 0.02
     """Reward per metre by which the distance to the goal shrinks (shaping; 0 in evaluations)."""
-    reward_step: float = 0.0
-    """Reward of every step (shaping; 0 in evaluations)."""
+    reward_goal: float = 1.0
+    """Reward for reaching the goal, once."""
+    reward_acceleration: float = 0.0
+    """Reward per m/s^2 of acceleration or braking, in every step; below 0 for comfort."""
+    reward_jerk: float = 0.0
+    """Reward per m/s^3 by which the acceleration changes, in every step; below 0 for comfort."""
+    reward_lateral: float = 0.0
+    """Reward per m/s^2 of lateral acceleration, in every step; below 0 for comfort."""
+    reward_lane_align: float = 0.0
+    """Reward times the cosine of the angle between the car's motion and its lane, in every step."""
+    reward_lane_center: float = 0.0
+    """Reward per metre from the centre line of the lane, in every step; below 0 to keep to it."""
+    reward_log: float = 0.0
+    """Reward per metre from where the log has the car, in every step; below 0 to imitate it."""
+    draw_rewards: int = 1
+    """1: weights with a range (reward_ranges) are drawn from it for each agent and episode; 0: the settings hold for all."""
     max_speed_mps: float = 30.0
     """Speed limit of the dynamics, forward."""
     max_reverse_mps: float = 5.0
@@ -110,6 +125,11 @@ class DriveConfig:
     """Wheelbase as a share of the car's length."""
     replay_log: int = 0
     """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
+    metrics: int = 0
+    """1: episodes also record faults, lanes, comfort, times to collision and distances from the log; always in evaluations."""
+    reward_ranges: str = field(default="", metadata={"python": True})
+    """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws reward_collision and
+    reward_lane_align from these ranges."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; or a folder of JSON
     scenes, or a file. A path that exists becomes absolute, so that a run can be used from any folder."""
@@ -136,6 +156,7 @@ class DriveConfig:
             raise ConfigError(f"drive: raster is {self.raster}; it must be 0 (none), or from {LEAST_RASTER} on")
         if self.raster_alone and not self.raster:
             raise ConfigError("drive: raster_alone is 1, but raster is 0: nothing would be observed; set raster to its pixels")
+        parse_ranges(self.reward_ranges)
         object.__setattr__(self, "scenes", _resolved(self.scenes))
 
     @property

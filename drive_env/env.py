@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
+from drive_env.rewards import reward_params
 from puffervec.evaluation import Evaluation, Recorder
 from puffervec.native import EnvData, NativeEnv
 from puffervec.training import Training
@@ -59,7 +60,7 @@ def build(config: DriveConfig) -> EnvData:
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
     """
-    return EnvData(data=prepare_scenes(config).path)
+    return EnvData(data=prepare_scenes(config).path, params=reward_params(config.reward_ranges))
 
 
 def evaluation() -> Evaluation:

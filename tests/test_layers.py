@@ -37,7 +37,7 @@ FLOORS = (
     ("puffervec.gym", "puffervec.torch_view", "puffervec.pettingzoo", "puffervec.equality"),
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
-    ("puffervec",),  # loads each name when it is asked for
+    ("puffervec", "drive_env.rewards"),  # the first loads each name when it is asked for
     ("puffervec.train.config", "drive_env.config"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate"),

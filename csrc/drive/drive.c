@@ -37,12 +37,6 @@ static int check_config(const pv_drive_config* config, char* text) {
 
 // ---- describe -----------------------------------------------------------------------------------------------------
 
-static void describe_records(pv_spec* spec) {
-#define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
-    DRIVE_RECORD_VALUES(NAME)
-#undef NAME
-}
-
 static int check_drawable(const pv_context* context, const drive_block* layout, char* text) {
     const pv_drive_config* config = drive_config_of(context);
     uint32_t count = drive_set(context->data)->scene_count, most = 0;
@@ -71,6 +65,9 @@ static int drive_describe(const pv_context* context, pv_spec* spec, char* text) 
     if (code) return code;
     drive_block layout;
     drive_layout(context, 1, &layout);
+    if (!drive_rewards_init(context, &layout))
+        return pv_describe_error(text, PV_ERROR_CONFIG, "drive: reward_ranges are not two numbers for each of the %d terms",
+                                 DRIVE_REWARD_COUNT);
     code = check_drawable(context, &layout, text);
     if (code) return code;
     spec->group_count = 1;
@@ -82,7 +79,7 @@ static int drive_describe(const pv_context* context, pv_spec* spec, char* text) 
     group->action_dims = 1;
     group->action_sizes[0] = DRIVE_ACTIONS;
     drive_describe_counters(spec);
-    describe_records(spec);
+    drive_describe_records(config, spec);
     drive_describe_state(&layout, spec);
     spec->save_bytes = (uint32_t)layout.env_bytes;
     spec->records_per_turn = layout.slots;

@@ -50,6 +50,7 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->slot[row] = (uint32_t)(turn->slot - turn->slots);
     agents->flags[row] = DRIVE_ACTIVE;
     drive_clear_sums(turn, row);
+    drive_draw_weights(turn, row);
 }
 
 void drive_slot_start(drive_turn* turn) {
@@ -94,6 +95,7 @@ void drive_slot_advance(drive_turn* turn) {
     uint32_t active = remove_leavers(turn), left = active;
     slot->clock++;
     int out_of_time = slot->clock >= drive_episode_steps(turn);
+    drive_step_begin(turn);
     drive_dynamics(turn);
     drive_collect_bodies(turn);
     drive_collisions(turn, 1);

@@ -37,7 +37,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 12 * (uint64_t)layout->bodies + 5 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
+    return 12 * (uint64_t)layout->bodies + 7 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
@@ -52,12 +52,15 @@ static void place_observation(const pv_drive_config* config, drive_block* out) {
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
     memset(out, 0, sizeof *out);
     place_observation(drive_config_of(context), out);
+    drive_rewards_init(context, out);
     out->agents = (uint32_t)drive_config_of(context)->num_agents;
     out->agent_stride = (uint32_t)pv_align_up(out->agents, ROUND) + ROUND; // a slot's vectors may run past the last row
     measure_scenes(context, out);
     uint64_t env_end = sizeof(drive_env);
     out->slots_offset = place(&env_end, out->slots * sizeof(drive_slot));
     out->arrays_offset = place(&env_end, (uint64_t)DRIVE_AGENT_FIELD_COUNT * out->agent_stride * 4);
+    if (out->parts) out->judged_offset = place(&env_end, (uint64_t)DRIVE_JUDGED_FIELD_COUNT * out->agent_stride * 4);
+    if (out->conditioned) out->weights_offset = place(&env_end, (uint64_t)DRIVE_REWARD_COUNT * out->agent_stride * 4);
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
     out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
@@ -87,6 +90,8 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     TAKE(old_y, agents);
     TAKE(old_cosine, agents);
     TAKE(old_sine, agents);
+    TAKE(old_speed, agents);
+    TAKE(old_heading, agents);
     TAKE(square, near);
 #undef TAKE
     uint32_t* integers = (uint32_t*)(void*)at;
@@ -117,6 +122,13 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
 #define FIELD(type, name) out->agents.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * sizeof(type);
     DRIVE_AGENT_FIELDS(FIELD)
 #undef FIELD
+    if (layout->parts) {
+        at = base + layout->judged_offset;
+#define FIELD(type, code, name, unit, high) out->judged.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * 4;
+        DRIVE_JUDGED_FIELDS(FIELD)
+#undef FIELD
+    }
+    out->weights = (float*)(void*)(base + layout->weights_offset);
     drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);
 }
 

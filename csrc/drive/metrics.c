@@ -2,15 +2,105 @@
 // SPDX-License-Identifier: MIT
 //
 // What an agent's episode adds up to, and the episode records (DRIVE_RECORD_VALUES) that are made of it.
+#include "kernels.h"
 #include "state.h"
+
+#define ALIGNED_COSINE 0.9659258f // 15 degrees
+#define AGAINST_COSINE -0.5f      // 120 degrees
+
+void drive_describe_records(const pv_drive_config* config, pv_spec* spec) {
+#define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
+    DRIVE_RECORD_VALUES(NAME)
+    if (!config->metrics) return;
+    DRIVE_RECORD_METRICS(NAME)
+#undef NAME
+}
+
+// ---- sums ---------------------------------------------------------------------------------------------------------
 
 void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
+    const drive_judged* judged = &turn->judged;
     agents->episode_return[row] = 0.0f;
     agents->progress[row] = 0.0f;
     agents->contacts[row] = 0;
     agents->departures[row] = 0;
     agents->goal_step[row] = 0;
+    if (!turn->layout->parts) return;
+#define CLEAR(type, code, name, unit, high) judged->name[row] = 0;
+    DRIVE_JUDGED_FIELDS(CLEAR)
+#undef CLEAR
+    judged->least_ttc[row] = DRIVE_MOST_TTC_S;
+}
+
+static int is_comfortable(const drive_outcome* step) {
+    return step->acceleration <= DRIVE_COMFORT_ACCELERATION && step->acceleration >= -DRIVE_COMFORT_BRAKING &&
+           drive_abs(step->lateral) <= DRIVE_COMFORT_LATERAL && drive_abs(step->jerk) <= DRIVE_COMFORT_JERK &&
+           drive_abs(step->yaw_rate) <= DRIVE_COMFORT_YAW_RATE;
+}
+
+static void add_lane(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
+    const drive_judged* judged = &turn->judged;
+    judged->lane_steps[row]++;
+    judged->aligned_steps[row] += (uint32_t)(step->lane_cos >= ALIGNED_COSINE);
+    judged->lane_offset_sum[row] += step->lane_offset;
+    if (step->lane_cos <= AGAINST_COSINE)
+        judged->wrong_way[row] += drive_abs(turn->agents.speed[row]) * turn->scene.head->dt_s;
+}
+
+void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
+    const drive_judged* judged = &turn->judged;
+    judged->judged_steps[row]++;
+    judged->acceleration[row] = step->acceleration;
+    if (!turn->config->metrics) return;
+    judged->peak_acceleration[row] = drive_max(judged->peak_acceleration[row], step->acceleration);
+    judged->peak_braking[row] = drive_max(judged->peak_braking[row], -step->acceleration);
+    judged->peak_lateral[row] = drive_max(judged->peak_lateral[row], drive_abs(step->lateral));
+    judged->peak_jerk[row] = drive_max(judged->peak_jerk[row], drive_abs(step->jerk));
+    judged->comfort_steps[row] += (uint32_t)is_comfortable(step);
+    if (step->in_lane) add_lane(turn, row, step);
+    if (step->logged) {
+        judged->displacement[row] = step->log_distance;
+        judged->displacement_sum[row] += step->log_distance;
+        judged->displacement_steps[row]++;
+    }
+    judged->least_ttc[row] = drive_min(judged->least_ttc[row], step->ttc);
+    judged->short_ttc_steps[row] += (uint32_t)(step->ttc < DRIVE_SHORT_TTC_S);
+}
+
+// ---- records ------------------------------------------------------------------------------------------------------
+
+// The share of the way from the start to the goal's circle that the agent came, in the straight line.
+static float route_share(const drive_turn* turn, uint32_t row) {
+    const drive_agents* agents = &turn->agents;
+    if (agents->flags[row] & DRIVE_REACHED) return 1.0f;
+    float way = agents->progress[row] + agents->goal_distance[row] - turn->config->goal_radius_m;
+    return way > 0.0f ? drive_clamp(agents->progress[row] / way, 0.0f, 1.0f) : 0.0f;
+}
+
+static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
+    const drive_judged* judged = &turn->judged;
+    const uint32_t logged = judged->displacement_steps[row];
+#define ADD(name, value) v[DRIVE_RECORD_##name] += (float)(value)
+    ADD(at_fault, judged->faults[row] > 0);
+    ADD(wrong_way, judged->wrong_way[row] > DRIVE_WRONG_WAY_M);
+    ADD(short_ttc, judged->short_ttc_steps[row] > 0);
+    ADD(route_share, route_share(turn, row));
+    ADD(steps, judged->judged_steps[row]);
+    ADD(lane_steps, judged->lane_steps[row]);
+    ADD(aligned_steps, judged->aligned_steps[row]);
+    ADD(lane_offset_m, judged->lane_offset_sum[row]);
+    ADD(comfort_steps, judged->comfort_steps[row]);
+    ADD(short_ttc_steps, judged->short_ttc_steps[row]);
+    ADD(least_ttc_s, judged->least_ttc[row]);
+    ADD(peak_acceleration, judged->peak_acceleration[row]);
+    ADD(peak_braking, judged->peak_braking[row]);
+    ADD(peak_lateral, judged->peak_lateral[row]);
+    ADD(peak_jerk, judged->peak_jerk[row]);
+    ADD(logged, logged > 0);
+    ADD(ade_m, logged ? judged->displacement_sum[row] / (float)logged : 0.0f);
+    ADD(fde_m, judged->displacement[row]);
+#undef ADD
 }
 
 void drive_leave_record(const drive_turn* turn, int complete) {
@@ -30,6 +120,7 @@ void drive_leave_record(const drive_turn* turn, int complete) {
         v[DRIVE_RECORD_contacts] += (float)agents->contacts[row];
         v[DRIVE_RECORD_departures] += (float)agents->departures[row];
         v[DRIVE_RECORD_progress_m] += agents->progress[row];
+        if (turn->config->metrics) add_metrics(turn, row, v);
     }
     v[DRIVE_RECORD_agents] = (float)slot->count;
     v[DRIVE_RECORD_complete] = complete ? 1.0f : 0.0f;

@@ -14,6 +14,19 @@ int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
+// True if the sums and weights of a row are finite and in range.
+static int judged_sound(const drive_turn* turn, uint32_t row) {
+    int sound = 1;
+    if (turn->layout->parts) {
+#define CHECK(type, code, name, unit, high) sound &= fabsf((float)turn->judged.name[row]) <= high;
+        DRIVE_JUDGED_FIELDS(CHECK)
+#undef CHECK
+    }
+    for (uint32_t t = 0; t < DRIVE_REWARD_COUNT && turn->layout->conditioned; t++)
+        sound &= fabsf(turn->weights[(uint64_t)row * DRIVE_REWARD_COUNT + t]) <= 1000.0f;
+    return sound;
+}
+
 // True if a run can have left these numbers in a row: those of the scene are equal to it, the others finite and in range.
 static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
@@ -33,6 +46,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (!(fabsf(numbers[i].value) <= numbers[i].most)) return 0;
     }
+    if (!judged_sound(turn, row)) return 0;
     return agents->object[row] == o && agents->slot[row] == (uint32_t)(turn->slot - turn->slots) &&
            agents->length[row] == object->length_m && agents->width[row] == object->width_m &&
            agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m &&
@@ -106,6 +120,11 @@ typedef struct drive_view {
 #define FIELD(type, code, name, unit, low, high, count) type* name;
     DRIVE_STATE(FIELD)
 #undef FIELD
+#define FIELD(type, code, name, unit, high) type* name; // (A,), where layout->parts
+    DRIVE_JUDGED_FIELDS(FIELD)
+    DRIVE_SUM_FIELDS(FIELD)
+#undef FIELD
+    float* reward_weights; // (A, DRIVE_REWARD_COUNT), where layout->conditioned
 } drive_view;
 
 void drive_describe_state(const drive_block* layout, pv_spec* spec) {
@@ -114,6 +133,17 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec) {
     pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, count, 0, low, high, 1.0f);
     DRIVE_STATE(FIELD)
 #undef FIELD
+    if (layout->parts) {
+#define FIELD(type, code, name, unit, high)                                                                                    \
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, agents, 0,                     \
+                 code == PV_F32 ? -high : 0.0f, high, 1.0f);
+        DRIVE_JUDGED_FIELDS(FIELD)
+        DRIVE_SUM_FIELDS(FIELD)
+#undef FIELD
+    }
+    if (layout->conditioned)
+        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "reward_weights", "", PV_F32, agents,
+                     DRIVE_REWARD_COUNT, -1000.0f, 1000.0f, 1.0f);
 }
 
 static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
@@ -126,7 +156,30 @@ static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
     at += (count) * sizeof(type);
     DRIVE_STATE(FIELD)
 #undef FIELD
+    at = pv_align_up(at, sizeof(float));
+#define FIELD(type, code, name, unit, high) view.name = (type*)(void*)(bytes + at), at += agents * sizeof(type);
+    if (layout->parts) {
+        DRIVE_JUDGED_FIELDS(FIELD)
+        DRIVE_SUM_FIELDS(FIELD)
+    }
+#undef FIELD
+    view.reward_weights = (float*)(void*)(bytes + at);
     return view;
+}
+
+// What is summed up and drawn for each agent; 0 in rows without one.
+static void show_judged(const drive_turn* turn, const drive_view* view) {
+    const uint32_t agents = turn->layout->agents;
+    if (turn->layout->parts) {
+#define SHOW(type, code, name, unit, high) memcpy(view->name, turn->judged.name, agents * sizeof(type));
+        DRIVE_JUDGED_FIELDS(SHOW)
+#undef SHOW
+#define SHOW(type, code, name, unit, high) memcpy(view->name, turn->agents.name, agents * sizeof(type));
+        DRIVE_SUM_FIELDS(SHOW)
+#undef SHOW
+    }
+    if (turn->layout->conditioned)
+        memcpy(view->reward_weights, turn->weights, agents * DRIVE_REWARD_COUNT * sizeof(float));
 }
 
 int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
@@ -158,6 +211,7 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
     }
     *view.episode = turn.state->episode;
     *view.step = turn.state->step;
+    show_judged(&turn, &view);
     return PV_OK;
 }
 
@@ -202,6 +256,40 @@ static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t 
                           i);
 }
 
+// Rows without an agent stay 0, and weights without a range stay as they are.
+static int check_judged(const drive_turn* turn, const drive_view* view, uint32_t i) {
+    const drive_block* layout = turn->layout;
+    const int is_agent = i < turn->state->rows;
+    int code = PV_OK;
+    if (layout->parts && !is_agent) {
+#define CHECK(type, number, name, unit, high)                                                                                  \
+    if (!code) code = fixed(turn, #name, i, (double)view->name[i], 0.0);
+        DRIVE_JUDGED_FIELDS(CHECK)
+        DRIVE_SUM_FIELDS(CHECK)
+#undef CHECK
+    }
+    for (uint32_t t = 0; t < DRIVE_REWARD_COUNT && layout->conditioned && !code; t++) {
+        const uint64_t at = (uint64_t)i * DRIVE_REWARD_COUNT + t;
+        if (is_agent && (layout->conditioned >> t & 1)) continue;
+        code = fixed(turn, "reward_weights", i, (double)view->reward_weights[at], (double)turn->weights[at]);
+    }
+    return code;
+}
+
+static void take_judged(const drive_turn* turn, const drive_view* view) {
+    const uint32_t rows = turn->state->rows;
+    if (turn->layout->parts) {
+#define TAKE(type, code, name, unit, high) memcpy(turn->judged.name, view->name, rows * sizeof(type));
+        DRIVE_JUDGED_FIELDS(TAKE)
+#undef TAKE
+#define TAKE(type, code, name, unit, high) memcpy(turn->agents.name, view->name, rows * sizeof(type));
+        DRIVE_SUM_FIELDS(TAKE)
+#undef TAKE
+    }
+    if (turn->layout->conditioned)
+        memcpy(turn->weights, view->reward_weights, rows * DRIVE_REWARD_COUNT * sizeof(float));
+}
+
 static int check_slot(drive_turn* turn, const drive_view* view, uint32_t i) {
     const int is_there = i < turn->state->slots;
     int code = fixed(turn, "slot_scene", i, view->slot_scene[i], is_there ? (double)turn->slots[i].scene : -1.0);
@@ -219,6 +307,7 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
     const drive_agents* agents = &turn->agents;
     int code = PV_OK;
     for (uint32_t i = 0; i < turn->layout->agents && !code; i++) code = check_agent(turn, &view, i);
+    for (uint32_t i = 0; i < turn->layout->agents && !code; i++) code = check_judged(turn, &view, i);
     for (uint32_t i = 0; i < turn->layout->slots && !code; i++) code = check_slot(turn, &view, i);
     if (code) return code;
     if (*view.step > (uint32_t)turn->config->resample_steps)
@@ -236,5 +325,6 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
     for (uint32_t i = 0; i < turn->state->slots; i++) turn->slots[i].clock = (uint32_t)view.slot_clock[i];
     turn->state->episode = *view.episode;
     turn->state->step = *view.step;
+    take_judged(turn, &view);
     return PV_OK;
 }

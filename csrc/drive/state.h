@@ -5,7 +5,8 @@
 // memory.
 //
 //   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...  (parts start on 64 bytes)
-//   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS)
+//   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS) |
+//                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] |     the last two only where they are needed
 //
 // An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing from one turn to the next. A
 // row belongs to one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object
@@ -30,6 +31,19 @@
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
 #define DRIVE_BLANK 32u   // done, and its observation row is zeros already
 
+#define DRIVE_LANE_REACH_M 4.0f     // farther from a lane's centre line a car is in no lane
+#define DRIVE_MOST_TTC_S 5.0f       // no time to collision is longer
+#define DRIVE_SHORT_TTC_S 0.95f     // ... and those below are short
+#define DRIVE_WRONG_WAY_M 6.0f      // an agent that drives farther against its lane counts as one that drove the wrong way
+
+// Limits of comfort, in SI units: those of nuPlan's metrics (Karnchanachari et al., "Towards learning-based planning: The nuPlan
+// benchmark for real-world autonomous driving", 2024).
+#define DRIVE_COMFORT_ACCELERATION 2.40f
+#define DRIVE_COMFORT_BRAKING 4.05f
+#define DRIVE_COMFORT_LATERAL 4.89f
+#define DRIVE_COMFORT_JERK 4.13f
+#define DRIVE_COMFORT_YAW_RATE 0.95f
+
 // Values of an episode record, sums over the agents of the scene.
 #define DRIVE_RECORD_VALUES(X)                                                                                                 \
     X(agents)                                                                                                                  \
@@ -42,8 +56,29 @@
     X(contacts)                                                                                                                \
     X(departures) /* times an agent began to touch a road edge */                                                              \
     X(progress_m) /* metres by which goals came nearer */
+// ... and with the setting `metrics`:
+#define DRIVE_RECORD_METRICS(X)                                                                                                \
+    X(at_fault)          /* agents with a contact that was their fault */                                                      \
+    X(wrong_way)         /* agents that drove more than DRIVE_WRONG_WAY_M against their lane */                                \
+    X(short_ttc)         /* agents with a time to collision below DRIVE_SHORT_TTC_S */                                         \
+    X(route_share)       /* of agents: the share of the way to the goal that they came */                                      \
+    X(steps)             /* of agents */                                                                                       \
+    X(lane_steps)        /* ... with a lane */                                                                                 \
+    X(aligned_steps)     /* ... within 15 degrees of it */                                                                     \
+    X(lane_offset_m)     /* of lane_steps: distances from the lane's centre line */                                            \
+    X(comfort_steps)     /* of steps: within all limits of comfort */                                                          \
+    X(short_ttc_steps)   /* of steps */                                                                                        \
+    X(least_ttc_s)       /* of agents: the least time to collision */                                                          \
+    X(peak_acceleration) /* of agents: the largest ... */                                                                      \
+    X(peak_braking)                                                                                                            \
+    X(peak_lateral)                                                                                                            \
+    X(peak_jerk)                                                                                                               \
+    X(logged)            /* agents whose log goes on while they drive */                                                       \
+    X(ade_m)             /* of these: mean distance from where the log has them */                                             \
+    X(fde_m)             /* of these: the last such distance */
 #define RECORD(name) DRIVE_RECORD_##name,
-enum { DRIVE_RECORD_VALUES(RECORD) DRIVE_RECORD_COUNT };
+enum { DRIVE_RECORD_VALUES(RECORD) DRIVE_RECORD_BASE, DRIVE_RECORD_BEFORE_METRICS = DRIVE_RECORD_BASE - 1,
+       DRIVE_RECORD_METRICS(RECORD) DRIVE_RECORD_COUNT };
 #undef RECORD
 _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit");
 
@@ -75,6 +110,61 @@ typedef struct drive_agents {
     DRIVE_AGENT_FIELDS(FIELD)
 #undef FIELD
 } drive_agents;
+
+// Per agent, by row, where a term of the reward or the metrics ask for a part of a step (DRIVE_PART_...): sums of the episode,
+// except for the first two. X(type, code, name, unit, highest; the lowest is minus that, or 0 of a count)
+#define DRIVE_JUDGED_FIELDS(X)                                                                                                 \
+    X(float, PV_F32, acceleration, "m/s^2", 1e5f)    /* of the last step */                                                    \
+    X(float, PV_F32, displacement, "m", 1e7f)        /* from the log, as it was last */                                        \
+    X(uint32_t, PV_U32, judged_steps, "", 1e9f)                                                                                \
+    X(float, PV_F32, displacement_sum, "m", 1e12f)                                                                             \
+    X(uint32_t, PV_U32, displacement_steps, "", 1e9f)                                                                          \
+    X(uint32_t, PV_U32, lane_steps, "", 1e9f)                                                                                  \
+    X(uint32_t, PV_U32, aligned_steps, "", 1e9f)                                                                               \
+    X(float, PV_F32, lane_offset_sum, "m", 1e10f)                                                                              \
+    X(float, PV_F32, wrong_way, "m", 1e10f)                                                                                    \
+    X(uint32_t, PV_U32, faults, "", 1e9f)            /* contacts that were its fault */                                        \
+    X(uint32_t, PV_U32, comfort_steps, "", 1e9f)                                                                               \
+    X(float, PV_F32, peak_acceleration, "m/s^2", 1e5f)                                                                         \
+    X(float, PV_F32, peak_braking, "m/s^2", 1e5f)                                                                              \
+    X(float, PV_F32, peak_lateral, "m/s^2", 1e5f)                                                                              \
+    X(float, PV_F32, peak_jerk, "m/s^3", 1e7f)                                                                                 \
+    X(uint32_t, PV_U32, short_ttc_steps, "", 1e9f)                                                                             \
+    X(float, PV_F32, least_ttc, "s", DRIVE_MOST_TTC_S)
+
+// Of DRIVE_AGENT_FIELDS, what the readable state shows beside them.
+#define DRIVE_SUM_FIELDS(X)                                                                                                    \
+    X(float, PV_F32, episode_return, "", 1e30f)                                                                                \
+    X(float, PV_F32, progress, "m", 1e9f)                                                                                      \
+    X(uint32_t, PV_U32, contacts, "", 1e9f)                                                                                    \
+    X(uint32_t, PV_U32, departures, "", 1e9f)                                                                                  \
+    X(uint32_t, PV_U32, goal_step, "", 1e9f)
+
+typedef struct drive_judged {
+#define FIELD(type, code, name, unit, high) type* name; // (A,)
+    DRIVE_JUDGED_FIELDS(FIELD)
+#undef FIELD
+} drive_judged;
+
+#define FIELD(type, code, name, unit, high) +1
+enum { DRIVE_JUDGED_FIELD_COUNT = 0 DRIVE_JUDGED_FIELDS(FIELD) };
+#undef FIELD
+
+// What an agent did in a step. The parts that nobody asks for are 0.
+typedef struct drive_outcome {
+    uint32_t begun; // contacts that began
+    int departed;   // began to touch a road edge, or crossed one
+    int arrived;    // reached its goal
+    float nearer;   // m by which the goal came nearer
+    float acceleration, jerk, lateral; // MOTION: m/s^2 along the heading, m/s^3, m/s^2 to the left
+    float yaw_rate;                    // MOTION: rad/s
+    int in_lane;                       // LANE: a lane is in reach
+    float lane_cos;    // LANE: of the angle between the car's motion and the lane
+    float lane_offset; // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
+    float log_distance; // LOG: m
+    int logged;         // LOG: the log has a frame
+    float ttc;          // AHEAD: s to the collision with what is ahead, at most DRIVE_MOST_TTC_S
+} drive_outcome;
 
 #define FIELD(type, name) +1
 enum { DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD) };
@@ -123,7 +213,11 @@ typedef struct drive_block {
     uint64_t envs_offset;
     uint64_t env_bytes;
     uint64_t bytes;                       // of all
-    uint64_t slots_offset, arrays_offset; // within an env
+    uint64_t slots_offset, arrays_offset, judged_offset, weights_offset; // within an env; the last two are 0 where not needed
+    uint32_t parts;       // DRIVE_PART_... that are measured
+    uint32_t paid;        // bit t: term t has a weight
+    uint32_t conditioned; // bit t: the weight of term t is drawn for each agent
+    float ranges[DRIVE_REWARD_COUNT][2]; // of the weights: lowest, highest
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
@@ -140,6 +234,7 @@ typedef struct drive_bodies {
 typedef struct drive_scratch {
     drive_bodies bodies;
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
+    float *old_speed, *old_heading;               // (A,) likewise, where a step's motion is measured
     uint32_t* new_contacts;                       // (A,) of this step
     float* square;                                // (max(segments, bodies),) squared distances
     uint32_t* index;                              // (max(segments, bodies),)
@@ -170,6 +265,8 @@ typedef struct drive_turn {
     drive_env* state;
     drive_slot* slots;   // (layout->slots,)
     drive_agents agents; // (A,)
+    drive_judged judged; // (A,), where layout->parts
+    float* weights;      // (A, DRIVE_REWARD_COUNT) where layout->conditioned
     drive_scratch scratch;
     drive_slot* slot;  // the slot at hand
     drive_scene scene; // its scene
@@ -235,12 +332,21 @@ void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges
 void drive_observe(const drive_turn* turn, uint32_t row);                          // writes the rest of the row
 
 // reward.c
+int drive_rewards_init(const pv_context* context, drive_block* out); // parts, paid, conditioned and ranges; 0: ranges are wrong
+void drive_draw_weights(const drive_turn* turn, uint32_t row);      // at the start of an agent's episode
+void drive_conditions(const drive_turn* turn, uint32_t row, float* out); // (DRIVE_REWARD_COUNT,) its weights, in [-1, 1]
 float drive_goal_distance(const drive_agents* agents, uint32_t row); // from the agent's centre to its goal
 // Judges one agent's step. Returns its reward; *terminal is set if it leaves.
 float drive_judge(drive_turn* turn, uint32_t row, int offroad, int* terminal);
 
+// measure.c
+void drive_step_begin(const drive_turn* turn); // before the agents move
+void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
+
 // metrics.c
 void drive_clear_sums(const drive_turn* turn, uint32_t row);    // of the agent's episode
+void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step);
+void drive_describe_records(const pv_drive_config* config, pv_spec* spec);
 void drive_leave_record(const drive_turn* turn, int complete); // of the slot's episode; complete: it ended by itself
 
 // episode.c

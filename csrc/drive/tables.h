@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the driving env shares with Python, each list once: its settings, the names that some of them take, and the blocks and
-// columns of an observation. The config struct, row offsets, bounds and counters are made from these lists. Python reads them
-// through pv_drive_settings, pv_drive_choices and pv_drive_blocks. docs/drive.md says how to add a block.
+// What the driving env shares with Python, each list once: its settings, the names that some of them take, the terms of the reward,
+// and the blocks and columns of an observation. The config struct, row offsets, bounds and counters are made from these lists. Python
+// reads them through pv_drive_settings, pv_drive_choices, pv_drive_rewards and pv_drive_blocks. docs/drive.md says how to add a block.
 //
 // An observation row is one block after the other, each of float32. A block holds the numbers of one thing (ego) or of its k
 // nearest objects (partners), sorted by distance. Missing objects are all zeros, and a present one never is. "x" is ahead of
@@ -39,15 +39,53 @@ typedef struct pv_drive_observation_block {
     uint32_t column_count;
 } pv_drive_observation_block;
 
+typedef struct pv_drive_reward {
+    const char* name;
+    const char* unit; // of the value that the weight reward_<name> is multiplied with
+    const char* meaning;
+} pv_drive_reward;
+
 // The lists below; `count` receives their length.
 const pv_drive_setting* pv_drive_settings(uint32_t* count);
 const pv_drive_choice* pv_drive_choices(uint32_t* count);
+const pv_drive_reward* pv_drive_rewards(uint32_t* count);
 const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 /* [/cffi] */
 
 #define DRIVE_MAX_AGENTS 4096 // rows of one env
 #define DRIVE_MAX_K 64        // objects of one block
 #define DRIVE_MAX_RASTER 1024 // pixels along a side of the raster
+
+// ---- rewards ------------------------------------------------------------------------------------------------------
+
+// What is measured of a step where a term of the reward or the metrics ask for it (measure.c).
+#define DRIVE_PART_MOTION 1u // accelerations
+#define DRIVE_PART_LANE 2u   // the car's lane
+#define DRIVE_PART_LIGHT 4u  // red lights
+#define DRIVE_PART_LOG 8u    // where the log has the car
+#define DRIVE_PART_AHEAD 16u // what it drives towards
+#define DRIVE_PARTS 31u
+
+// The reward of a step is the sum of weight * value over these terms, in this order. TERM(X, name, part, unit of the value,
+// meaning): the setting reward_<name> is the weight, value_<name> in reward.c gives the value. X is handed through.
+#define DRIVE_REWARDS(X, TERM) DRIVE_REWARDS_ALWAYS(X, TERM) DRIVE_REWARDS_ASKED(X, TERM)
+#define DRIVE_REWARDS_ALWAYS(X, TERM)                                                                                          \
+    TERM(X, step, 0, "", "1 in every step")                                                                                    \
+    TERM(X, collision, 0, "", "contacts that begin")                                                                           \
+    TERM(X, offroad, 0, "", "1 in a step with a departure")                                                                    \
+    TERM(X, progress, 0, "m", "by which the goal comes nearer, until it is reached")                                           \
+    TERM(X, goal, 0, "", "1 in the step that reaches the goal")
+#define DRIVE_REWARDS_ASKED(X, TERM)                                                                                           \
+    TERM(X, acceleration, DRIVE_PART_MOTION, "m/s^2", "size of the acceleration along the heading")                            \
+    TERM(X, jerk, DRIVE_PART_MOTION, "m/s^3", "size of its change per second; 0 in the first step")                            \
+    TERM(X, lateral, DRIVE_PART_MOTION, "m/s^2", "size of speed * yaw rate")                                                   \
+    TERM(X, lane_align, DRIVE_PART_LANE, "", "cosine of the angle between the car's motion and its lane; 0 without a lane")    \
+    TERM(X, lane_center, DRIVE_PART_LANE, "m", "distance from the lane's centre line; 4 without a lane")                       \
+    TERM(X, log, DRIVE_PART_LOG, "m", "distance from where the log has the car; 0 where it has no such frame")
+
+#define DRIVE_REWARD_SETTING(X, name, part, unit, meaning) X(float, reward_##name, -1000, 1000)
+#define DRIVE_REWARD_NUMBER(X, name, part, unit, meaning) DRIVE_REWARD_##name,
+enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 // ---- settings -----------------------------------------------------------------------------------------------------
 
@@ -84,21 +122,26 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, range_m, 1, 500)                                                                                                  \
     X(float, goal_radius_m, 0.1, 100)                                                                                          \
     X(int32_t, remove_at_goal, 0, 1)                                                                                           \
-    X(float, reward_goal, -1000, 1000)                                                                                         \
-    X(float, reward_collision, -1000, 1000)                                                                                    \
-    X(float, reward_offroad, -1000, 1000)                                                                                      \
-    X(float, reward_progress, -1000, 1000)                                                                                     \
-    X(float, reward_step, -1000, 1000)                                                                                         \
+    DRIVE_REWARDS(X, DRIVE_REWARD_SETTING)                                                                                     \
+    X(int32_t, draw_rewards, 0, 1)                                                                                             \
     X(float, max_speed_mps, 1, 100)                                                                                            \
     X(float, max_reverse_mps, 0, 100)                                                                                          \
     X(float, wheelbase_factor, 0.2, 1)                                                                                         \
-    X(int32_t, replay_log, 0, 1)
+    X(int32_t, replay_log, 0, 1)                                                                                               \
+    X(int32_t, metrics, 0, 1)
 
 typedef struct pv_drive_config {
 #define MEMBER(type, name, low, high) type name;
     DRIVE_SETTINGS(MEMBER)
 #undef MEMBER
 } pv_drive_config;
+
+// The weights follow each other: &config->reward_step is the array of them.
+#define CHECK(X, name, part, unit, meaning)                                                                                    \
+    _Static_assert(offsetof(pv_drive_config, reward_##name) - offsetof(pv_drive_config, reward_step) ==                        \
+                       sizeof(float) * DRIVE_REWARD_##name, "weights are an array");
+DRIVE_REWARDS(, CHECK)
+#undef CHECK
 
 // ---- columns ------------------------------------------------------------------------------------------------------
 

@@ -20,11 +20,14 @@ from tests.drive_env.worlds import make_env, random_scene, write_world
 AGENTS = 12
 
 
-@pytest.fixture
-def vec(tmp_path: Path) -> Iterator[VectorEnv]:
+JUDGED = {"metrics": 1, "reward_ranges": "jerk=-0.1:0 collision=-2:-1"}
+
+
+@pytest.fixture(params=[{}, JUDGED], ids=["default", "judged"])
+def vec(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[VectorEnv]:
     """An env that has run for a while."""
     write_world(tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)])
-    with make_env(tmp_path / "set", num_agents=AGENTS) as made:
+    with make_env(tmp_path / "set", num_agents=AGENTS, **request.param) as made:
         made.reset(seed=3)
         for _ in range(25):
             made.step(np.full(AGENTS, 80))
@@ -118,17 +121,42 @@ def test_what_scenes_decide_cannot_be_set(vec: VectorEnv, name: str, place: Any,
 
 def test_a_row_without_an_agent_stays_empty(tmp_path: Path) -> None:
     write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
-    with make_env(tmp_path / "set", num_agents=AGENTS + 1) as vec:
+    with make_env(tmp_path / "set", num_agents=AGENTS + 1, **JUDGED) as vec:
         vec.reset(seed=3)
         state = vec.peek(0)
         assert state["slot"][-1] == -1
-        for name, value in (("x", 1.0), ("speed", 1.0), ("active", 1), ("object", 0)):
+        judged = (("peak_jerk", 1.0), ("contacts", 1), ("reward_weights", 1.0))
+        for name, value in (("x", 1.0), ("speed", 1.0), ("active", 1), ("object", 0), *judged):
             wrong = state[name].copy()
             wrong[-1] = value
             with pytest.raises(ConfigError, match=rf"{name}\[12\] is {value:g}: it cannot be changed and must stay"):
                 vec.poke(0, {name: wrong})
         vec.poke(0, state)
         assert not vec.halves[0].groups["agents"].masks[-1]
+
+
+def test_what_is_summed_and_drawn_can_be_set(tmp_path: Path) -> None:
+    """An env that is given the state of another goes on as that one, records and rewards included."""
+    write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
+    actions = np.random.default_rng(1).integers(0, 91, (30, AGENTS))
+    with make_env(tmp_path / "set", num_envs=2, num_agents=AGENTS, **JUDGED) as vec:
+        vec.reset(seed=3)
+        for batch in actions[:9]:
+            vec.step(np.concatenate([batch, batch]))
+        assert vec.peek(0)["acceleration"].any() and (vec.peek(0)["reward_weights"] != vec.peek(1)["reward_weights"]).any()
+        vec.poke(1, vec.peek(0))
+        records = []
+        for batch in actions[9:19]:
+            _, rewards, _, _, infos = vec.step(np.concatenate([batch, batch]))
+            assert rewards[:AGENTS].any() and (rewards[:AGENTS] == rewards[AGENTS:]).all()
+            records += list(infos.episodes)
+        assert all((vec.peek(0)[name] == vec.peek(1)[name]).all() for name in vec.peek(0))
+        mine, its = ([(r["slot"], r["return"], r["values"].tolist()) for r in records if r["env"] == env] for env in (0, 1))
+        assert mine == its != []
+        weights = vec.peek(0)["reward_weights"]
+        weights[0, 0] = 5.0  # reward_step has no range
+        with pytest.raises(ConfigError, match=r"reward_weights\[0\] is 5: it cannot be changed and must stay 0"):
+            vec.poke(0, {"reward_weights": weights})
 
 
 def test_an_agent_that_is_set_to_have_left_has_no_row(vec: VectorEnv) -> None:

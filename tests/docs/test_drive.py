@@ -14,6 +14,7 @@ from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
 from drive_env.evaluate.observation import Column, columns
+from drive_env.rewards import terms
 from drive_env.scenes.levels import LEVEL_M
 from puffervec.train.config.flags import known_flags
 from puffervec.train.config.sections import TrainConfig
@@ -57,8 +58,13 @@ def test_actions() -> None:
 
 
 def test_rewards_and_their_defaults() -> None:
-    listed = {name: float(value) for name, value, _ in table("setting | default | paid")}
-    assert listed == {name: getattr(DriveConfig, name) for name in vars(DriveConfig) if name.startswith("reward_")}
+    rows = [
+        (f"`reward_{term.name}`", f"{getattr(DriveConfig, f'reward_{term.name}'):g}", term.unit, term.meaning)
+        for term in terms()
+    ]
+    text = "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows)
+    expected = f"| setting | default | unit | value |\n|---|---|---|---|\n{text}\n"
+    assert expected in PAGE, f"the table in docs/drive.md is to be\n\n{expected}"
 
 
 def test_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +80,7 @@ def test_settings_and_flags_exist() -> None:
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
     listed = {column.name for found in columns().values() for column in found} | set(columns())
     others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME",
-              "DRIVE_COLUMNS_channel"}  # fmt: skip
+              "DRIVE_COLUMNS_channel", "DRIVE_REWARDS_ASKED", "value_NAME", "reward_NAME"}  # fmt: skip
     assert names - known - listed - others == set()
     assert f"more than {LEVEL_M:g} m apart" in PAGE
     own = ENV.own_evaluation()

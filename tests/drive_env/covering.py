@@ -17,5 +17,15 @@ COVERING: list[dict[str, Any]] = [
     {"raster": 21, "raster_pixel_m": 1.3, "raster_ahead": 0.5, "range_m": 15.0},
     {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1, "control": 1},
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
+    {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "remove_at_goal": 0},
+    {
+        "reward_acceleration": -0.01,
+        "reward_lateral": -0.02,
+        "reward_lane_center": -0.03,
+        "reward_log": -0.04,
+        "reward_goal": 2.0,
+    },
+    {"reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1", "metrics": 1, "reward_offroad": -1.0, "max_steps": 15},
+    {"reward_ranges": "goal=0.5:1", "draw_rewards": 0, "reward_collision": -1.0},
     {"max_speed_mps": 60.0, "max_reverse_mps": 0.0, "wheelbase_factor": 0.9, "lanes": 3, "edges": 64},
 ]

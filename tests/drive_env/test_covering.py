@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from drive_env.config import DriveConfig
-from puffervec.native import EnvData, NativeEnv
+from puffervec.native import NativeEnv
 from tests.drive_env.covering import COVERING
-from tests.drive_env.worlds import random_scene, write_world
+from tests.drive_env.worlds import env_data, random_scene, write_world
 from tests.golden import record
 from tests.golden.cases import Case
 
@@ -40,7 +40,7 @@ def shown(world: Path, number: int, mode: str, way: tuple[tuple[str, Any], ...])
     """Hashes of all that settings `number` show."""
     import puffervec
 
-    env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=world))
+    env = NativeEnv("drive", DriveConfig, lambda config: env_data(world, config))
     settings = {"num_agents": AGENTS, "resample_steps": 35, **COVERING[number]}
     with puffervec.make(env, env_kwargs=settings, num_envs=ENVS, autoreset_mode=mode, **dict(way)) as vec:
         return record.run(vec, Case("covering", "drive", autoreset=mode), 1, STEPS)
@@ -73,4 +73,4 @@ def test_every_setting_is_covered() -> None:
     """Each number that a config may hold is, somewhere in the set, not the default."""
     fixed = {"num_agents", "resample_steps", "scenes", "simplify_m"}  # of all, see `shown`; and of the world
     names = {name for settings in COVERING for name, value in settings.items() if value != getattr(DriveConfig, name)}
-    assert set(DriveConfig.__dataclass_fields__) - names - fixed == {"reward_goal", "reward_collision", "reward_offroad"}
+    assert set(DriveConfig.__dataclass_fields__) - names - fixed == set()

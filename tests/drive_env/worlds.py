@@ -13,6 +13,7 @@ import numpy as np
 
 import puffervec
 from drive_env.config import DriveConfig
+from drive_env.rewards import reward_params
 from drive_env.scenes.cells import Grid, build_index
 from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
@@ -77,10 +78,17 @@ def write_world(
     return SceneSet(path)
 
 
-def make_env(path: Path, num_envs: int = 1, **settings: Any) -> VectorEnv:
+def env_data(path: Path, config: DriveConfig) -> EnvData:
+    """What the env reads besides its config, of a written set."""
+    return EnvData(data=path, params=reward_params(config.reward_ranges))
+
+
+def make_env(path: Path, num_envs: int = 1, autoreset: str = "next_step", **settings: Any) -> VectorEnv:
     """A serial vector env over a written set."""
-    env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=path))
-    return puffervec.make(env, env_kwargs={"num_agents": 64, **settings}, backend="serial", num_envs=num_envs)
+    env = NativeEnv("drive", DriveConfig, lambda config: env_data(path, config))
+    return puffervec.make(
+        env, env_kwargs={"num_agents": 64, **settings}, backend="serial", num_envs=num_envs, autoreset_mode=autoreset
+    )
 
 
 def agents_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:

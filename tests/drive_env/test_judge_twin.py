@@ -1,0 +1,196 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What each step is paid and adds to the metrics equals the twin's; so do the records made of the sums.
+
+Contacts, departures and goals are those of the state, which test_step_twin.py checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.rewards import terms
+from drive_env.scenes.sceneset import SceneSet
+from puffervec.vec.vector_env import VectorEnv
+from tests.drive_env.worlds import agents_of, make_env, pose_of, random_scene, write_world
+from tests.twins import drive_judge as judge
+from tests.twins.drive import SceneTwin
+
+State = dict[str, np.ndarray]
+NAMES = [term.name for term in terms()]
+WEIGHTS = {f"reward_{name}": round(0.01 * (-1) ** i * (i + 1), 3) for i, name in enumerate(NAMES)}
+SUMS = ("judged_steps", "lane_steps", "aligned_steps", "displacement_steps", "comfort_steps", "short_ttc_steps", "faults")
+
+
+class Judge:
+    """Follows an env of one scene per slot. seen counts what was checked."""
+
+    def __init__(self, vec: VectorEnv, scenes: SceneSet) -> None:
+        self.vec, self.scenes, self.seen = vec, scenes, Counter[str]()
+        self.config = vec.config
+
+    def step(self, before: State, rewards: np.ndarray) -> State:
+        after = self.vec.peek(0)
+        for slot, scene in enumerate(before["slot_scene"]):
+            if scene < 0:
+                continue
+            twin = SceneTwin(self.scenes, int(scene))
+            if after["slot_clock"][slot] == 0:
+                rows = np.flatnonzero(after["slot"] == slot)
+                assert all(not after[name][rows].any() for name in SUMS) and (after["least_ttc"][rows] == 5).all()
+                self.seen["starts"] += 1
+                continue
+            poses = {o: pose_of(after, row) for o, row in agents_of(after, slot).items()}
+            controlled = twin.controlled(self.config.control, self.config.goal_radius_m)
+            bodies = twin.bodies(int(after["slot_clock"][slot]), poses, controlled)
+            for o, row in agents_of(after, slot).items():
+                self.agent(twin, bodies, o, row, before, after, float(rewards[row]))
+        return after
+
+    def agent(self, twin: SceneTwin, bodies: Any, o: int, row: int, before: State, after: State, reward: float) -> None:
+        old, new, clock = pose_of(before, row), pose_of(after, row), int(after["slot_clock"][after["slot"][row]])
+        found = judge.motion(old, new, twin.dt_s)
+        known = before["judged_steps"][row] > 0
+        found["jerk"] = (found["acceleration"] - float(before["acceleration"][row])) / twin.dt_s if known else 0.0
+        lane = judge.lane_of(twin, new)
+        frame = twin.frame(o, clock)
+        log_m = None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
+        value = judge.values(found, lane, log_m) | self.events(before, after, row)
+        if lane.clear:
+            expected = sum(self.weight(after, row, name) * value[name] for name in NAMES)
+            assert reward == pytest.approx(expected, abs=2e-3, rel=1e-4), (o, clock)
+            self.seen["paid"] += 1
+        self.sums(found, lane, log_m, judge.time_to_collision(bodies, bodies.at(o)), twin.dt_s, row, before, after)
+
+    def weight(self, state: State, row: int, name: str) -> float:
+        if "reward_weights" in state:
+            return float(state["reward_weights"][row, NAMES.index(name)])
+        return float(getattr(self.config, f"reward_{name}"))
+
+    @staticmethod
+    def events(before: State, after: State, row: int) -> dict[str, float]:
+        more = {
+            name: float(after[name][row]) - float(before[name][row])
+            for name in ("contacts", "departures", "reached", "progress")
+        }
+        return {
+            "step": 1.0,
+            "collision": more["contacts"],
+            "offroad": more["departures"],
+            "goal": more["reached"],
+            "progress": more["progress"],
+        }
+
+    def sums(
+        self, found: dict[str, float], lane: judge.Lane, log_m: float | None, ttc: tuple[float, bool], dt_s: float, row: int,
+        before: State, after: State,
+    ) -> None:  # fmt: skip
+        if not self.config.metrics:
+            return
+        more = {name: int(after[name][row]) - int(before[name][row]) for name in SUMS}
+        assert more["judged_steps"] == 1 and more["displacement_steps"] == (log_m is not None)
+        comfortable, clear = judge.comfortable(found)
+        if clear:
+            assert more["comfort_steps"] == comfortable
+            self.seen["comfortable"] += comfortable
+        for name, size in (
+            ("acceleration", found["acceleration"]), ("braking", -found["acceleration"]),
+            ("lateral", abs(found["lateral"])), ("jerk", abs(found["jerk"])),
+        ):  # fmt: skip
+            peak = max(float(before[f"peak_{name}"][row]), size)
+            assert after[f"peak_{name}"][row] == pytest.approx(peak, abs=1e-2, rel=1e-3)
+        if log_m is not None:
+            assert after["displacement"][row] == pytest.approx(log_m, abs=1e-3)
+            gone = float(after["displacement_sum"][row]) - float(before["displacement_sum"][row])
+            assert gone == pytest.approx(log_m, abs=1e-2)
+        if lane.clear:
+            assert more["lane_steps"] == lane.there
+            self.in_lane(lane, abs(pose_of(after, row)[3]) * dt_s, more, row, before, after)
+        seconds, clear = ttc
+        if clear:
+            expected = min(float(before["least_ttc"][row]), seconds)
+            assert after["least_ttc"][row] == pytest.approx(expected, abs=1e-3, rel=1e-3)
+            if abs(seconds - 0.95) > 1e-2:
+                assert more["short_ttc_steps"] == (seconds < 0.95)
+            self.seen["followed"] += seconds < 5
+            self.seen["short"] += seconds < 0.95
+
+    def in_lane(self, lane: judge.Lane, way_m: float, more: dict[str, int], row: int, before: State, after: State) -> None:
+        if abs(lane.cosine - np.cos(np.radians(15))) > judge.NEAR:
+            assert more["aligned_steps"] == (lane.there and lane.cosine >= np.cos(np.radians(15)))
+            self.seen["aligned"] += more["aligned_steps"]
+        against = float(after["wrong_way"][row]) - float(before["wrong_way"][row])
+        if abs(lane.cosine + 0.5) > judge.NEAR:
+            assert against == pytest.approx(way_m if lane.there and lane.cosine <= -0.5 else 0.0, abs=1e-3)
+            self.seen["against"] += against > 0
+        if lane.there:
+            offset = float(after["lane_offset_sum"][row]) - float(before["lane_offset_sum"][row])
+            assert offset == pytest.approx(lane.offset, abs=1e-2)
+
+
+def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
+    """What the sums of a state say that the slot's record is to be."""
+    rows = np.flatnonzero(state["slot"] == slot)
+    part = {
+        name: value[rows].astype(float)
+        for name, value in state.items()
+        if len(value.shape) == 1 and len(value) == len(state["slot"])
+    }
+    logged = part["displacement_steps"] > 0
+    distance = np.hypot(part["goal_x"] - part["x"], part["goal_y"] - part["y"])
+    way = part["progress"] + distance - vec.config.goal_radius_m
+    share = np.where(part["reached"] == 1, 1.0, np.clip(part["progress"] / np.maximum(way, 1e-9), 0, 1))
+    return {
+        "at_fault": (part["faults"] > 0).sum(),
+        "wrong_way": (part["wrong_way"] > 6).sum(),
+        "short_ttc": (part["short_ttc_steps"] > 0).sum(),
+        "route_share": share.sum(),
+        "steps": part["judged_steps"].sum(),
+        "lane_offset_m": part["lane_offset_sum"].sum(),
+        **{name: part[name].sum() for name in ("lane_steps", "aligned_steps", "comfort_steps", "short_ttc_steps")},
+        "least_ttc_s": part["least_ttc"].sum(),
+        **{f"peak_{name}": part[f"peak_{name}"].sum() for name in ("acceleration", "braking", "lateral", "jerk")},
+        "logged": logged.sum(),
+        "ade_m": (part["displacement_sum"][logged] / part["displacement_steps"][logged]).sum(),
+        "fde_m": part["displacement"].sum(),
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"metrics": 1, "remove_at_goal": 0, **WEIGHTS},
+        pytest.param(
+            {**WEIGHTS, "metrics": 1, "replay_log": 1, "control": "valid", "autoreset": "same_step"}, marks=pytest.mark.slow
+        ),
+        {"reward_ranges": " ".join(f"{name}=-0.5:0.5" for name in NAMES[::2]), **WEIGHTS, "max_steps": 12},
+    ],
+    ids=("metrics", "log", "ranges"),
+)
+def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
+    settings = dict(settings)
+    mode = settings.pop("autoreset", "next_step")
+    scenes = write_world(tmp_path / "set", [random_scene(seed, spread_m=25.0, frames=25) for seed in (21, 22)])
+    rng = np.random.default_rng(2)
+    with make_env(tmp_path / "set", num_agents=30, autoreset=mode, **settings) as vec:
+        vec.reset(3)
+        found, state = Judge(vec, scenes), vec.peek(0)
+        for _ in range(40):
+            actions = np.where(rng.random(vec.num_agents) < 0.5, 4 * 13 + 6, rng.integers(0, 91, vec.num_agents))
+            _, rewards, _, _, infos = vec.step(actions)
+            state = found.step(state, rewards)
+            for record in infos.episodes if vec.config.metrics and mode == "next_step" else ():
+                expected = record_of(vec, state, int(record["slot"]))
+                values = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))
+                assert {name: values[name] for name in expected} == pytest.approx(expected, rel=1e-3, abs=1e-3)
+                found.seen["records"] += 1
+    assert found.seen["paid"] > 300 and found.seen["starts"] > 1
+    if vec.config.metrics:
+        least = {"comfortable": 3, "followed": 20, "short": 2, "aligned": 20, "against": 20}
+        assert all(found.seen[name] >= most for name, most in least.items()), found.seen
+        assert found.seen["records"] or mode != "next_step"

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Ranges of weights: how they are written, drawn, and kept from one run to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.rewards import parse_ranges, reward_params, terms
+from puffervec.errors import ConfigError
+from tests.drive_env.worlds import make_env, random_scene, write_world
+
+NAMES = [term.name for term in terms()]
+RANGES = "collision=-3:-1,lane_align=0.25:0.25 goal=0.5:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("colision=0:1", r"has 'colision=0:1'; the terms are step, collision"),
+        ("collision", r"has 'collision'; write collision=LOW:HIGH, as in collision=0:1"),
+        ("collision=1", "write collision=LOW:HIGH"),
+        ("collision=0:1:2", "write collision=LOW:HIGH"),
+        ("collision=a:1", "write collision=LOW:HIGH"),
+        ("collision=1:0", "the lowest weight comes first, and both are from -1000 to 1000"),
+        ("collision=nan:0", "the lowest weight comes first"),
+        ("collision=-inf:0", "the lowest weight comes first"),
+        ("goal=0:1 goal=0:1", "goal is there twice"),
+        (3, "reward_ranges is 3; it must be text like"),
+    ],
+)
+def test_bad_ranges_are_named(text: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"drive: reward_ranges .*{words}|drive: {words}"):
+        DriveConfig(reward_ranges=text)
+
+
+def test_ranges_reach_the_env_as_numbers() -> None:
+    assert parse_ranges(RANGES) == {"collision": (-3.0, -1.0), "lane_align": (0.25, 0.25), "goal": (0.5, 2.0)}
+    table = reward_params(RANGES)["reward_ranges"]
+    assert table.shape == (len(NAMES), 2) and table[NAMES.index("goal")].tolist() == [0.5, 2.0]
+    assert reward_params("") == {}
+
+
+def weights(path: Path, seed: int = 3, **settings: Any) -> np.ndarray:
+    """Weights of all agents after a seeded reset, (agents, terms)."""
+    with make_env(path, num_agents=24, reward_ranges=RANGES, **settings) as vec:
+        vec.reset(seed)
+        state = vec.peek(0)
+        return np.asarray(state["reward_weights"][state["slot"] >= 0])
+
+
+def test_weights_are_drawn_per_agent_and_episode(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [random_scene(seed, frames=12) for seed in (1, 2)])
+    drawn = weights(tmp_path / "set")
+    collision = drawn[:, NAMES.index("collision")]
+    assert len(collision) > 8 and len(set(collision.tolist())) == len(collision)
+    assert ((collision >= -3) & (collision < -1)).all() and (drawn[:, NAMES.index("lane_align")] == 0.25).all()
+    assert (drawn[:, NAMES.index("offroad")] == np.float32(DriveConfig.reward_offroad)).all()
+    assert (weights(tmp_path / "set") == drawn).all() and (weights(tmp_path / "set", seed=4)[0] != drawn[0]).any()
+    given = weights(tmp_path / "set", draw_rewards=0, reward_collision=-1.5)
+    assert (given[:, NAMES.index("collision")] == -1.5).all() and (given[:, NAMES.index("goal")] == 1.0).all()
+    with make_env(tmp_path / "set", num_agents=24, reward_ranges=RANGES) as vec:
+        vec.reset(3)
+        seen = set()
+        for _ in range(40):
+            vec.step(np.full(24, 45))
+            seen.add(float(vec.peek(0)["reward_weights"][0, NAMES.index("collision")]))
+    assert 3 <= len(seen) <= 5  # an episode has 11 steps, and one turn to start anew
+
+
+def test_draws_are_uniform(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [random_scene(1, objects=40)])
+    drawn = np.concatenate([weights(tmp_path / "set", seed)[:, NAMES.index("goal")] for seed in range(60)])
+    share = (drawn - 0.5) / 1.5
+    assert abs(share.mean() - 0.5) < 4 / np.sqrt(12 * len(share)) and abs(share.std() - 12**-0.5) < 0.02

@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The slow, obvious twin of what drive measures, pays and sums up: accelerations, lanes, the log, what is ahead, comfort.
+
+Written from docs/drive.md. Numbers are float64; `clear` is False where a threshold is closer than rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.twins.drive import Bodies, SceneTwin, corners, turned
+
+NEAR = 2e-3  # how close to a threshold nothing is judged
+LANE_REACH_M, LANE_TURN_COST_M, MOST_TTC_S = 4.0, 3.0, 5.0
+LIMITS = {"acceleration": 2.40, "braking": 4.05, "lateral": 4.89, "jerk": 4.13, "yaw_rate": 0.95}
+Pose = tuple[float, float, float, float]  # x, y, heading, speed
+
+
+@dataclass
+class Lane:
+    """The car's lane: cosine of the angle to it, distance from its centre line."""
+
+    there: bool = False
+    cosine: float = 0.0
+    offset: float = LANE_REACH_M
+    clear: bool = True
+
+
+def motion(before: Pose, after: Pose, dt_s: float) -> dict[str, float]:
+    """Acceleration, yaw rate and lateral acceleration of a step."""
+    turn = (after[2] - before[2] + np.pi) % (2 * np.pi) - np.pi
+    return {
+        "acceleration": (after[3] - before[3]) / dt_s,
+        "yaw_rate": turn / dt_s,
+        "lateral": after[3] * turn / dt_s,
+    }
+
+
+def lane_of(twin: SceneTwin, pose: Pose) -> Lane:
+    """The lane of a car: least distance, plus 3 m for those that lead more than 30 degrees away from its motion."""
+    x, y, heading, speed = pose
+    way = heading if speed >= 0 else heading + np.pi
+    of = twin.of_type["lanes"]
+    distance = np.sqrt(twin.squares("lanes", x, y).astype(float))
+    cosine = twin.road["ux"][of] * np.cos(way) + twin.road["uy"][of] * np.sin(way)
+    clear = not (np.abs(distance - LANE_REACH_M) < NEAR).any()
+    near = np.flatnonzero(distance <= LANE_REACH_M)
+    if not len(near):
+        return Lane(clear=clear)
+    away = cosine[near] < np.cos(np.radians(30))
+    cost = distance[near] + LANE_TURN_COST_M * away
+    order = np.argsort(cost, kind="stable")
+    best = near[order[0]]
+    same = np.isclose(distance, distance[best], atol=NEAR) & np.isclose(cosine, cosine[best], atol=NEAR)
+    clear &= not any(cost[i] - cost[order[0]] < NEAR and not same[near[i]] for i in order[1:])
+    clear &= not (np.abs(cosine[near] - np.cos(np.radians(30))) < NEAR).any()
+    return Lane(True, float(cosine[best]), float(distance[best]), bool(clear))
+
+
+def time_to_collision(bodies: Bodies, own: int) -> tuple[float, bool]:
+    """Seconds to the collision with the nearest body that `own` follows, and whether no threshold is close."""
+    ahead_of_all, clear = (np.inf, 0.0), True
+    heading, speed = float(bodies.heading[own]), float(bodies.speed[own])
+    for j in range(len(bodies.object)):
+        if j == own:
+            continue
+        box = corners(bodies.x[j], bodies.y[j], bodies.heading[j], bodies.length[j], bodies.width[j])
+        seen = np.array([turned(px - float(bodies.x[own]), py - float(bodies.y[own]), heading) for px, py in box])
+        gap = seen[:, 0].min() - bodies.length[own] / 2
+        middle = turned(float(bodies.x[j] - bodies.x[own]), float(bodies.y[j] - bodies.y[own]), heading)
+        beside = abs(middle[1]) - bodies.width[own] / 2 - (seen[:, 1].max() - seen[:, 1].min()) / 2
+        turn = np.degrees(np.arccos(np.clip(np.cos(bodies.heading[j] - heading), -1, 1)))
+        small = beside > -0.5
+        near = min(abs(gap), abs(beside), abs(beside + 0.5)) < NEAR or min(abs(turn - 75), abs(turn - 10)) < 0.1
+        if gap > 0 and beside < NEAR and turn < 75.1 and near:
+            clear = False
+        if gap > 0 and beside < 0 and turn <= 75 and not (small and turn > 10) and gap < ahead_of_all[0]:
+            ahead_of_all = gap, speed - float(bodies.speed[j]) * np.cos(bodies.heading[j] - heading)
+    gap, closing = ahead_of_all
+    clear &= not (np.isfinite(gap) and abs(closing) < 1e-3)
+    return (min(gap / closing, MOST_TTC_S) if closing > 0 else MOST_TTC_S), clear
+
+
+def values(found: dict[str, Any], lane: Lane, log_m: float | None) -> dict[str, float]:
+    """Values of the terms that are measured."""
+    return {
+        "acceleration": abs(found["acceleration"]),
+        "jerk": abs(found["jerk"]),
+        "lateral": abs(found["lateral"]),
+        "lane_align": lane.cosine,
+        "lane_center": lane.offset,
+        "log": log_m or 0.0,
+    }
+
+
+def comfortable(found: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether a step is within all limits, and whether none of them is close."""
+    sizes = {
+        "acceleration": found["acceleration"],
+        "braking": -found["acceleration"],
+        **{name: abs(found[name]) for name in ("lateral", "jerk", "yaw_rate")},
+    }
+    clear = all(abs(sizes[name] - limit) > 1e-2 for name, limit in LIMITS.items())
+    return all(sizes[name] <= limit for name, limit in LIMITS.items()), clear
