@@ -25,6 +25,7 @@ from puffervec.errors import SceneError
 CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)  # sizes to choose from; 5 m gave the shortest lists of candidates
 MARGIN_M = 10.0  # cells within this distance of a lane or a logged vehicle are indexed: untrained policies leave the road
 MAX_CELLS = 1 << 14
+MOST_CANDIDATES, CANDIDATE_BYTES = 1 << 30, 2
 MOST_LOOKS = 60_000_000  # distances computed while an index is built, over all cell sizes: a fraction of a second
 PLACE_STEP_M = 3.0  # spacing of the points along lanes around which cells are indexed
 
@@ -72,12 +73,13 @@ def spread(marked: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def build_index(
-    segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float
+    segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float, most: int = MOST_CANDIDATES
 ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Build the cell index in C (csrc/drive/index.c).
 
     Returns:
-        cells (ny * nx,) of dtype CELL, candidates (n,) uint16: indices of segments, ascending within each type.
+        cells (ny * nx,) of dtype CELL, candidates (n,) uint16: indices of segments, ascending within each type. n is most + 1
+        if there are more than `most`; then the index is not finished.
 
     Raises:
         SceneError: more segments than 16 bits can number.
@@ -90,7 +92,7 @@ def build_index(
     counts = np.array(segments.count, dtype=np.uint32)
     wanted_k = np.array(index_k, dtype=np.uint32)
     cells = np.zeros(grid.nx * grid.ny, dtype=CELL)
-    capacity = 64 * int(grid.wanted.sum()) + 64
+    capacity = min(most + 1, 64 * int(grid.wanted.sum()) + 64)
     while True:
         candidates = np.empty(capacity, dtype=np.uint16)
         needed = lib.pv_drive_index_build(
@@ -99,12 +101,12 @@ def build_index(
             pointer("pv_cell*", cells), pointer("uint16_t*", candidates), capacity)  # fmt: skip
         if needed < 0:
             raise SceneError(f"a scene of {sum(segments.count)} segments cannot be indexed")
-        if needed <= capacity:
+        if needed <= capacity or capacity > most:
             return cells, candidates[:needed].copy()
-        capacity = int(needed)
+        capacity = min(most + 1, 4 * capacity)
 
 
-IndexBuilder = Callable[[Segments, Grid, tuple[int, int, int], float], tuple[NDArray[Any], NDArray[np.uint16]]]
+IndexBuilder = Callable[[Segments, Grid, tuple[int, int, int], float, int], tuple[NDArray[Any], NDArray[np.uint16]]]
 
 
 def fitting_index(
@@ -124,11 +126,12 @@ def fitting_index(
         if looks + wanted > MOST_LOOKS:
             continue
         looks += wanted
-        cells, candidates = build(segments, grid, index_k, range_m)
+        room = max(0, (room_bytes - grid.nx * grid.ny * CELL.itemsize) // CANDIDATE_BYTES)
+        cells, candidates = build(segments, grid, index_k, range_m, room)
         if cells.nbytes + candidates.nbytes <= room_bytes:
             return grid, cells, candidates
     grid = choose_grid(np.zeros((0, 2)), CELLS_M[0])
-    return grid, *build(segments, grid, index_k, range_m)
+    return grid, *build(segments, grid, index_k, range_m, MOST_CANDIDATES)
 
 
 def _along_lanes(segments: Segments) -> Floats:

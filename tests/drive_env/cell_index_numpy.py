@@ -11,8 +11,10 @@ from drive_env.scenes.packed import CELL, CELL_EMPTY
 from drive_env.scenes.segments import Segments
 
 
-def build_index(segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """Cells (ny * nx,) CELL and candidates (n,) uint16, as drive_env.scenes.cells.build_index."""
+def build_index(
+    segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float, most: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cells (ny * nx,) CELL and candidates (n,) uint16, all of them, as drive_env.scenes.cells.build_index."""
     cells = np.zeros(grid.nx * grid.ny, dtype=CELL)
     cells["first"] = CELL_EMPTY
     candidates: list[int] = []

@@ -83,6 +83,14 @@ def test_an_index_without_segments_or_cells() -> None:
     assert build_index(random_segments(0), empty, K, RANGE_M)[0]["first"][0] == CELL_EMPTY
 
 
+def test_an_index_that_grows_too_large_is_given_up() -> None:
+    segments, grid = random_segments(1), choose_grid(np.random.default_rng(1).uniform(-40, 40, (50, 2)), 5.0)
+    whole = build_index(segments, grid, K, RANGE_M)[1]
+    for most in (0, 1, len(whole) // 2, len(whole) - 1):
+        np.testing.assert_array_equal(build_index(segments, grid, K, RANGE_M, most)[1], whole[: most + 1])
+    np.testing.assert_array_equal(build_index(segments, grid, K, RANGE_M, len(whole))[1], whole)
+
+
 def test_places_lie_in_wanted_cells() -> None:
     places = np.random.default_rng(5).uniform(-200, 300, (500, 2))
     grid = choose_grid(places, 5.0)

@@ -64,7 +64,7 @@ def random_scene(
     return Scene(f"random {seed}", "", frames, tuple(items), tuple(lines), {}, {})
 
 
-def no_index(segments: Segments, grid: Grid, k: tuple[int, int, int], range_m: float) -> Any:
+def no_index(segments: Segments, grid: Grid, k: tuple[int, int, int], range_m: float, most: int = 0) -> Any:
     """An index builder that leaves every cell out, so that C scans all segments."""
     return build_index(segments, dataclasses.replace(grid, wanted=np.zeros_like(grid.wanted)), k, range_m)
 
