@@ -171,8 +171,9 @@ def test_unusable_seeds_leave_the_vec_env_as_it_is(seed: Any) -> None:
         vec.step([1, 1])  # still in order
 
 
-def test_the_learner_pauses_only_where_it_has_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_pauses_only_where_it_has_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     for workers, pauses in ((3, 0), (4, 1)):
         monkeypatch.setattr(settings, "usable_cores", lambda: 4)
         with puffervec.make("probe", backend="threading", num_envs=8, num_workers=workers) as vec:
-            assert vec.turns.waiter.pauses == vec.settings.learner_pauses == pauses
+            assert vec.turns.waiter.pauses == vec.settings.pauses == pauses
+            assert {worker.waiter.pauses for worker in vec.workers.opened} == {pauses}

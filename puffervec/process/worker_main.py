@@ -61,9 +61,10 @@ class WorkerTask:
     """All that a worker is told.
 
     memory: the slab (puffervec.core.shared_memory.SharedMemory). shared_library: where a C env type of another package is.
-    core: the core to run on, or None. trace: where to leave traces of crashes (puffervec.host.traces.TraceFile). core_check:
-    which build of the C core the learner has. learner: whom to end with. Of Python envs: python, the pickled PythonSource;
-    mailbox (puffervec.python.mailbox.Mailbox); environ and folder, the learner's environment variables and current folder.
+    core: the core to run on, or None. pauses: before a wait yields the core (`pv_waiter`). trace: where to leave traces of
+    crashes (puffervec.host.traces.TraceFile). core_check: which build of the C core the learner has. learner: whom to end with.
+    Of Python envs: python, the pickled PythonSource; mailbox (puffervec.python.mailbox.Mailbox); environ and folder, the
+    learner's environment variables and current folder.
     """
 
     memory: Any
@@ -71,6 +72,7 @@ class WorkerTask:
     env_name: str
     data: SharedFile | None
     core: int | None
+    pauses: int
     trace: Any
     learner: Learner
     shared_library: str | None = None
@@ -194,6 +196,7 @@ def _serve(task: WorkerTask) -> None:
     if code:
         lib.pv_worker_refuse(worker)
     else:
+        worker.waiter.pauses = task.pauses
         lib.pv_worker_alone(worker)
         lib.pv_worker_run(worker)
     lib.pv_worker_close(worker)

@@ -45,8 +45,10 @@ class VectorSettings:
     start_method: str
 
     @property
-    def learner_pauses(self) -> int:
-        """Pauses before the learner yields its core; 0: the default. Only one where the workers need every core."""
+    def pauses(self) -> int:
+        """Pauses before learner and workers yield their core; 0: the default. Only one where the workers need every core:
+        a worker that is done keeps the learner from the core that they share, 0.6 us of a turn of 8 us.
+        """
         return 1 if self.num_workers >= usable_cores() else 0
 
     @property

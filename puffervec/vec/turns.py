@@ -50,7 +50,7 @@ class Turns:
     def __init__(self, rows: Rows, mail: Mail | None, settings: VectorSettings, workers: Workers) -> None:
         self.rows, self.mail, self.settings, self.workers = rows, mail, settings, workers
         self.slab, self.results, self.num_buffers = rows.slab, rows.results, settings.num_buffers
-        self.waiter = ffi.new("pv_waiter*", {"pauses": settings.learner_pauses, "yields": settings.learner_yields})
+        self.waiter = ffi.new("pv_waiter*", {"pauses": settings.pauses, "yields": settings.learner_yields})
         self.agents_per_batch = settings.num_envs * rows.spec.agents // self.num_buffers * settings.batch_halves
         self.strict_order = settings.order == "strict"
         self.state = [IDLE] * self.num_buffers

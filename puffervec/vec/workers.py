@@ -138,6 +138,8 @@ class Threads(InProcess):
 
     def start(self, turns: Turns) -> None:
         super().start(turns)
+        for index in range(self.rows.num_workers):
+            self.opened[index].waiter.pauses = self.settings.pauses
         self._threads = [
             threading.Thread(target=lib.pv_worker_run, args=(self.opened + index,), daemon=True, name=f"puffervec-{index}")
             for index in range(self.rows.num_workers)
@@ -189,6 +191,7 @@ class Processes(Workers):
                 self.env.name,
                 rows.data_file,
                 core,
+                self.settings.pauses,
                 self.traces[index],
                 learner,
                 mailbox=boxes[index],
