@@ -38,10 +38,9 @@ ENVS: dict[str, dict[str, Any]] = {
 }
 # (file, text, text without the check); each text occurs exactly once.
 CUTS: tuple[tuple[str, str, str], ...] = (
-    ("csrc/action.c", "            bad += index >= size;  ", "            bad += 0 * size;       "),
-    ("csrc/action.c", "rows[i] = index < size ? (int32_t)index : 0;", "rows[i] = (int32_t)index;"),
-    ("csrc/action.c", "bad += index >= allowed->size[i];", "bad += 0 * allowed->size[i];"),
-    ("csrc/action.c", "rows[i] = index < allowed->size[i] ? (int32_t)index : 0;", "rows[i] = (int32_t)index;"),
+    ("csrc/action.c", "if (PV_LIKELY(most < size)) {", "if (1) {                     "),
+    ("csrc/action.c", "bad += index >= allowed.size[i];", "bad += 0 * allowed.size[i];"),
+    ("csrc/action.c", "rows[i] = index < allowed.size[i] ? (row)index : 0;", "rows[i] = (row)index;"),
     ("csrc/action.c", "if (!isfinite(value)) {", "if (0) {"),
     ("csrc/action.c", "(float)(value < low ? low : value > high ? high : value);", "(float)value; (void)low; (void)high;"),
     ("csrc/env.h", "*(volatile uint32_t*)block->error_env = block->first_env + env;", "(void)block; (void)env;"),

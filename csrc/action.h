@@ -15,3 +15,6 @@ uint64_t pv_actions_write(pv_slab* slab, uint32_t half, uint32_t group, const vo
 uint64_t pv_actions_check(const pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype,
                           uint64_t* first);
 /* [/cffi] */
+
+// Worker side: the indices of `count` one-byte actions, as envs read them.
+void pv_actions_widen(const uint8_t* from, int32_t* to, uint64_t count);

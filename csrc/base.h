@@ -16,6 +16,7 @@
 #define PV_MAX_FIELDS 64    // observation or state fields of one group
 #define PV_MAX_NDIM 3       // axes of one field
 #define PV_MAX_ACTION_DIMS 16
+#define PV_MOST_BYTE_CHOICES 255 // per action of a byte: -1 as a byte is no choice
 #define PV_NAME_BYTES 32    // names, NUL included
 #define PV_UNIT_BYTES 16
 #define PV_RECORD_VALUES 48 // floats an env may add to an episode record

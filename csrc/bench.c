@@ -14,7 +14,10 @@ double pv_bench_steps(pv_worker* worker, const int32_t* actions, uint32_t batche
             if (!block->env_count) continue;
             uint64_t values = block->rows[0].count * worker->slab->spec.groups[0].action_dims;
             pv_guard_enter(worker, half, 0);
-            memcpy((void*)(uintptr_t)block->rows[0].indices, actions + (step % batches) * values, values * sizeof(int32_t));
+            const int32_t* batch = actions + (step % batches) * values;
+            uint8_t* bytes = (uint8_t*)(uintptr_t)block->rows[0].actions;
+            if (block->rows[0].indices) memcpy(bytes, batch, values * sizeof(int32_t));
+            else for (uint64_t i = 0; i < values; i++) bytes[i] = (uint8_t)batch[i];
             *block->record_count = 0;
             if (pv_guard_leave(worker, half, worker->type->step(block))) return -1.0;
         }

@@ -29,8 +29,8 @@
 #include <string.h>
 
 /* [cffi] */
-#define PV_DISCRETE 0       // one index per row, int32
-#define PV_MULTI_DISCRETE 1 // several indices per row, int32
+#define PV_DISCRETE 0       // one index per row
+#define PV_MULTI_DISCRETE 1 // several indices per row
 #define PV_CONTINUOUS 2     // float32 per row and dim, clipped to [low, high]
 #define PV_RAW 3            // action_bytes per row, as they were sent: for envs that are not C
 
@@ -40,7 +40,9 @@
 
 #define PV_ANY_TASK 0x7fffffffffffffffull // pv_spec.task_count of a type that takes any number
 
-#define PV_OWN_AUTORESET 1 // pv_env_type.flags: step does same-step and disabled itself
+// pv_env_type.flags:
+#define PV_OWN_AUTORESET 1 // step does same-step and disabled itself
+#define PV_BYTE_ACTIONS 2  // it reads pv_rows.actions where indices are NULL, which saves a pass over the actions
 
 // One named part of an observation row or of the readable state. Several fields of one dtype that fill the row without gaps are
 // shown by Python as one (rows, floats) array; rows of mixed dtypes are shown as a dict by field. Arrays of three axes and
@@ -70,7 +72,7 @@ typedef struct pv_group_spec {
     float action_low[PV_MAX_ACTION_DIMS];      // bounds per dim (continuous)
     float action_high[PV_MAX_ACTION_DIMS];
     uint32_t action_mask_size;    // 0, or the sum of action_sizes: one byte per choice, 1 = allowed
-    uint32_t action_bytes;        // stride of an action row; only for PV_RAW, others have 4 bytes per dim
+    uint32_t action_bytes;        // stride of an action row; only for PV_RAW, else pv_action_bytes (slab.h) knows
 } pv_group_spec;
 
 typedef struct pv_spec {
@@ -138,8 +140,8 @@ typedef struct pv_rows {
     uint8_t* agent_types;       // (rows,)
     uint8_t* action_masks;      // (rows, action_mask_size) or NULL
     uint8_t* final_observations; // (rows, observation_bytes) in same-step mode: valid in rows that are done; else NULL
-    const uint8_t* actions;     // the action rows as bytes
-    const int32_t* indices;     // (rows, D) for discrete kinds, else NULL
+    const uint8_t* actions;     // what indices or values point to; (rows, D) indices of a byte each where both are NULL
+    const int32_t* indices;     // (rows, D) for discrete kinds; else NULL, also where a type with PV_BYTE_ACTIONS gets bytes
     const float* values;        // (rows, D) for continuous, else NULL
     uint64_t count;             // rows
 } pv_rows;
@@ -176,7 +178,7 @@ typedef struct pv_env_type {
     const pv_config_field* config_fields;
     uint32_t config_count;
     uint32_t config_bytes;
-    uint32_t flags;        // PV_OWN_AUTORESET
+    uint32_t flags;        // PV_OWN_AUTORESET...
     // Fills a zeroed spec; text (PV_ERROR_TEXT) says what is wrong with config, params or data. Runs in the learner.
     int (*describe)(const pv_context* context, pv_spec* spec, char* text);
     uint64_t (*bytes)(const pv_context* context, uint32_t env_count);

@@ -126,7 +126,8 @@ static int copy_group(pv_copy* copies, const pv_group_spec* group, pv_rows* rows
     rows->action_masks = make_copy(&copies[6], "action_masks", rows->action_masks, n, group->action_mask_size);
     rows->final_observations =
         make_copy(&copies[7], "final_observations", rows->final_observations, n, rows->observation_bytes);
-    const uint8_t* actions = make_copy(&copies[8], "actions", rows->actions, n, pv_action_bytes(group));
+    const uint64_t width = rows->indices ? sizeof(int32_t) * group->action_dims : pv_action_bytes(group);
+    const uint8_t* actions = make_copy(&copies[8], "actions", rows->actions, n, width);
     rows->actions = actions;
     if (rows->indices) rows->indices = (const int32_t*)(const void*)actions;
     if (rows->values) rows->values = (const float*)(const void*)actions;

@@ -188,7 +188,7 @@ static void fill_rows(const pv_slab* slab, const pv_half_layout* half, pv_span s
     uint8_t* actions = pv_slab_at(slab, at->actions + first * pv_action_bytes(group));
     rows->actions = actions;
     int is_discrete = group->action_kind == PV_DISCRETE || group->action_kind == PV_MULTI_DISCRETE;
-    rows->indices = is_discrete ? (const int32_t*)(void*)actions : NULL;
+    rows->indices = is_discrete && !pv_has_byte_actions(group) ? (const int32_t*)(void*)actions : NULL;
     rows->values = group->action_kind == PV_CONTINUOUS ? (const float*)(void*)actions : NULL;
 }
 

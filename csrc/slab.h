@@ -102,8 +102,18 @@ uint64_t pv_slab_infos(const pv_slab* slab, uint32_t worker, uint32_t half);
 void pv_slab_block(pv_slab* slab, uint32_t worker, uint32_t half, pv_block* block);
 /* [/cffi] */
 
+// Whether the action rows of a group hold a byte per index, so that fewer lines move from core to core. Env types read int32 all
+// the same (worker.c widens it), unless they have PV_BYTE_ACTIONS.
+static inline int pv_has_byte_actions(const pv_group_spec* group) {
+    if (group->action_kind != PV_DISCRETE && group->action_kind != PV_MULTI_DISCRETE) return 0;
+    for (uint32_t d = 0; d < group->action_dims; d++)
+        if (group->action_sizes[d] > PV_MOST_BYTE_CHOICES) return 0;
+    return 1;
+}
+
 static inline uint64_t pv_action_bytes(const pv_group_spec* group) {
     if (group->action_kind == PV_RAW) return group->action_bytes;
+    if (pv_has_byte_actions(group)) return group->action_dims;
     return sizeof(int32_t) * (uint64_t)group->action_dims; // int32 and float32 are equally wide
 }
 

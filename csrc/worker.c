@@ -28,13 +28,37 @@ static int fail(pv_worker* worker, int code, const char* text) {
     return code;
 }
 
+// Gives the groups of a block whose actions are bytes an array of indices, unless the type reads bytes. Returns a result code.
+static int open_widened(pv_worker* worker, uint32_t half) {
+    if (worker->type->flags & PV_BYTE_ACTIONS) return PV_OK;
+    for (uint32_t g = 0; g < worker->slab->spec.group_count; g++) {
+        const pv_group_spec* group = &worker->slab->spec.groups[g];
+        pv_rows* rows = &worker->blocks[half].rows[g];
+        if (!pv_has_byte_actions(group)) continue;
+        pv_widened* wide = &worker->widened[half * PV_MAX_GROUPS + g];
+        void* memory = NULL;
+        uint64_t count = rows->count * group->action_dims;
+        if (posix_memalign(&memory, 64, count * sizeof(int32_t))) return PV_ERROR_MEMORY;
+        *wide = (pv_widened){rows->actions, memory, count};
+        memset(memory, 0, count * sizeof(int32_t));
+        rows->indices = wide->to;
+        rows->actions = memory;
+    }
+    return PV_OK;
+}
+
+static void widen_actions(const pv_worker* worker, uint32_t half) {
+    const pv_widened* wide = &worker->widened[half * PV_MAX_GROUPS];
+    for (uint32_t g = 0; g < worker->slab->spec.group_count; g++) pv_actions_widen(wide[g].from, wide[g].to, wide[g].count);
+}
+
 static int open_block(pv_worker* worker, uint32_t half) {
     pv_block* block = &worker->blocks[half];
     block->context = &worker->context;
     block->spec = &worker->slab->spec;
     pv_slab_block(worker->slab, worker->index, half, block);
     if (!block->env_count) return PV_OK;
-    if (pv_guard_open(worker, half)) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
+    if (open_widened(worker, half) || pv_guard_open(worker, half)) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     if (pv_autoreset_scratch(block) > worker->scratch_bytes) {
         free(worker->scratch);
         worker->scratch_bytes = pv_autoreset_scratch(block);
@@ -73,7 +97,8 @@ int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_t
     worker->context.autoreset = worker->slab->autoreset;
     worker->seen = calloc(worker->slab->num_buffers, sizeof *worker->seen);
     worker->blocks = calloc(worker->slab->num_buffers, sizeof *worker->blocks);
-    if (!worker->seen || !worker->blocks) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
+    worker->widened = calloc(worker->slab->num_buffers * PV_MAX_GROUPS, sizeof *worker->widened);
+    if (!worker->seen || !worker->blocks || !worker->widened) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
         if (!pv_slab_span(worker->slab, index, half).env_count) continue;
         worker->seen[half] = pv_load_acquire(&pv_status_line(worker->slab, index, half)->turn);
@@ -93,9 +118,13 @@ void pv_worker_close(pv_worker* worker) {
         free(block->state);
     }
     pv_guard_close(worker);
+    uint32_t arrays = worker->widened ? worker->slab->num_buffers * PV_MAX_GROUPS : 0;
+    for (uint32_t i = 0; i < arrays; i++) free(worker->widened[i].to);
+    free(worker->widened);
     free(worker->blocks);
     free(worker->seen);
     free(worker->scratch);
+    worker->widened = NULL;
     worker->blocks = NULL;
     worker->seen = NULL;
     worker->scratch = NULL;
@@ -259,6 +288,7 @@ static int serve(pv_worker* worker, uint32_t half) {
     uint32_t turn = pv_load_acquire(&command->turn);
     uint64_t begin_ns = pv_now_ns();
     status->begun = turn; // for the learner, should this process not survive the turn
+    widen_actions(worker, half);
     pv_guard_enter(worker, half, command->semaphore == PV_STEP);
     uint32_t float_mode = pv_float_mode_enter();
     int code = run_command(worker, half, command, status);

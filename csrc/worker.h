@@ -11,6 +11,13 @@
 #include "slab.h"
 
 /* [cffi] */
+// Actions of a group that are bytes in the slab, and the indices that the env type reads in their place. count 0: there are none.
+typedef struct pv_widened {
+    const uint8_t* from;
+    int32_t* to; // private to the worker
+    uint64_t count;
+} pv_widened;
+
 typedef struct pv_worker {
     pv_slab* slab;
     const pv_env_type* type;
@@ -19,6 +26,7 @@ typedef struct pv_worker {
     uint32_t ready;               // init succeeded
     uint32_t* seen;   // (num_buffers,) last command turn served, per half
     pv_block* blocks; // (num_buffers,) env_count 0 where another worker serves the half
+    pv_widened* widened; // (num_buffers, PV_MAX_GROUPS)
     uint8_t* scratch; // reset masks, and what autoreset.c keeps, of the block at work
     uint64_t scratch_bytes;
     pv_waiter waiter;

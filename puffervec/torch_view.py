@@ -44,7 +44,8 @@ class TorchRows:
         final_observations: like observations, valid in rows that are done in this batch; None unless autoreset is "same_step".
         rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
         action_masks: (rows, choices) bool, or None.
-        actions: (rows,) or (rows, D) in the slab's own dtype (int32 or float32 for C envs); the one to write into.
+        actions: (rows,) or (rows, D) in the slab's own dtype (uint8, int32 or float32 for C envs, see
+            `GroupSpec.action_row_dtype`); the one to write into.
         agent_ids: (rows,) int64.
     """
 

@@ -42,6 +42,19 @@ def taken(vec: VectorEnv) -> list[int]:
     return [int(action) for action in vec.halves[0].groups["agents"].observations[:, 4]]
 
 
+@pytest.mark.parametrize(("choices", "dtype"), [(255, np.uint8), (256, np.int32)])
+def test_indices_are_bytes_in_the_rows_where_all_choices_fit(choices: int, dtype: type) -> None:
+    """-1 that is written into the rows stays out of range; tests/envs/test_tag_twins.py has every choice taken."""
+    settings = {"num_taggers": 1, "num_runners": 9, "num_turn_levels": choices - 1}
+    with serial("tag_continuous", settings) as vec:
+        rows = vec.halves[0].groups["agents"]
+        assert (rows.actions.dtype, rows.spec.action_dtype, rows.actions.shape) == (dtype, np.int32, (10, 2))
+        vec.reset(seed=0)
+        rows.actions[:] = np.full((10, 2), -1).astype(dtype)
+        vec.step(None)
+        assert vec.counters()["invalid_actions"] == 20 and not rows.actions.any()
+
+
 class Torchlike:
     """Something that is no array but can be read as one, as a tensor is."""
 

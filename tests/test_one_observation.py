@@ -66,7 +66,7 @@ def row_bytes(vec: VectorEnv, half: int, env: int, agent: int, group: int = 0) -
 
 def action_in_slab(vec: VectorEnv, half: int, env: int, agent: int) -> int:
     block, local, _ = block_of(vec, half, env)
-    return int(block.rows[0].indices[local * vec.spec.groups[0].agents + agent])
+    return int(block.rows[0].actions[local * vec.spec.groups[0].agents + agent])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=name_of)

@@ -73,7 +73,7 @@ def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
         group.fields[0] = {"name": b"x", "dtype": lib.PV_F32, "ndim": 1, "shape": [group.observation_bytes // 4]}
         group.action_dims = rng.integers(1, 5)
         for d in range(group.action_dims):
-            group.action_sizes[d] = rng.integers(1, 9)
+            group.action_sizes[d] = rng.choice([1, 2, 8, 255, 256], p=[0.3, 0.3, 0.2, 0.1, 0.1])
         group.action_kind = lib.PV_DISCRETE if group.action_dims == 1 else lib.PV_MULTI_DISCRETE
         group.action_mask_size = sum(group.action_sizes) if rng.random() < 0.5 else 0
     c_spec.state_bytes, c_spec.save_bytes = rng.integers(1, 5000), rng.integers(1, 100_000)
@@ -121,7 +121,7 @@ def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, i
         half = head.halves[h]
         for g, group in enumerate(spec.groups):
             at, rows = half.groups[g], half.env_count * group.agents
-            widths = {"observations": group.observation_bytes, "rewards": 4, "actions": 4 * group.action_dims}
+            widths = {"observations": group.observation_bytes, "rewards": 4, "actions": group.action_bytes}
             widths |= dict.fromkeys(("terminals", "truncations", "masks", "agent_types"), 1)
             if group.action_mask_size:
                 widths["action_masks"] = group.action_mask_size
@@ -248,7 +248,8 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
                 assert rows.final_observations == ffi.NULL
             lane = lib.pv_slab_lane(made, worker, half)
             assert lib.pv_slab_infos(made, worker, half) == made.infos_offset + lane * made.info_bytes
-            assert offset(rows.indices) == at.actions + 4 * group.action_dims * first
+            assert offset(rows.actions) == at.actions + group.action_bytes * first
+            assert rows.indices == (ffi.NULL if group.action_row_dtype == np.uint8 else ffi.cast("int32_t*", rows.actions))
             assert rows.values == ffi.NULL
             if group.action_mask_size:
                 assert offset(rows.action_masks) == at.action_masks + first * group.action_mask_size

@@ -55,7 +55,7 @@ def test_action_spaces() -> None:
     assert isinstance(box, spaces.Box)
     assert (box.low.tolist(), box.high.tolist(), box.dtype) == ([-1, -1], [2, 2], np.float32)
     assert group(row, 4, "continuous", (0, 0)).action_dtype == np.float32
-    assert group(row, 4).action_dtype == np.int32
+    assert (group(row, 4).action_dtype, group(row, 4).action_row_dtype) == (np.int32, np.uint8)
 
 
 def test_a_row_dtype_keeps_offsets_and_size() -> None:

@@ -319,7 +319,7 @@ static inline void move(const pv_block* block, const tag_state* state, uint64_t 
     const float penalty = config->wall_hit_penalty;
     int32_t* restrict x = state->x + first;
     int32_t* restrict y = state->y + first;
-    const int32_t* restrict actions = block->rows[0].indices + first;
+    const uint8_t* restrict actions = block->rows[0].actions + first; // 5 choices fit into a byte
     const float* restrict calm = state->calm;
     float* restrict rewards = block->rows[0].rewards + first;
     for (uint32_t r = 0; r < rows; r++) {
@@ -540,6 +540,7 @@ const pv_env_type pv_tag_grid_type = {
     .config_fields = config_fields,
     .config_count = sizeof config_fields / sizeof config_fields[0],
     .config_bytes = sizeof(tag_config),
+    .flags = PV_BYTE_ACTIONS,
     .describe = tag_describe,
     .bytes = tag_bytes,
     .init = tag_init,

@@ -72,8 +72,8 @@ class GroupRows:
     Attributes:
         observations: (rows, F) of the flat dtype, (rows, *shape) of a picture, or a dict of (rows, *shape) arrays by field.
         rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
-        action_masks: (rows, choices) bool, or None. actions: (rows,) int32, or (rows, D) int32 or float32; Python envs: as the
-            action plan says.
+        action_masks: (rows, choices) bool, or None. actions: (rows,) or (rows, D) of uint8 where no index has more than 255
+            choices, else of int32; or (rows, D) float32; Python envs: as the action plan says.
         final_observations: like observations, in same-step mode: the last observation of rows that are done; else None.
         agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of all groups + slot.
     Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this half.
@@ -150,7 +150,7 @@ def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.nda
         masks=view(np.bool_, at.masks),
         agent_types=view(np.uint8, at.agent_types),
         action_masks=view(np.bool_, at.action_masks, group.action_mask_size) if group.action_mask_size else None,
-        actions=view(group.action_dtype, at.actions, *columns),
+        actions=view(group.action_row_dtype, at.actions, *columns),
         agent_ids=agent_ids,
         final_observations=_observations(memory, at.final_observations, rows, group) if at.final_observations else None,
     )

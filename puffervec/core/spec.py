@@ -96,10 +96,17 @@ class GroupSpec:
 
     @property
     def action_dtype(self) -> np.dtype[Any]:
-        """Data type of the action rows in the slab."""
+        """Data type of the actions that an env gets."""
         if self.action_plan is not None:
             return np.dtype(self.action_plan.row_dtype)
         return np.dtype(np.float32 if self.action_kind == "continuous" else np.int32)
+
+    @property
+    def action_row_dtype(self) -> np.dtype[Any]:
+        """Data type of the action rows in the slab: uint8 for indices of a C env where each has a byte's choices at most."""
+        in_bytes = self.action_plan is None and self.action_kind != "continuous"
+        in_bytes = in_bytes and max(self.action_sizes) <= lib.PV_MOST_BYTE_CHOICES
+        return np.dtype(np.uint8) if in_bytes else self.action_dtype
 
     @property
     def action_shape(self) -> tuple[int, ...]:
@@ -111,7 +118,7 @@ class GroupSpec:
     @property
     def action_bytes(self) -> int:
         """Bytes of one action row in the slab."""
-        return self.action_dtype.itemsize * int(np.prod(self.action_shape, dtype=np.int64))
+        return self.action_row_dtype.itemsize * int(np.prod(self.action_shape, dtype=np.int64))
 
     @property
     def flat_dtype(self) -> np.dtype[Any] | None:

@@ -36,20 +36,22 @@ class HandMade:
         self.bytes = self.bytes[skip : skip + size]
         self.bytes[: ffi.sizeof("pv_slab")] = np.frombuffer(ffi.buffer(head), np.uint8)
         self.slab = ffi.cast("pv_slab*", ffi.from_buffer(self.bytes))
-        self.rows, self.dims, self.kind = rows, group.action_dims, kind
+        self.rows, self.dims = rows, group.action_dims
+        indices = np.int32 if max(sizes, default=0) > 255 else np.uint8
+        self.dtype = np.dtype(np.float32 if kind == lib.PV_CONTINUOUS else indices)
+        self.size = rows * self.dims * self.dtype.itemsize
         self.offset = self.slab.halves[0].groups[0].actions
 
     @property
     def actions(self) -> np.ndarray:
-        dtype = np.float32 if self.kind == lib.PV_CONTINUOUS else np.int32
-        return self.bytes[self.offset : self.offset + 4 * self.rows * self.dims].view(dtype).reshape(self.rows, self.dims)
+        return self.bytes[self.offset : self.offset + self.size].view(self.dtype).reshape(self.rows, self.dims)
 
     def write(self, source: np.ndarray) -> int:
         """Write and check that nothing else was written."""
         before = self.bytes.copy()
         replaced = lib.pv_actions_write(self.slab, 0, 0, ffi.from_buffer(source), DTYPE_CODE[source.dtype])
         changed = np.flatnonzero(self.bytes != before)
-        assert changed.size == 0 or (changed[0] >= self.offset and changed[-1] < self.offset + 4 * self.rows * self.dims)
+        assert changed.size == 0 or (changed[0] >= self.offset and changed[-1] < self.offset + self.size)
         return int(replaced)
 
     def check(self, source: np.ndarray) -> tuple[int, int]:
@@ -61,16 +63,39 @@ class HandMade:
 
 def edges(dtype: str) -> list[int]:
     limits = np.iinfo(dtype)
-    near = [-2, -1, 0, 1, 2, 3, 4, 5, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, -(2**31), limits.min, limits.max]
+    near = [
+        -2,
+        -1,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        253,
+        254,
+        255,
+        256,
+        257,
+        2**31 - 1,
+        2**31,
+        2**32 - 1,
+        2**32,
+        2**63 - 1,
+        -(2**31),
+        limits.min,
+        limits.max,
+    ]
     return sorted({value for value in near if limits.min <= value <= limits.max})
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
-@pytest.mark.parametrize("sizes", [(1,), (4,), (3, 1), (2, 5, 3), (2, 5, 1, 4)])
+@pytest.mark.parametrize("sizes", [(1,), (4,), (255,), (256,), (3, 1), (2, 5, 3), (2, 5, 1, 4), (3, 255), (3, 256)])
 def test_indices(dtype: str, sizes: tuple[int, ...]) -> None:
     values = edges(dtype)
     rows = list(itertools.islice(itertools.cycle(itertools.product(values, repeat=min(len(sizes), 2))), 200))
-    source = np.array([(row * len(sizes))[: len(sizes)] for row in rows], dtype)
+    mixed = np.array([(row * len(sizes))[: len(sizes)] for row in rows], dtype)
+    source = np.concatenate([np.zeros((900, len(sizes)), dtype), mixed, np.zeros((300, len(sizes)), dtype)])  # and valid chunks
     kind = lib.PV_DISCRETE if len(sizes) == 1 else lib.PV_MULTI_DISCRETE
     made = HandMade(kind, len(source), sizes)
     valid = np.array([[0 <= int(value) < size for value, size in zip(row, sizes, strict=True)] for row in source])
@@ -79,7 +104,7 @@ def test_indices(dtype: str, sizes: tuple[int, ...]) -> None:
     )
     bad, first = made.check(source)
     assert bad == (~valid).sum()
-    assert first == np.flatnonzero(~valid.reshape(-1))[0]
+    assert first == next(iter(np.flatnonzero(~valid.reshape(-1))), 999)
     assert made.write(source) == (~valid).sum()
     np.testing.assert_array_equal(made.actions, expected)
 
@@ -124,7 +149,7 @@ def test_the_rows_themselves_may_be_the_source(kind: str) -> None:
         "continuous": lambda: HandMade(lib.PV_CONTINUOUS, 5, bounds=((-1.0, 1.0),)),
     }[kind]()
     rows = made.actions
-    rows[:] = [[2], [1], [0], [9], [-4]] if kind != "continuous" else [[0.5], [np.nan], [7.0], [-7.0], [0.0]]
+    rows[:] = [[2], [1], [0], [9], [252]] if kind != "continuous" else [[0.5], [np.nan], [7.0], [-7.0], [0.0]]
     replaced = lib.pv_actions_write(made.slab, 0, 0, ffi.from_buffer(rows), DTYPE_CODE[rows.dtype])
     expected = {
         "discrete": (2, [[2], [1], [0], [0], [0]]),

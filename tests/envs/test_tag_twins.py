@@ -70,6 +70,8 @@ CASES: dict[str, dict[str, Any]] = {
     "one against one": {
         "num_runners": 1, "num_acceleration_levels": 1, "min_acceleration": 0.25, "num_turn_levels": 1, "tagging_distance": 0.1,
     },
+    "indices of a byte": {"num_turn_levels": 254},
+    "indices of four bytes": {"num_turn_levels": 255},
     # Walls at every second step; numbers that no float holds; skills far apart.
     "walls": {**PARTIAL, "grid_length": 5, "max_speed": 4, "edge_hit_penalty": -0.7, "episode_length": 30},
     "odd numbers": {

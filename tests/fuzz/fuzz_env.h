@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../../csrc/env_list.h"
+#include "../../csrc/slab.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -71,10 +72,15 @@ static inline uint64_t row_bytes(const pv_spec* spec) {
     return bytes;
 }
 
+static inline int reads_bytes(const fuzz_env* env, uint32_t g) {
+    return (env->type->flags & PV_BYTE_ACTIONS) && pv_has_byte_actions(&env->spec.groups[g]);
+}
+
 static inline void open_rows(fuzz_env* env, uint32_t g) {
     const pv_group_spec* group = &env->spec.groups[g];
     uint64_t rows = (uint64_t)group->agents * ENVS;
     env->actions[g] = zeros(rows * group->action_dims, sizeof(int32_t));
+    const int32_t* indices = group->action_kind == PV_CONTINUOUS || reads_bytes(env, g) ? NULL : env->actions[g];
     env->block.rows[g] =
         (pv_rows){.observations = zeros(rows, group->observation_bytes),
                   .observation_bytes = group->observation_bytes,
@@ -86,7 +92,7 @@ static inline void open_rows(fuzz_env* env, uint32_t g) {
                   .action_masks = group->action_mask_size ? zeros(rows, group->action_mask_size) : NULL,
                   .final_observations = env->context.autoreset == PV_SAME_STEP ? zeros(rows, group->observation_bytes) : NULL,
                   .actions = (const uint8_t*)env->actions[g],
-                  .indices = group->action_kind == PV_CONTINUOUS ? NULL : env->actions[g],
+                  .indices = indices,
                   .values = group->action_kind == PV_CONTINUOUS ? (const float*)env->actions[g] : NULL,
                   .count = rows};
 }
@@ -199,6 +205,8 @@ static inline void draw_actions(fuzz_env* env, fuzz_rng* rng) {
                 group->action_low[dim] + (float)below(rng, 1001) * 1e-3f * (group->action_high[dim] - group->action_low[dim]);
             if (group->action_kind == PV_CONTINUOUS)
                 memcpy(&env->actions[g][i], &value, sizeof value);
+            else if (reads_bytes(env, g))
+                ((uint8_t*)env->actions[g])[i] = (uint8_t)below(rng, group->action_sizes[dim]);
             else
                 env->actions[g][i] = (int32_t)below(rng, group->action_sizes[dim]);
         }

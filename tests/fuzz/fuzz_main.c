@@ -390,6 +390,7 @@ static void check_written(const pv_group_spec* group, const uint8_t* source, uin
         float value, real_found;
         memcpy(&found, rows + 4 * i, sizeof found);
         memcpy(&real_found, rows + 4 * i, sizeof real_found);
+        if (pv_has_byte_actions(group)) found = rows[i];
         if (group->action_kind == PV_CONTINUOUS) {
             bad += (uint64_t)expected_real(source, dtype, i, group->action_low[d], group->action_high[d], &value);
             if (!isfinite(real_found) || real_found != value)
@@ -427,8 +428,9 @@ static void run_actions(fuzz_rng* rng) {
     uint64_t replaced = pv_actions_write(slab, 0, 0, source, dtype);
     check_written(group, source, dtype, out, count, replaced);
     if (checked != replaced) broken("check counts %llu, write %llu", (unsigned long long)checked, (unsigned long long)replaced);
-    for (uint64_t i = 4 * count; i < 4 * MOST_ACTIONS; i++) {
-        if (out[i] != 0xA5) broken("byte %llu behind the actions was written", (unsigned long long)(i - 4 * count));
+    const uint64_t end = rows * pv_action_bytes(group);
+    for (uint64_t i = end; i < 4 * MOST_ACTIONS; i++) {
+        if (out[i] != 0xA5) broken("byte %llu behind the actions was written", (unsigned long long)(i - end));
     }
     accepted += replaced == 0;
     refused += replaced != 0;

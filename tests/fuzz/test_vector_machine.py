@@ -104,7 +104,7 @@ class VectorMachine(RuleBasedStateMachine):
         for name, rows in vec.halves[vec.turns.send_half].groups.items():
             high = int(min(rows.spec.action_sizes))
             low, high = (-2, high + 2) if wild else (0, high)
-            given[name] = rng.integers(low, high, rows.actions.shape).astype(rows.actions.dtype)
+            given[name] = rng.integers(low, high, rows.actions.shape).astype(rows.spec.action_dtype)
         return given if len(given) > 1 else next(iter(given.values()))
 
     # ---- the loop --------------------------------------------------------------------------------------------------

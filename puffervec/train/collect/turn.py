@@ -181,7 +181,7 @@ class HostTurn(Turn):
         if (picked := self.picked[slot.name]) is None:
             target.copy_(actions)
         else:
-            target[picked] = actions
+            target[picked] = actions.to(target.dtype)
 
     def resend(self) -> None:
         for slot in self.slots.values():
