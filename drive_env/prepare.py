@@ -33,6 +33,7 @@ from puffervec.process.parallel import on_all_cores
 
 COMPILE_VERSION = 3  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
+CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before use; workers check scenes of larger ones
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files or scenes named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
@@ -118,7 +119,10 @@ def load_cached(path: Path) -> Prepared | None:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         levels = tuple((str(name), str(text)) for name, text in notes["levels"])
-        return Prepared(path, SceneSet(path), left_out, levels)
+        scenes = SceneSet(path)
+        if path.stat().st_size <= CHECKED_BYTES:
+            scenes.check_all()
+        return Prepared(path, scenes, left_out, levels)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, SceneError):
         return None
 

@@ -47,9 +47,20 @@ static bundle_tables tables_of(const drive_block* block) {
 
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index) { return tables_of(block).agents[scene_index]; }
 
+int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index) {
+    uint8_t* checked = (uint8_t*)block->state + ((const drive_block*)block->state)->checked_offset;
+    char text[PV_ERROR_TEXT];
+    if (checked[scene_index]) return PV_OK;
+    if (pv_drive_scene_check(block->context->data, block->context->data_bytes, scene_index, 1, text))
+        return pv_block_error(block, env, "%s", text);
+    checked[scene_index] = 1;
+    return PV_OK;
+}
+
 void drive_bundle_init(const pv_context* context, drive_block* block) {
     bundle_tables tables = tables_of(block);
     uint32_t count = drive_set(context->data)->scene_count;
+    memset((uint8_t*)block + block->checked_offset, 0, count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t agents = drive_scene_agents(context, i);
         tables.agents[i] = agents <= block->agents ? agents : 0;
@@ -141,6 +152,8 @@ int drive_bundle_fill(drive_turn* turn) {
     }
     for (uint32_t i = 0; i < env->slots; i++) {
         drive_slot* slot = &turn->slots[i];
+        int code = drive_scene_verify(turn->block, turn->env, slot->scene);
+        if (code) return code;
         *slot = (drive_slot){.scene = slot->scene, .row = env->rows, .count = tables.agents[slot->scene]};
         env->rows += slot->count;
     }

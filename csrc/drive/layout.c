@@ -64,6 +64,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
     out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
+    out->checked_offset = place(&end, drive_set(context->data)->scene_count);
     out->order_offset = place(&end, out->scenes * sizeof(uint32_t));
     out->sizes_offset = place(&end, (out->agents + 2) * sizeof(uint32_t));
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));

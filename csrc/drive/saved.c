@@ -72,6 +72,7 @@ static int env_sound(drive_turn* turn) {
     for (uint32_t i = 0; i < env->slots; i++) {
         const drive_slot* slot = &turn->slots[i];
         if (slot->scene >= drive_set(data)->scene_count || slot->row != rows) return 0;
+        if (drive_scene_verify(turn->block, turn->env, slot->scene)) return 0;
         uint32_t size = drive_scene_rows(turn->layout, slot->scene);
         if (!size || slot->count != size || size > turn->layout->agents - rows) return 0;
         rows += size;

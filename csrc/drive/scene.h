@@ -97,7 +97,7 @@ typedef struct pv_section {
 typedef struct pv_scene {
     double origin_x, origin_y, origin_z; // world frame, metres: world = origin + local
     float dt_s;                          // time between frames
-    uint32_t frame_count;                // T, at least 2
+    uint32_t frame_count;                // T, at least 1
     uint32_t flags;                      // PV_SCENE_HAS_HEIGHT...
     int32_t sdc;                         // index of the self-driving car in objects, or -1
     uint32_t object_count;
@@ -152,9 +152,9 @@ typedef struct pv_lane {
 
 // One stop sign, yield sign or traffic light, and the lane that it holds for. A light for several lanes is one control each.
 typedef struct pv_control {
-    float x_m, y_m, z_m;                               // where traffic stops; of a sign without a lane, where the sign stands
+    float x_m, y_m, z_m;                               // where a sign stands; the stop point of a light
     float heading;                                     // of the traffic that it stops, rad
-    float line_x0_m, line_y0_m, line_x1_m, line_y1_m; // ends of the stop line, from left to right; no length: unknown
+    float line_x0_m, line_y0_m, line_x1_m, line_y1_m; // ends of the stop line, from left to right; no length: not known
     uint32_t states;                                   // its first entry in states
     uint32_t state_count;                              // frame_count, or 1: always the same
     uint16_t lane;                                     // or PV_NO_LANE
@@ -178,10 +178,15 @@ typedef struct pv_section_info {
 } pv_section_info;
 const pv_section_info* pv_drive_sections(uint32_t* count);
 
-// Checks a whole set: magic, version, sizes, counts, offsets, index ranges, finite numbers. After PV_OK every accessor stays
-// within the set's bytes. PV_ERROR_DATA comes with a text (PV_ERROR_TEXT bytes) that names the byte, the field, what was
-// expected and found. The checksum is left to the reader of the file. Runs in the learner, once per set.
+// Checks of a set, in two depths, since a file may have gigabytes. PV_ERROR_DATA comes with a text (PV_ERROR_TEXT bytes) that
+// names the byte, the field, what was expected and found.
+//
+// At the start, in the learner: magic, version, sizes, entries, and of each scene its sections and objects. After PV_OK scenes can
+// be opened and their objects counted.
 int pv_drive_scenes_check(const uint8_t* data, uint64_t bytes, char* text);
+// Before a scene of such a set is first driven, in each worker: its checksum and everything in it. After PV_OK every accessor
+// stays within the scene's bytes, and all numbers are finite. with_sum 0: without the checksum.
+int pv_drive_scene_check(const uint8_t* data, uint64_t bytes, uint32_t scene, int with_sum, char* text);
 /* [/cffi] */
 
 // X(name, type): the sections of a scene. Arrays of segments hold lanes, then lines, then edges.

@@ -206,6 +206,7 @@ typedef struct drive_block {
     uint32_t bodies;       // room for the objects of any eligible scene, rounded up
     uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
     uint64_t agents_offset; // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
+    uint64_t checked_offset; // uint8_t[all scenes]: 1 once drive_scene_verify has passed it
     uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
     uint64_t sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
     uint64_t waste_offset; // uint32_t[A + 1]: fewest rows that stay empty of n free ones
@@ -277,7 +278,8 @@ static inline const pv_drive_config* drive_config_of(const pv_context* context) 
 }
 
 static inline uint32_t drive_episode_steps(const drive_turn* turn) {
-    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : turn->scene.head->frame_count - 1;
+    const uint32_t frames = turn->scene.head->frame_count;
+    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > 1 ? frames - 1 : 1;
 }
 
 // layout.c
@@ -292,6 +294,7 @@ int drive_object_controlled(const pv_drive_config* config, const drive_scene* sc
 uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index); // counts them; may be more than an env has rows
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many
 void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes and waste
+int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);  // checks a scene whole, before it is first driven
 int drive_bundle_fill(drive_turn* turn);                                      // draws the slots of turn->state
 
 // dynamics.c

@@ -185,7 +185,10 @@ def _text(scene: Scene, polylines: list[list[Polyline]]) -> NDArray[np.uint8]:
         "name": scene.name,
         "scenario_id": scene.scenario_id,
         "metadata": _storable(scene.metadata),
-        "objects": {"all": len(scene.objects), "kept": sum(bool(item.valid.any()) for item in scene.objects)},
+        "objects": {
+            "all": len(scene.objects),
+            "dropped": [index for index, item in enumerate(scene.objects) if not item.valid.any()],
+        },
         "roads": roads,
     }
     return np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)

@@ -5,8 +5,9 @@
 Runs in the learner. Files say little of them, so these rules fill in what is missing:
 
 - a traffic light of a JSON scene stands at the recorded stop point of its lane; its heading is that of the lane there;
-- a sign holds for the nearest lane that passes it on its left, at most SIGN_M away; traffic stops where that lane is nearest;
-- a stop line that is not given is LINE_M long, across the lane.
+- a sign holds for the nearest lane that passes it on its left, at most SIGN_M away;
+- a stop line that is not given is LINE_M long, across the lane, at the light's stop point or where the lane is nearest to the
+  sign.
 """
 
 from __future__ import annotations
@@ -93,16 +94,16 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
     for record, control in zip(records, controls, strict=True):
         place = control.position_m - origin
         lane = number.get(control.lane_id, packed.NO_LANE)
-        heading = 0.0
+        heading, stop = 0.0, place
         if lane == packed.NO_LANE and control.kind != TRAFFIC_LIGHT:
-            lane, place = _lane_beside(lanes, place)
+            lane, stop = _lane_beside(lanes, place)
         if lane != packed.NO_LANE:
-            heading = _heading_at(lanes[lane].points_m, place)
+            heading = _heading_at(lanes[lane].points_m, stop)
         if control.heading_rad is not None:
             heading = control.heading_rad
         record["x_m"], record["y_m"], record["z_m"] = place
         record["heading"] = (heading + np.pi) % (2 * np.pi) - np.pi
-        line = _stop_line(control, place, heading, lane != packed.NO_LANE, origin)
+        line = _stop_line(control, stop, heading, lane != packed.NO_LANE, origin)
         record["line_x0_m"], record["line_y0_m"], record["line_x1_m"], record["line_y1_m"] = line[:, :2].ravel()
         record["states"], record["state_count"] = total, len(control.states)
         record["lane"], record["kind"], record["id"] = lane, control.kind, control.id
@@ -111,12 +112,12 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
     return records, np.concatenate(states) if states else np.zeros(0, dtype=np.uint8)
 
 
-def _stop_line(control: Control, place: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:
-    """Return the left and the right end of the stop line, (2, 3); twice the place if there is none."""
+def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:
+    """Return the left and the right end of the stop line, (2, 3); twice the stop point if it is not known."""
     if control.stop_line_m is not None:
         return np.asarray(control.stop_line_m - origin)
     left = np.array([-np.sin(heading), np.cos(heading), 0.0]) * (LINE_M / 2 if on_lane else 0.0)
-    return np.stack([place + left, place - left])
+    return np.stack([stop + left, stop - left])
 
 
 def _lane_beside(lanes: list[Polyline], place: Floats) -> tuple[int, Floats]:

@@ -1,18 +1,22 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One file of compiled scenes: writes it, verifies it, and shows its contents.
+"""Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them. docs/scenes.md describes the format.
 
-Runs in the learner; workers map the same file read-only (csrc/drive/scene.h shows its layout). A set from the cache is verified
-before use: magic, version, sizes, checksum. If that fails, the scenes are compiled again.
+Runs in the learner; workers map the same file read-only (csrc/drive/scene.h). Nothing is read before it is needed: a file of
+gigabytes opens in milliseconds per thousand scenes. What is checked when:
+
+- at the start: magic, version, size, the sum of the table, and of each scene where its sections and objects lie;
+- before a scene is first used, here or in a worker: its own sum, and all its numbers and indices.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +24,100 @@ from numpy.typing import NDArray
 from drive_env.scenes import packed
 from drive_env.scenes.compile import CompiledScene, CompileSettings
 from drive_env.scenes.schema import VEHICLE
+from drive_env.scenes.stored import StoredScene
+from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 from puffervec.host.cache import holding, write_atomically
 
 
-class SceneSet:
-    """A verified set in memory. Returned arrays alias the file's bytes and are read-only.
+class SceneSet(Sequence[StoredScene]):
+    """The scenes of a .pvs file, mapped into memory. `scenes[i]` is one of them; arrays alias the file and are read-only.
+
+    Replace a file that is in use, and do not change it in place: who has it open keeps the old one then.
 
     Args:
-        path: a file written by `write_scene_set`.
+        path: a file written by `write_scenes` or `write_scene_set`.
+
+    Attributes:
+        head: a record of packed.SET. entries: (scenes,) records of packed.ENTRY.
 
     Raises:
         SceneError: the file is missing, not a scene set, of another version, cut off or damaged.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._data = _read(path)
-        self.head, self.entries = _verify(self._data, path)
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._data = _mapped(self.path)
+        self._pointer = ffi.from_buffer("uint8_t[]", self._data)
+        self.head, self.entries = self._table()
+        self._checked: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> StoredScene: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[StoredScene]: ...
+
+    def __getitem__(self, index: int | slice) -> StoredScene | list[StoredScene]:
+        """Return a scene. Raises: SceneError: it is damaged; the message says where."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        self.check(number)
+        entry = self.entries[number]
+        start, size = int(entry["offset"]), int(entry["bytes"])
+        return StoredScene(self.names[number], *self.scene(number), memoryview(self._data)[start : start + size], entry)
+
+    def __iter__(self) -> Iterator[StoredScene]:
+        return (self[index] for index in range(len(self)))
 
     @property
     def names(self) -> list[str]:
         """The file names of the scenes, in task order."""
         return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
+
+    @property
+    def settings(self) -> CompileSettings:
+        """What the scenes were compiled with."""
+        head = self.head
+        lanes, lines, edges = (int(k) for k in head["index_k"])
+        numbers = (float(head[name]) for name in ("index_range_m", "simplify_m", "split_m", "simplify_edges_m"))
+        return CompileSettings((lanes, lines, edges), *numbers)
+
+    def check(self, index: int) -> None:
+        """Check a scene whole, the first time. Raises: SceneError: it is damaged; the message says where."""
+        if index not in self._checked:
+            self._ask(lambda text: lib.pv_drive_scene_check(self._pointer, len(self._data), index, 1, text))
+            self._checked.add(index)
+
+    def check_all(self) -> None:
+        """Check all scenes whole. Raises: as `check`."""
+        for index in range(len(self)):
+            self.check(index)
+
+    def _ask(self, question: Any) -> None:
+        text = ffi.new("char[]", lib.PV_ERROR_TEXT)
+        if question(text):
+            raise SceneError(f"{self.path}: {ffi.string(text).decode()}")
+
+    def _table(self) -> tuple[Any, NDArray[Any]]:
+        """Check the head and the table, and return them."""
+        head = np.frombuffer(self._data, packed.SET, 1)[0]
+        _check_head(head, len(self._data), self.path)
+        self._ask(lambda text: lib.pv_drive_scenes_check(self._pointer, len(self._data), text))
+        if head["scene_count"] == 0:
+            raise SceneError(f"{self.path}: there are no scenes in it")
+        entries = np.frombuffer(self._data, packed.ENTRY, int(head["scene_count"]), packed.SET.itemsize)
+        found = _sum_of_table(head, entries)
+        if found != head["crc32"]:
+            expected = int(head["crc32"])
+            raise SceneError(
+                f"{self.path}: crc32 at byte 16: expected {expected:#010x}, found {found:#010x}; the file is damaged"
+            )
+        return head, entries
 
     def agents(self, control: str, goal_radius_m: float) -> NDArray[np.int64]:
         """Return the agents per scene, (scenes,), counted as in C (drive_object_controlled in csrc/drive/bundle.c).
@@ -60,17 +132,7 @@ class SceneSet:
         return np.array(counts, dtype=np.int64)
 
     def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """Return the head (a record of packed.SCENE) and arrays (by their names in packed.ORDER) of one scene.
-
-        Raises:
-            SceneError: its arrays do not lie in the file.
-        """
-        try:
-            return self._scene(index)
-        except (ValueError, OverflowError) as error:
-            raise SceneError(f"{self.path}: scene {index}: its arrays do not lie in the file ({error})") from error
-
-    def _scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        """Return the head (a record of packed.SCENE) and sections (by their names in packed.ORDER) of one scene, unchecked."""
         start = int(self.entries[index]["offset"])
         head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
         return head, {
@@ -94,8 +156,8 @@ def _agents(arrays: dict[str, NDArray[Any]], control: str, goal_radius_m: float)
         return int(np.count_nonzero(~(dx * dx + dy * dy <= radius * radius)))
 
 
-def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: CompileSettings) -> None:
-    """Write compiled scenes to one file, atomically.
+def write_scene_set(path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings) -> None:
+    """Write compiled scenes, also those of other files with the same settings, to one file, atomically.
 
     Raises:
         SceneError: no scenes, or the file cannot be written.
@@ -106,7 +168,7 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: Compi
     offset = packed.align_up(packed.SET.itemsize + entries.nbytes)
     padding = bytes(offset - packed.SET.itemsize - entries.nbytes)
     for entry, scene in zip(entries, scenes, strict=True):
-        name = scene.name.encode("utf-8")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
+        name = scene.name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
         entry["offset"], entry["bytes"], entry["crc32"] = offset, len(scene.data), zlib.crc32(scene.data)
         entry["moving_vehicles"], entry["valid_vehicles"] = scene.moving_vehicles, scene.valid_vehicles
         entry["object_count"], entry["name"] = scene.object_count, name
@@ -116,18 +178,28 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene], settings: Compi
     head["scene_count"], head["index_k"], head["index_range_m"] = len(scenes), settings.index_k, settings.range_m
     head["simplify_m"], _, head["simplify_edges_m"] = settings.tolerances_m
     head["split_m"] = settings.split_m
-    head["crc32"] = zlib.crc32(entries.tobytes(), zlib.crc32(head.tobytes()))
-    write_atomically(path, [head.tobytes(), entries.tobytes(), padding, *(scene.data for scene in scenes)])
+    head["crc32"] = _sum_of_table(head, entries)
+    write_atomically(path, [head.tobytes(), entries.tobytes(), padding, *(bytes(scene.data) for scene in scenes)])
 
 
-def _read(path: Path) -> bytes:
-    """Return the bytes of a plain file whose head gives its size. Other kinds are not read: they may be endless."""
+def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:
+    blank = head.copy()
+    blank["crc32"] = 0
+    return zlib.crc32(entries.tobytes(), zlib.crc32(blank.tobytes()))
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    """Map a plain file of at least a head. Other kinds are not opened: they may block, or be endless."""
     try:
-        with holding(path) as folder, os.fdopen(folder.open(path.name), "rb") as file:
-            head, size = file.read(packed.SET.itemsize), os.fstat(file.fileno()).st_size
-            if len(head) == packed.SET.itemsize:
-                _check_head(np.frombuffer(head, packed.SET)[0], size, path)
-            return head + file.read(size - len(head))
+        with holding(path) as folder:
+            fd = folder.open(path.name)
+            try:
+                size = os.fstat(fd).st_size
+                if size < packed.SET.itemsize:
+                    raise SceneError(f"{path}: expected at least {packed.SET.itemsize} bytes of head, found {size}")
+                return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+            finally:
+                os.close(fd)
     except SceneError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -139,30 +211,3 @@ def _check_head(head: Any, size: int, path: Path) -> None:
         if head[name] != expected:
             at = packed.SET.fields[name][1] if packed.SET.fields else 0
             raise SceneError(f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}")
-
-
-def _verify(data: bytes, path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Check head, table and checksum; C also checks the contents of the scenes."""
-    if len(data) < packed.SET.itemsize:
-        raise SceneError(f"{path}: expected at least {packed.SET.itemsize} bytes of head, found {len(data)}")
-    head = np.frombuffer(data, packed.SET, 1)[0]
-    _check_head(head, len(data), path)
-    count = int(head["scene_count"])
-    table_end = packed.SET.itemsize + count * packed.ENTRY.itemsize
-    if count == 0 or table_end > len(data):
-        raise SceneError(f"{path}: scene_count: expected 1 to what fits in {len(data)} bytes, found {count}")
-    blank = head.copy()
-    blank["crc32"] = 0
-    checksum = zlib.crc32(data[packed.SET.itemsize : table_end], zlib.crc32(blank.tobytes()))
-    if checksum != head["crc32"]:
-        raise SceneError(f"{path}: crc32: expected {int(head['crc32']):#010x}, found {checksum:#010x}; the file is damaged")
-    entries = np.frombuffer(data, packed.ENTRY, count, packed.SET.itemsize)
-    for index, entry in enumerate(entries):
-        start, size = int(entry["offset"]), int(entry["bytes"])
-        if start % packed.ALIGNMENT or start < table_end or size < packed.SCENE.itemsize or start + size > len(data):
-            raise SceneError(f"{path}: scene {index}: its {size} bytes at {start} do not lie in the file")
-        checksum = zlib.crc32(memoryview(data)[start : start + size])
-        if checksum != entry["crc32"]:
-            expected = f"expected {entry['crc32']:#010x}, found {checksum:#010x}"
-            raise SceneError(f"{path}: scene {index}: crc32: {expected}; the file is damaged")
-    return head, entries

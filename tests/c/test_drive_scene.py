@@ -46,7 +46,12 @@ class Fenced:
         begin = (self.pages * PAGE - len(data)) // 8 * 8
         ctypes.memmove(self.start + begin, data, len(data))
         text = ffi.new("char[]", lib.PV_ERROR_TEXT)
-        code = lib.pv_drive_scenes_check(ffi.cast("uint8_t*", self.start + begin), len(data), text)
+        given = ffi.cast("uint8_t*", self.start + begin)
+        code = lib.pv_drive_scenes_check(given, len(data), text)
+        scene = 0
+        while not code and scene < np.frombuffer(data, packed.SET, 1)["scene_count"][0]:
+            code = lib.pv_drive_scene_check(given, len(data), scene, 0, text)
+            scene += 1
         return int(code), ffi.string(text).decode()
 
 

@@ -42,13 +42,13 @@ def test_numbers_are_those_of_c() -> None:
 
 
 def test_a_sign_holds_for_the_lane_that_it_stands_to_the_right_of() -> None:
-    """And traffic stops on the lane beside it; a sign far from all lanes keeps its place."""
+    """And traffic stops on the lane beside it; a sign far from all lanes has no stop line."""
     signs = [
         Road("stop_sign", 17, 40 + i, np.array([place])) for i, place in enumerate([(47.0, -3, 4), (3.0, 6.5, 4), (9.0, 60, 4)])
     ]
     controls, states = packed_controls(scene_with(*signs))
     assert controls["lane"].tolist() == [0, 1, packed.NO_LANE] and controls["id"].tolist() == [40, 41, 42]
-    np.testing.assert_allclose(controls[["x_m", "y_m", "z_m"]].tolist(), [(37, 0, 0), (-7, 3.5, 0), (-1, 60, 3)], atol=1e-6)
+    np.testing.assert_allclose(controls[["x_m", "y_m", "z_m"]].tolist(), [(37, -3, 3), (-7, 6.5, 3), (-1, 60, 3)], atol=1e-6)
     np.testing.assert_allclose(np.abs(controls["heading"]), [0, np.pi, 0], atol=1e-6)
     left = controls[["line_x0_m", "line_y0_m", "line_x1_m", "line_y1_m"]][0].tolist()
     np.testing.assert_allclose(left, [37, 1.75, 37, -1.75], atol=1e-6)
