@@ -46,8 +46,17 @@ NUMBERED = {"control": 2}  # How many of a setting's names older runs give by nu
 _BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
 if TYPE_CHECKING:
     Control = str
+    Observation = str
+    RowDtype = str
+    SegmentChoice = str
 else:
     Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
+    Observation, RowDtype, SegmentChoice = (Literal[CHOICES[name]] for name in ("observation", "row_dtype", "segments"))
+
+AS_PRESET = -1  # a block's setting: what the preset of observations says
+_COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0}
+_REFERENCE = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0, "roads": 200}
+PRESETS: dict[str, dict[str, int]] = {"compact": _COMPACT, "pufferdrive": _REFERENCE, "gpudrive": _REFERENCE, "far": _COMPACT}
 
 
 @dataclass(frozen=True)
@@ -68,14 +77,14 @@ class DriveConfig:
     """Steps after which an env draws other scenes; open episodes are truncated."""
     max_steps: int = 0
     """Steps of one episode of a scene; 0 for the length of its log."""
-    partners: int = 12
-    """Nearest other cars, cyclists and pedestrians that an agent observes."""
-    lanes: int = 16
-    """Nearest segments of lane centre lines that an agent observes."""
-    lines: int = 8
-    """Nearest segments of painted lines that an agent observes."""
-    edges: int = 16
-    """Nearest segments of road edges that an agent observes."""
+    partners: int = AS_PRESET
+    """Nearest other cars, cyclists and pedestrians that an agent observes. -1: as the preset says; compact: 12."""
+    lanes: int = AS_PRESET
+    """Nearest segments of lane centre lines that an agent observes. -1: as the preset says; compact: 16."""
+    lines: int = AS_PRESET
+    """Nearest segments of painted lines that an agent observes. -1: as the preset says; compact: 8."""
+    edges: int = AS_PRESET
+    """Nearest segments of road edges that an agent observes. -1: as the preset says; compact: 16."""
     observe_previous_action: int = 0
     """1: an agent also observes the acceleration and steering that it chose in the last step."""
     raster: int = 0
@@ -127,6 +136,24 @@ class DriveConfig:
     """1: agents follow their log instead of their actions (the baseline "log"); crashes and goals are judged as usual."""
     metrics: int = 0
     """1: episodes also record faults, lanes, comfort, times to collision and distances from the log; always in evaluations."""
+    observation: Observation = "compact"
+    """Preset of observations. compact: see docs/drive.md; pufferdrive: the 1848 numbers of PufferDrive; gpudrive: the 2984 of
+    GPUDrive; far: compact, with segments spread over the range. Settings of single blocks may differ from it."""
+    row_dtype: RowDtype = "float32"
+    """Type of the numbers in a row. A float16 rounds them to 11 bits, a uint8 shows each column in 253 steps."""
+    segments: SegmentChoice = "nearest"
+    """Which segments of a type are observed. nearest: those; spread: some of each of four rings around the car, up to 1/8, 1/4,
+    1/2 and all of the range."""
+    roads: int = AS_PRESET
+    """Nearest segments of all types in the road block of the presets pufferdrive and gpudrive. -1: as the preset says; 200."""
+    partner_types: int = 0
+    """1: compact partners also show whether they are a vehicle, a pedestrian or a cyclist."""
+    lidar_rays: int = 0
+    """Rays that measure how far it is to the next road edge or object, and what it is; 0 for none."""
+    lidar_fov_deg: float = 360.0
+    """Field of view of the rays, its middle ahead."""
+    lidar_range_m: float = 50.0
+    """Length of the rays."""
     reward_ranges: str = field(default="", metadata={"python": True})
     """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws reward_collision and
     reward_lane_align from these ranges."""
@@ -139,6 +166,11 @@ class DriveConfig:
     def __post_init__(self) -> None:
         for name, names in CHOICES.items():
             object.__setattr__(self, name, _chosen(name, getattr(self, name), names))
+        for name, k in PRESETS[self.observation].items():
+            if getattr(self, name) == AS_PRESET:
+                object.__setattr__(self, name, k)
+        if self.observation == "far":
+            object.__setattr__(self, "segments", "spread")
         for item in dataclasses.fields(self):
             if item.name not in _BOUNDS:
                 continue

@@ -51,6 +51,7 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->flags[row] = DRIVE_ACTIVE;
     drive_clear_sums(turn, row);
     drive_draw_weights(turn, row);
+    agents->seen_reach[row] = 0.0f;
 }
 
 void drive_slot_start(drive_turn* turn) {

@@ -17,7 +17,7 @@ static uint64_t place(uint64_t* end, uint64_t bytes) {
 
 // Largest scenes of the set: room for objects and segments, most scenes in a bundle.
 static void measure_scenes(const pv_context* context, drive_block* out) {
-    uint32_t smallest = out->agents, bodies = 0, segments = 0;
+    uint32_t smallest = out->agents, bodies = 0, segments = 0, groups = 0;
     for (uint32_t i = 0; i < drive_set(context->data)->scene_count; i++) {
         const pv_scene_entry* entry = drive_entry(context->data, i);
         uint32_t size = drive_scene_agents(context, i);
@@ -26,6 +26,8 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
         out->scenes++;
         if (size < smallest) smallest = size;
         if (head->object_count > bodies) bodies = head->object_count;
+        uint32_t all = head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
+        if (all > groups * PV_GROUP_LANES) groups = (all + PV_GROUP_LANES - 1) / PV_GROUP_LANES;
         for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
             if (head->segment_count[type] > segments) segments = head->segment_count[type];
         }
@@ -33,20 +35,25 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
     out->slots = out->agents / smallest;
     out->bodies = (uint32_t)pv_align_up(bodies + 1, ROUND);
     out->segments = (uint32_t)pv_align_up(segments + 1, ROUND);
+    out->groups = (uint32_t)pv_align_up(groups + 1, ROUND);
 }
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 12 * (uint64_t)layout->bodies + 7 * (uint64_t)layout->agent_stride + 2 * (near + ROUND);
+    return 12 * (uint64_t)layout->bodies + 7 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+           (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + layout->numbers;
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
     uint32_t end = 0;
 #define PLACE(block, set, kind, k, bound)                                                                                      \
     out->observed[DRIVE_BLOCK_##block] = end;                                                                                  \
-    end += (uint32_t)(k) * DRIVE_COUNT_##set * (kind == DRIVE_PICTURE ? (uint32_t)(k) : (uint32_t)sizeof(float));
+    if (kind != DRIVE_PICTURE && (uint32_t)(k) * DRIVE_COUNT_##set > out->numbers)                                             \
+        out->numbers = (uint32_t)(k) * DRIVE_COUNT_##set;                                                                      \
+    end += (uint32_t)(k) * DRIVE_COUNT_##set * (kind == DRIVE_PICTURE ? (uint32_t)(k) : drive_number_bytes(config));
     DRIVE_BLOCKS(PLACE)
 #undef PLACE
+    out->numbers = (uint32_t)pv_align_up(out->numbers, ROUND);
 }
 
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
@@ -100,7 +107,10 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     out->bodies.row = (int32_t*)(void*)(integers + bodies);
     out->new_contacts = integers + 2 * bodies;
     out->index = integers + 2 * bodies + agents;
-    out->touch = (uint8_t*)(out->index + near);
+    out->road_groups = out->index + near;
+    out->road_keys = (int32_t*)(void*)(out->road_groups + layout->groups);
+    out->numbers = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
+    out->touch = (uint8_t*)(out->numbers + layout->numbers);
     out->bodies.count = 0;
 }
 

@@ -36,7 +36,7 @@ const pv_drive_choice* pv_drive_choices(uint32_t* count) {
     return choices;
 }
 
-#define COLUMN(set, name, unit, scale, meaning) {#name, unit, scale, meaning},
+#define COLUMN(set, name, unit, scale, most, meaning) {#name, unit, scale, most, meaning},
 #define COLUMNS(set) static const pv_drive_column set##_columns[] = {DRIVE_COLUMNS_##set(COLUMN)};
 DRIVE_COLUMN_SETS(COLUMNS)
 #undef COLUMNS
@@ -60,7 +60,16 @@ static float range_bound(const pv_drive_config* config) {
     return drive_max(8.0f, config->range_m * (1.0f / DRIVE_SCALE_partner_x) + 1.0f);
 }
 
-static void add_block(const char* name, uint32_t k, uint32_t columns, int kind, float bound, pv_group_spec* group) {
+static float lidar_bound(const pv_drive_config* config) {
+    return drive_max(1.0f, config->lidar_range_m * (1.0f / DRIVE_SCALE_ray_distance));
+}
+
+static void add_block(const pv_drive_config* config, const char* name, uint32_t k, uint32_t columns, int kind, float bound,
+                      pv_group_spec* group) {
+    static const uint32_t dtypes[] = {[DRIVE_IS_row_dtype_float32] = PV_F32,
+                                      [DRIVE_IS_row_dtype_float16] = PV_F16,
+                                      [DRIVE_IS_row_dtype_uint8] = PV_U8};
+    const int bytes = config->row_dtype == DRIVE_IS_row_dtype_uint8;
     if (!k) return;
     if (kind == DRIVE_PICTURE) {
         const uint32_t shape[3] = {columns, k, k};
@@ -68,33 +77,31 @@ static void add_block(const char* name, uint32_t k, uint32_t columns, int kind, 
                      1.0f);
         return;
     }
-    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, "", PV_F32,
-                 kind == DRIVE_OBJECTS ? k : 0, columns, -bound, bound, 1.0f);
+    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, "", dtypes[config->row_dtype],
+                 kind == DRIVE_OBJECTS ? k : 0, columns, bytes ? 0.0f : -bound, bytes ? DRIVE_BYTE_MOST : bound, 1.0f);
 }
 
 void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group) {
 #define ADD(block, set, kind, k, bound)                                                                                        \
     PV_ASSERT(group->observation_bytes == layout->observed[DRIVE_BLOCK_##block]);                                              \
-    add_block(#block, (uint32_t)(k), DRIVE_COUNT_##set, kind, bound, group);
+    add_block(config, #block, (uint32_t)(k), DRIVE_COUNT_##set, kind, bound, group);
     DRIVE_BLOCKS(ADD)
 #undef ADD
-    if (layout->observed[DRIVE_BLOCK_raster]) // the next row's floats need an aligned place too
-        group->observation_bytes = (uint32_t)pv_align_up(group->observation_bytes, sizeof(float));
+    if (config->raster) // the next row's numbers need an aligned place too
+        group->observation_bytes = (uint32_t)pv_align_up(group->observation_bytes, drive_number_bytes(config));
 }
 
 void drive_describe_counters(pv_spec* spec) {
 #define NAME(name) strcpy(spec->counter_names[spec->counter_count++], name);
-#define NAMES(block, set, kind, k, bound)                                                                                      \
-    if (kind == DRIVE_OBJECTS) {                                                                                               \
-        NAME(#block "_seen")                                                                                                   \
-        NAME(#block "_cut")                                                                                                    \
-        NAME(#block "_reach_cm")                                                                                               \
-    }
+#define NAMES(counted)                                                                                                         \
+    NAME(#counted "_seen")                                                                                                     \
+    NAME(#counted "_cut")                                                                                                      \
+    NAME(#counted "_reach_cm")
     NAME("active_rows")
     NAME("idle_rows")
     NAME("padding_rows")
     NAME("sampled_rows")
-    DRIVE_BLOCKS(NAMES)
+    DRIVE_COUNTED(NAMES)
 #undef NAMES
 #undef NAME
     PV_ASSERT(spec->counter_count == DRIVE_COUNTER_COUNT);
@@ -113,13 +120,14 @@ typedef struct drive_look {
 
 static int sampled(const drive_turn* turn) { return turn->slot->clock % DRIVE_SAMPLE_STEPS == 0; }
 
-static void count_objects(const drive_look* look, uint32_t counter, uint32_t in_range) {
+static void count_objects(const drive_look* look, uint32_t counter, uint32_t count, float reach_m, uint32_t in_range) {
     uint64_t* counters = &look->turn->block->counters[counter];
-    const drive_near* near = look->near;
-    counters[0] += near->count;
-    counters[1] += in_range - near->count;
-    if (near->count) counters[2] += (uint64_t)(drive_sqrt(near->square[near->count - 1]) * 100.0f + 0.5f);
+    counters[0] += count;
+    counters[1] += in_range - count;
+    if (count) counters[2] += (uint64_t)(reach_m * 100.0f + 0.5f);
 }
+
+static float reach_of(const drive_near* near) { return near->count ? drive_sqrt(near->square[near->count - 1]) : 0.0f; }
 
 static void write_ego(drive_look* look, float* out) {
     const drive_turn* turn = look->turn;
@@ -151,22 +159,76 @@ static void write_ego(drive_look* look, float* out) {
     for (int i = 0; i < DRIVE_COUNT_ego; i++) out[i] = drive_clamp(v[i], -at->bound, at->bound);
 }
 
-static void write_partners(drive_look* look, float* out) {
+static void write_pufferdrive_ego(drive_look* look, float* out) {
+    const drive_agents* agents = &look->turn->agents;
+    const drive_pose* at = &look->at;
+    const uint32_t row = look->row;
+    float dx = agents->goal_x[row] - at->x, dy = agents->goal_y[row] - at->y;
+    float v[DRIVE_COUNT_pufferdrive_ego];
+#define PUT(column, value) v[DRIVE_pufferdrive_ego_##column] = (value) * (1.0f / DRIVE_SCALE_pufferdrive_ego_##column)
+    PUT(goal_x, dx * at->cosine + dy * at->sine);
+    PUT(goal_y, dy * at->cosine - dx * at->sine);
+    PUT(speed, drive_abs(agents->speed[row]));
+    PUT(width, agents->width[row]);
+    PUT(length, agents->length[row]);
+    PUT(collided, agents->flags[row] & (DRIVE_COLLIDED | DRIVE_OFFROAD) ? 1.0f : 0.0f);
+    PUT(respawned, 0.0f);
+#undef PUT
+    for (int i = 0; i < DRIVE_COUNT_pufferdrive_ego; i++) out[i] = drive_clamp(v[i], -at->bound, at->bound);
+}
+
+static void write_gpudrive_ego(drive_look* look, float* out) {
+    const drive_agents* agents = &look->turn->agents;
+    const drive_pose* at = &look->at;
+    const uint32_t row = look->row;
+    float dx = agents->goal_x[row] - at->x, dy = agents->goal_y[row] - at->y;
+    float v[DRIVE_COUNT_gpudrive_ego];
+#define PUT(column, value) v[DRIVE_gpudrive_ego_##column] = (value) * (1.0f / DRIVE_SCALE_gpudrive_ego_##column)
+    PUT(speed, drive_abs(agents->speed[row]));
+    PUT(length, agents->length[row]);
+    PUT(width, agents->width[row]);
+    PUT(goal_x, dx * at->cosine + dy * at->sine);
+    PUT(goal_y, dy * at->cosine - dx * at->sine);
+    PUT(collided, agents->flags[row] & (DRIVE_COLLIDED | DRIVE_OFFROAD) ? 1.0f : 0.0f);
+#undef PUT
+    for (int i = 0; i < DRIVE_COUNT_gpudrive_ego; i++) out[i] = drive_clamp(v[i], -at->bound, at->bound);
+}
+
+static void write_others(drive_look* look, int columns, float* out) {
     const drive_turn* turn = look->turn;
     const drive_bodies* bodies = &turn->scratch.bodies;
     const float range_m = turn->config->range_m;
-    drive_write_partners(bodies, &look->at, (int32_t)look->row, turn->agents.speed[look->row], look->k, range_m, &turn->scratch,
-                         out, look->near);
+    const drive_partner_search search = {.bodies = bodies,
+                                         .objects = turn->scene.objects,
+                                         .at = &look->at,
+                                         .row = (int32_t)look->row,
+                                         .speed = turn->agents.speed[look->row],
+                                         .heading = turn->agents.heading[look->row],
+                                         .k = look->k,
+                                         .range_m = range_m};
+    drive_write_partners(&search, columns, &turn->scratch, out, look->near);
     if (sampled(turn)) // minus one: the agent itself
-        count_objects(look, DRIVE_COUNTER_partners, drive_body_count(bodies, look->at.x, look->at.y, range_m) - 1);
+        count_objects(look, DRIVE_COUNTER_partners, look->near->count, reach_of(look->near),
+                      drive_body_count(bodies, look->at.x, look->at.y, range_m) - 1);
 }
+
+static void write_partners(drive_look* look, float* out) { write_others(look, DRIVE_PLAIN, out); }
+
+static void write_typed_partners(drive_look* look, float* out) { write_others(look, DRIVE_TYPED, out); }
+
+static void write_pufferdrive_partners(drive_look* look, float* out) { write_others(look, DRIVE_PUFFERDRIVE, out); }
+
+static void write_gpudrive_partners(drive_look* look, float* out) { write_others(look, DRIVE_GPUDRIVE, out); }
 
 static void write_segments(drive_look* look, float* out, int type, uint32_t counter) {
     const drive_turn* turn = look->turn;
     const float range_m = turn->config->range_m;
-    drive_write_segments(&turn->scene, type, &look->at, look->k, range_m, &turn->scratch, out, look->near);
+    const int spread = turn->config->segments == DRIVE_IS_segments_spread;
+    (spread ? drive_write_spread : drive_write_segments)(&turn->scene, type, &look->at, look->k, range_m, &turn->scratch, out,
+                                                         look->near);
     if (sampled(turn))
-        count_objects(look, counter, drive_segment_count(&turn->scene, type, look->at.x, look->at.y, range_m));
+        count_objects(look, counter, look->near->count, reach_of(look->near),
+                      drive_segment_count(&turn->scene, type, look->at.x, look->at.y, range_m));
 }
 
 static void write_lanes(drive_look* look, float* out) { write_segments(look, out, PV_LANE, DRIVE_COUNTER_lanes); }
@@ -174,6 +236,33 @@ static void write_lanes(drive_look* look, float* out) { write_segments(look, out
 static void write_lines(drive_look* look, float* out) { write_segments(look, out, PV_LINE, DRIVE_COUNTER_lines); }
 
 static void write_edges(drive_look* look, float* out) { write_segments(look, out, PV_EDGE, DRIVE_COUNTER_edges); }
+
+static void write_roads(drive_look* look, int gpudrive, float* out) {
+    const drive_turn* turn = look->turn;
+    const drive_agents* agents = &turn->agents;
+    const uint32_t row = look->row;
+    float dx = look->at.x - agents->seen_x[row], dy = look->at.y - agents->seen_y[row], reach = agents->seen_reach[row];
+    const drive_roads_search search = {.at = &look->at,
+                                       .heading = agents->heading[row],
+                                       .k = look->k,
+                                       .range_m = turn->config->range_m,
+                                       .gpudrive = gpudrive,
+                                       .exact_reach = sampled(turn)};
+    if (reach > 0.0f) reach += drive_sqrt(dx * dx + dy * dy) + DRIVE_REACH_SLACK_M;
+    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach);
+    agents->seen_x[row] = look->at.x;
+    agents->seen_y[row] = look->at.y;
+    agents->seen_reach[row] = count < look->k ? 0.0f : reach;
+    if (sampled(turn))
+        count_objects(look, DRIVE_COUNTER_roads, count, reach,
+                      drive_road_count(&turn->scene, &look->at, turn->config->range_m, &turn->scratch));
+}
+
+static void write_pufferdrive_roads(drive_look* look, float* out) { write_roads(look, 0, out); }
+
+static void write_gpudrive_roads(drive_look* look, float* out) { write_roads(look, 1, out); }
+
+static void write_lidar(drive_look* look, float* out) { drive_write_lidar(look->turn, look->row, &look->at, out); }
 
 static void write_previous_action(drive_look* look, float* out) {
     const drive_turn* turn = look->turn;
@@ -199,16 +288,22 @@ static drive_look look_of(const drive_turn* turn, uint32_t row, drive_near* near
     return (drive_look){.turn = turn, .row = row, .at = at, .near = near};
 }
 
-// Writes a block where the row has it.
+// Writes a block where the row has it: numbers of other types than float32 by way of scratch.
 PV_INLINE void write_block(drive_look* look, uint32_t block) {
-    const pv_drive_config* config = look->turn->config;
-    void* out = row_at(look->turn, look->row) + look->turn->layout->observed[block];
+    const drive_turn* turn = look->turn;
+    const pv_drive_config* config = turn->config;
+    void* out = row_at(turn, look->row) + turn->layout->observed[block];
+    const int encoded = config->row_dtype != DRIVE_IS_row_dtype_float32 && block != DRIVE_BLOCK_raster;
+    void* to = encoded ? turn->scratch.numbers : out;
     switch (block) {
 #define WRITE(block, set, kind, count, limit)                                                                                  \
     case DRIVE_BLOCK_##block:                                                                                                  \
         look->k = (uint32_t)(count);                                                                                           \
         look->at.bound = limit;                                                                                                \
-        if (look->k) write_##block(look, out);                                                                                 \
+        if (!look->k) return;                                                                                                  \
+        write_##block(look, to);                                                                                               \
+        if (PV_UNLIKELY(encoded))                                                                                              \
+            drive_encode(config, set##_columns, DRIVE_COUNT_##set, look->k, kind == DRIVE_OBJECTS, turn->scratch.numbers, out);  \
         break;
         DRIVE_BLOCKS(WRITE)
 #undef WRITE
@@ -219,6 +314,7 @@ void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges
     drive_look look = look_of(turn, row, edges);
     edges->count = edges->most = 0;
     write_block(&look, DRIVE_BLOCK_edges);
+    if (turn->config->segments != DRIVE_IS_segments_nearest) edges->most = 0; // they are not the nearest
 }
 
 void drive_observe(const drive_turn* turn, uint32_t row) {

@@ -34,36 +34,73 @@ PV_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int3
     return limit < PV_FAR_BITS ? limit : PV_FAR_BITS - 1;
 }
 
+enum { RAW_x, RAW_y, RAW_cosine, RAW_sine, RAW_speed, RAW_half_width, RAW_half_length, RAW_heading, RAW_type, RAW_COUNT };
+#define MOST_COLUMNS DRIVE_COUNT_typed_partner
+
+static const uint32_t column_counts[] = {[DRIVE_PLAIN] = DRIVE_COUNT_partner,
+                                         [DRIVE_TYPED] = DRIVE_COUNT_typed_partner,
+                                         [DRIVE_PUFFERDRIVE] = DRIVE_COUNT_pufferdrive_partner,
+                                         [DRIVE_GPUDRIVE] = DRIVE_COUNT_gpudrive_partner};
+_Static_assert((int)DRIVE_typed_partner_length == (int)DRIVE_partner_length, "typed partners begin as the others");
+
+#define PUT(set, column, value)                                                                                                \
+    v[DRIVE_##set##_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_##set##_##column), -at->bound, at->bound)
+
 // Columns of 16 candidates, v[column][candidate].
-PV_INLINE void compute_columns(float (*restrict v)[PV_RANKED], const float (*restrict raw)[PV_RANKED], uint32_t base,
-                                  const drive_pose* at, float speed) {
+PV_INLINE void compute_columns(const drive_partner_search* search, int columns, float (*restrict v)[PV_RANKED],
+                               const float (*restrict raw)[PV_RANKED], uint32_t base) {
+    const drive_pose* at = search->at;
+    const float speed = search->speed, heading = search->heading;
     for (uint32_t i = base; i < base + PV_LANES; i++) {
-        float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y;
-        float cosine = raw[2][i] * at->cosine + raw[3][i] * at->sine, sine = raw[3][i] * at->cosine - raw[2][i] * at->sine;
-#define PUT(column, value)                                                                                                     \
-    v[DRIVE_partner_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_partner_##column), -at->bound, at->bound)
-        PUT(x, dx * at->cosine + dy * at->sine);
-        PUT(y, dy * at->cosine - dx * at->sine);
-        PUT(cos, cosine);
-        PUT(sin, sine);
-        PUT(velocity_x, raw[4][i] * cosine - speed);
-        PUT(velocity_y, raw[4][i] * sine);
-        PUT(width, 2.0f * raw[5][i]);
-        PUT(length, 2.0f * raw[6][i]);
-#undef PUT
+        float dx = raw[RAW_x][i] - at->x, dy = raw[RAW_y][i] - at->y;
+        float ahead = dx * at->cosine + dy * at->sine, aside = dy * at->cosine - dx * at->sine;
+        float cosine = raw[RAW_cosine][i] * at->cosine + raw[RAW_sine][i] * at->sine;
+        float sine = raw[RAW_sine][i] * at->cosine - raw[RAW_cosine][i] * at->sine;
+        float width = 2.0f * raw[RAW_half_width][i], length = 2.0f * raw[RAW_half_length][i];
+        if (columns == DRIVE_PUFFERDRIVE) {
+            PUT(pufferdrive_partner, x, ahead);
+            PUT(pufferdrive_partner, y, aside);
+            PUT(pufferdrive_partner, width, width);
+            PUT(pufferdrive_partner, length, length);
+            PUT(pufferdrive_partner, cos, cosine);
+            PUT(pufferdrive_partner, sin, sine);
+            PUT(pufferdrive_partner, speed, drive_abs(raw[RAW_speed][i]));
+        } else if (columns == DRIVE_GPUDRIVE) {
+            PUT(gpudrive_partner, speed, drive_abs(raw[RAW_speed][i]));
+            PUT(gpudrive_partner, x, ahead);
+            PUT(gpudrive_partner, y, aside);
+            PUT(gpudrive_partner, heading, drive_wrap(raw[RAW_heading][i] - heading));
+            PUT(gpudrive_partner, length, length);
+            PUT(gpudrive_partner, width, width);
+        } else {
+            PUT(partner, x, ahead);
+            PUT(partner, y, aside);
+            PUT(partner, cos, cosine);
+            PUT(partner, sin, sine);
+            PUT(partner, velocity_x, raw[RAW_speed][i] * cosine - speed);
+            PUT(partner, velocity_y, raw[RAW_speed][i] * sine);
+            PUT(partner, width, width);
+            PUT(partner, length, length);
+        }
+        if (columns == DRIVE_TYPED) {
+            PUT(typed_partner, vehicle, raw[RAW_type][i] == (float)PV_VEHICLE ? 1.0f : 0.0f);
+            PUT(typed_partner, pedestrian, raw[RAW_type][i] == (float)PV_PEDESTRIAN ? 1.0f : 0.0f);
+            PUT(typed_partner, cyclist, raw[RAW_type][i] == (float)PV_CYCLIST ? 1.0f : 0.0f);
+        }
     }
 }
+#undef PUT
 
-PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k,
-                                    float range_m, const drive_scratch* scratch, float* out, drive_near* near) {
-    _Alignas(64) float raw[7][PV_RANKED], v[DRIVE_COUNT_partner][PV_RANKED];
+PV_INLINE void write_entries(const drive_partner_search* search, int columns, const drive_scratch* scratch, float* out,
+                             drive_near* near) {
+    const drive_bodies* bodies = search->bodies;
+    const uint32_t k = search->k, column_count = column_counts[columns];
+    _Alignas(64) float raw[RAW_COUNT][PV_RANKED], v[MOST_COLUMNS][PV_RANKED];
     _Alignas(64) int32_t keys[PV_RANKED];
     uint32_t order[PV_RANKED];
     float* square = scratch->square;
     uint32_t* index = scratch->index;
-    near->count = 0;
-    if (!k) return;
-    int32_t limit = measure(bodies, at, row, k, range_m * range_m, square);
+    int32_t limit = measure(bodies, search->at, search->row, k, search->range_m * search->range_m, square);
     uint32_t n = 0;
     for (uint32_t i = 0; i < bodies->count; i++) {
         float value = square[i];
@@ -75,31 +112,56 @@ PV_CLONES void drive_write_partners(const drive_bodies* bodies, const drive_pose
     uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t b = index[i];
-        raw[0][i] = bodies->x[b];
-        raw[1][i] = bodies->y[b];
-        raw[2][i] = bodies->cosine[b];
-        raw[3][i] = bodies->sine[b];
-        raw[4][i] = bodies->speed[b];
-        raw[5][i] = bodies->half_width[b];
-        raw[6][i] = bodies->half_length[b];
+        raw[RAW_x][i] = bodies->x[b];
+        raw[RAW_y][i] = bodies->y[b];
+        raw[RAW_cosine][i] = bodies->cosine[b];
+        raw[RAW_sine][i] = bodies->sine[b];
+        raw[RAW_speed][i] = bodies->speed[b];
+        raw[RAW_half_width][i] = bodies->half_width[b];
+        raw[RAW_half_length][i] = bodies->half_length[b];
+        if (columns == DRIVE_GPUDRIVE) raw[RAW_heading][i] = bodies->heading[b];
+        if (columns == DRIVE_TYPED) raw[RAW_type][i] = (float)search->objects[bodies->object[b]].type;
         keys[i] = pv_bits_of(square[i]);
     }
     for (uint32_t i = n; i < padded; i++) {
         keys[i] = PV_FAR_BITS;
-        for (int f = 0; f < 7; f++) raw[f][i] = 0.0f;
+        for (int f = 0; f < RAW_COUNT; f++) raw[f][i] = 0.0f;
     }
     for (uint32_t base = 0; base < padded; base += PV_LANES)
-        compute_columns(v, (const float (*)[PV_RANKED])raw, base, at, speed);
+        compute_columns(search, columns, v, (const float (*)[PV_RANKED])raw, base);
     pv_rank_keys(keys, n, order);
     uint32_t count = k < n ? k : n;
     for (uint32_t r = 0; r < count; r++) {
         uint32_t i = order[r];
         near->index[r] = index[i];
         near->square[r] = square[i];
-        for (uint32_t f = 0; f < DRIVE_COUNT_partner; f++) out[r * DRIVE_COUNT_partner + f] = v[f][i];
+        for (uint32_t f = 0; f < column_count; f++) out[r * column_count + f] = v[f][i];
     }
     near->count = count;
-    memset(out + count * DRIVE_COUNT_partner, 0, (k - count) * DRIVE_COUNT_partner * sizeof(float));
+    memset(out + count * column_count, 0, (k - count) * column_count * sizeof(float));
+}
+
+#define WRITER(name, columns)                                                                                                  \
+    PV_CLONES static void write_##name(const drive_partner_search* search, const drive_scratch* scratch, float* out,           \
+                                       drive_near* near) {                                                                     \
+        write_entries(search, columns, scratch, out, near);                                                                    \
+    }
+WRITER(plain, DRIVE_PLAIN)
+WRITER(typed, DRIVE_TYPED)
+WRITER(pufferdrive, DRIVE_PUFFERDRIVE)
+WRITER(gpudrive, DRIVE_GPUDRIVE)
+#undef WRITER
+
+void drive_write_partners(const drive_partner_search* search, int columns, const drive_scratch* scratch, float* out,
+                          drive_near* near) {
+    near->count = 0;
+    if (!search->k) return;
+    switch (columns) {
+    case DRIVE_PLAIN: write_plain(search, scratch, out, near); break;
+    case DRIVE_TYPED: write_typed(search, scratch, out, near); break;
+    case DRIVE_PUFFERDRIVE: write_pufferdrive(search, scratch, out, near); break;
+    default: write_gpudrive(search, scratch, out, near);
+    }
 }
 
 PV_CLONES uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m) {

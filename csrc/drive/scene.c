@@ -26,6 +26,7 @@ _Static_assert(sizeof(pv_scene) == 80 + 16 * PV_SCENE_SECTIONS, "no padding: wri
 _Static_assert(sizeof(pv_object) == 40, "no padding: written as it is");
 _Static_assert(sizeof(pv_frame) == 16, "no padding: written as it is");
 _Static_assert(sizeof(pv_cell) == 12, "no padding: written as it is");
+_Static_assert(sizeof(pv_road_group) == 384, "no padding: written as it is");
 _Static_assert(sizeof(pv_lane) == 40, "no padding: written as it is");
 _Static_assert(sizeof(pv_control) == 48, "no padding: written as it is");
 _Static_assert(sizeof(pv_area) == 16, "no padding: written as it is");
@@ -41,6 +42,8 @@ const pv_section_info* pv_drive_sections(uint32_t* count) {
     return sections;
 }
 
+static uint32_t groups_of(uint32_t places) { return (places + PV_GROUP_LANES - 1) / PV_GROUP_LANES; }
+
 void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
     const uint8_t* base = data + drive_entry(data, scene)->offset;
     const pv_scene* head = (const pv_scene*)(const void*)base;
@@ -53,6 +56,8 @@ void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
         out->first[type + 1] = out->first[type] + head->segment_count[type];
         out->index_k[type] = drive_set(data)->index_k[type];
     }
+    out->group_count = groups_of(out->first[PV_SEGMENT_TYPES]);
+    out->box_stride = groups_of(out->group_count) * PV_GROUP_LANES;
     out->index_range_m = drive_set(data)->index_range_m;
     out->cells_per_m = 1.0f / head->cell_m;
 }
@@ -189,6 +194,9 @@ static int check_sections(const checker* check, const pv_scene* head) {
                   {DRIVE_SECTION_kind, segments},
                   {DRIVE_SECTION_polyline, segments},
                   {DRIVE_SECTION_cells, (uint64_t)head->grid_nx * head->grid_ny},
+                  {DRIVE_SECTION_boxes, 4 * PV_GROUP_LANES * groups_of(groups_of((uint32_t)segments))},
+                  {DRIVE_SECTION_groups, groups_of((uint32_t)segments)},
+                  {DRIVE_SECTION_rows, 8 * PV_GROUP_LANES * groups_of((uint32_t)segments)},
                   {DRIVE_SECTION_points_y, count_of(head, DRIVE_SECTION_points_x)},
                   {DRIVE_SECTION_points_z, count_of(head, DRIVE_SECTION_points_x)}};
     int code = PV_OK;
@@ -207,7 +215,8 @@ static int check_numbers(const checker* check, const pv_scene* head) {
                   {DRIVE_SECTION_z, MAX_COORDINATE_M},        {DRIVE_SECTION_half, MAX_COORDINATE_M},
                   {DRIVE_SECTION_slope, MAX_SLOPE},           {DRIVE_SECTION_ux, 1.01},
                   {DRIVE_SECTION_uy, 1.01},                   {DRIVE_SECTION_points_x, MAX_COORDINATE_M},
-                  {DRIVE_SECTION_points_y, MAX_COORDINATE_M}, {DRIVE_SECTION_points_z, MAX_COORDINATE_M}};
+                  {DRIVE_SECTION_points_y, MAX_COORDINATE_M}, {DRIVE_SECTION_points_z, MAX_COORDINATE_M},
+                  {DRIVE_SECTION_boxes, 3 * MAX_COORDINATE_M}, {DRIVE_SECTION_rows, MAX_COORDINATE_M}};
     int code = PV_OK;
     for (uint32_t i = 0; !code && i < sizeof floats / sizeof floats[0]; i++)
         code = check_floats(check, head, floats[i].section, floats[i].limit);
@@ -219,8 +228,8 @@ static int check_segments(const checker* check, const drive_scene* scene) {
         double square = (double)scene->ux[s] * (double)scene->ux[s] + (double)scene->uy[s] * (double)scene->uy[s];
         if (!(fabs(square - 1.0) < 1e-3))
             return bad(check, offset_of(scene->head, DRIVE_SECTION_ux) + 4 * s, "ux, uy", 1.0, square, "a direction whose squared length is");
-        if (!(scene->half[s] >= 0.0f))
-            return bad(check, offset_of(scene->head, DRIVE_SECTION_half) + 4 * s, "half", 0.0, (double)scene->half[s], "at least");
+        if (!(scene->half[s] >= 0.0f && scene->half[s] <= (float)PV_MOST_HALF_M))
+            return bad(check, offset_of(scene->head, DRIVE_SECTION_half) + 4 * s, "half", PV_MOST_HALF_M, (double)scene->half[s], "0 to");
     }
     return PV_OK;
 }
@@ -388,6 +397,36 @@ static int check_areas(const checker* check, const drive_scene* scene) {
     return PV_OK;
 }
 
+// Each place of a group is unused, or a copy of the segment that it names.
+static int check_group(const checker* check, const drive_scene* scene, uint32_t g) {
+    const pv_road_group* group = &scene->groups[g];
+    const uint64_t at = offset_of(scene->head, DRIVE_SECTION_groups) + g * sizeof *group;
+    for (uint32_t i = 0; i < PV_GROUP_LANES; i++) {
+        const uint32_t s = group->segment[i], type = group->type[i];
+        const float place[] = {group->x[i], group->y[i], group->ux[i], group->uy[i], group->half[i]};
+        float wanted[] = {0.0f, 0.0f, 0.0f, 0.0f, -1e6f};
+        if (g * PV_GROUP_LANES + i < scene->first[PV_SEGMENT_TYPES]) {
+            if (type >= PV_SEGMENT_TYPES || s < scene->first[type] || s >= scene->first[type + 1])
+                return bad(check, at, "group.segment", type, s, "a segment of the type");
+            const float segment[] = {scene->x[s], scene->y[s], scene->ux[s], scene->uy[s], scene->half[s]};
+            memcpy(wanted, segment, sizeof wanted);
+        } else if (type < PV_SEGMENT_TYPES) {
+            return bad(check, at, "group.type", 255, type, "an unused place,");
+        }
+        for (int n = 0; n < 5; n++) {
+            if (place[n] != wanted[n])
+                return bad(check, at, "group", (double)wanted[n], (double)place[n], "a copy of its segment,");
+        }
+    }
+    return PV_OK;
+}
+
+static int check_groups(const checker* check, const drive_scene* scene) {
+    int code = PV_OK;
+    for (uint32_t g = 0; !code && g < scene->group_count; g++) code = check_group(check, scene, g);
+    return code;
+}
+
 // zlib's CRC-32, eight bytes at a time (Kounavis and Berry 2005, "slicing by 8").
 static uint32_t crc32_of(const uint8_t* data, uint64_t bytes) {
     uint32_t table[8][256], crc = 0xFFFFFFFFu;
@@ -462,5 +501,6 @@ int pv_drive_scene_check(const uint8_t* data, uint64_t bytes, uint32_t scene_ind
     if (!code) code = check_lanes(&check, &scene);
     if (!code) code = check_controls(&check, &scene);
     if (!code) code = check_areas(&check, &scene);
+    if (!code) code = check_groups(&check, &scene);
     return code;
 }

@@ -19,7 +19,7 @@
 #define PV_SCENE_MAGIC 0x53565650u // "PVVS"
 #define PV_SCENE_VERSION 2
 #define PV_SCENE_NAME_BYTES 64
-#define PV_SCENE_SECTIONS 22 // sections of a scene, in the order of DRIVE_SECTIONS below
+#define PV_SCENE_SECTIONS 25 // sections of a scene, in the order of DRIVE_SECTIONS below
 
 #define PV_SCENE_HAS_HEIGHT 1     // heights are known; else they are all 0
 #define PV_SCENE_LEVELS 2         // they differ so much that contacts have to look at them (set by the compiler)
@@ -30,6 +30,8 @@
 #define PV_LINE 1
 #define PV_EDGE 2
 #define PV_SEGMENT_TYPES 3
+#define PV_GROUP_LANES 16
+#define PV_MOST_HALF_M 100 // half the length of a segment
 
 // Object types.
 #define PV_VEHICLE 0
@@ -127,6 +129,15 @@ typedef struct pv_frame {
     int16_t speed;       // signed, along the heading, cm/s; PV_FRAME_INVALID: not there
 } pv_frame;
 
+// Neighbouring segments of all types, an array per number; all segments of a scene are in groups once. Unused places of the last
+// group have a half length of -1e6.
+typedef struct pv_road_group {
+    float x[PV_GROUP_LANES], y[PV_GROUP_LANES], ux[PV_GROUP_LANES], uy[PV_GROUP_LANES], half[PV_GROUP_LANES];
+    uint16_t segment[PV_GROUP_LANES]; // its index in the arrays of segments
+    uint8_t type[PV_GROUP_LANES];     // PV_LANE...; 255: unused
+    uint8_t unused[PV_GROUP_LANES];
+} pv_road_group; // 384 bytes
+
 // Candidates of one cell: for any point of the cell they contain the k nearest segments of each type within the index range.
 // A cell without candidates of any kind that is marked PV_CELL_EMPTY was left out of the index: scan all segments instead.
 typedef struct pv_cell {
@@ -212,7 +223,10 @@ int pv_drive_scene_check(const uint8_t* data, uint64_t bytes, uint32_t scene, in
     X(points_x, float) /* of areas */                                                                                          \
     X(points_y, float)                                                                                                         \
     X(points_z, float)                                                                                                         \
-    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/scenes.md) */
+    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/scenes.md) */                          \
+    X(boxes, float)  /* low x, low y, high x, high y of all groups, (4, n rounded up to PV_GROUP_LANES) */                     \
+    X(groups, pv_road_group) /* n = segments / PV_GROUP_LANES, rounded up */                                                   \
+    X(rows, float) /* of groups, 8 a segment: x, y, half length, 1, ux, uy, type, angle of u; unused ones are 0 */
 
 enum {
 #define SECTION(name, type) DRIVE_SECTION_##name,
@@ -229,6 +243,7 @@ typedef struct drive_scene {
     DRIVE_SECTIONS(SECTION)
 #undef SECTION
     uint32_t first[PV_SEGMENT_TYPES + 1]; // segments of type t are [first[t], first[t + 1])
+    uint32_t group_count, box_stride;
     uint32_t index_k[PV_SEGMENT_TYPES];
     float index_range_m;
     float cells_per_m;

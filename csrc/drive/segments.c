@@ -107,45 +107,130 @@ PV_INLINE void compute_columns(float (*restrict v)[PV_RANKED], float* restrict s
     }
 }
 
+// What the entries of up to PV_RANKED candidates are made of.
+typedef struct entries {
+    _Alignas(64) float raw[5][PV_RANKED];
+    _Alignas(64) float v[DRIVE_COUNT_segment][PV_RANKED];
+    _Alignas(64) float square[PV_RANKED];
+    _Alignas(64) int32_t keys[PV_RANKED];
+    uint32_t order[PV_RANKED];
+} entries;
+
+// Writes the k nearest of n candidates, sorted.
+PV_INLINE void write_nearest(const drive_scene* scene, const uint16_t* index, uint32_t n, const drive_pose* at, uint32_t k,
+                             float range_m, entries* e, float* out, drive_near* near) {
+    uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = index[i];
+        e->raw[0][i] = scene->x[s];
+        e->raw[1][i] = scene->y[s];
+        e->raw[2][i] = scene->ux[s];
+        e->raw[3][i] = scene->uy[s];
+        e->raw[4][i] = scene->half[s];
+    }
+    for (uint32_t i = n; i < padded; i++) { // out of range: a point far ahead
+        e->raw[0][i] = 1e9f;
+        e->raw[2][i] = 1.0f;
+        e->raw[1][i] = e->raw[3][i] = e->raw[4][i] = 0.0f;
+    }
+    for (uint32_t base = 0; base < padded; base += PV_LANES)
+        compute_columns(e->v, e->square, (const float (*)[PV_RANKED])e->raw, base, at, range_m * range_m);
+    memcpy(e->keys, e->square, padded * sizeof(float));
+    pv_rank_keys(e->keys, n, e->order);
+    uint32_t count = 0;
+    for (uint32_t most = k < n ? k : n; count < most; count++) {
+        uint32_t i = e->order[count];
+        if (e->keys[i] == PV_FAR_BITS) break;
+        near->index[count] = index[i];
+        near->square[count] = e->square[i];
+        for (uint32_t f = 0; f < DRIVE_COUNT_segment; f++) out[count * DRIVE_COUNT_segment + f] = e->v[f][i];
+    }
+    near->count = count;
+    memset(out + count * DRIVE_COUNT_segment, 0, (k - count) * DRIVE_COUNT_segment * sizeof(float));
+}
+
 PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                                     const drive_scratch* scratch, float* out, drive_near* near) {
     uint16_t found[PV_RANKED];
-    _Alignas(64) float raw[5][PV_RANKED], v[DRIVE_COUNT_segment][PV_RANKED], square[PV_RANKED];
-    _Alignas(64) int32_t keys[PV_RANKED];
-    uint32_t order[PV_RANKED];
+    entries e;
     near->count = 0;
     near->most = k;
     if (!k) return;
     uint32_t n = 0;
     const uint16_t* index = find_candidates(scene, type, at, k, range_m, scratch, found, &n);
-    uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
+    write_nearest(scene, index, n, at, k, range_m, &e, out, near);
+}
+
+// ---- spread over the range ------------------------------------------------------------------------------------------
+
+#define RINGS 4 // up to 1/8, 1/4, 1/2 and all of the range
+
+// The number with its 16 bits in reverse order: the first of any run of segments in this order lie evenly in the run.
+PV_INLINE uint32_t reversed(uint32_t v) {
+    v = (v & 0x5555u) << 1 | (v >> 1 & 0x5555u);
+    v = (v & 0x3333u) << 2 | (v >> 2 & 0x3333u);
+    v = (v & 0x0F0Fu) << 4 | (v >> 4 & 0x0F0Fu);
+    return (v & 0x00FFu) << 8 | (v >> 8 & 0x00FFu);
+}
+
+// How many segments each ring gives: a quarter of k where it has them; what is left goes to the nearest rings that have more.
+static void share_out(const uint32_t* there, uint32_t k, uint32_t* share) {
+    uint32_t left = k;
+    for (int ring = 0; ring < RINGS; ring++) {
+        share[ring] = there[ring] < k / RINGS ? there[ring] : k / RINGS;
+        left -= share[ring];
+    }
+    for (int ring = 0; ring < RINGS; ring++) {
+        uint32_t more = there[ring] - share[ring] < left ? there[ring] - share[ring] : left;
+        share[ring] += more;
+        left -= more;
+    }
+}
+
+// Of each ring those with the least reversed numbers (within the type), which stay the same while the car drives.
+PV_CLONES void drive_write_spread(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
+                                  const drive_scratch* scratch, float* out, drive_near* near) {
+    uint32_t there[RINGS] = {0}, share[RINGS], filled[RINGS] = {0}, first[RINGS] = {0}, kept[DRIVE_MAX_K];
+    uint16_t found[PV_RANKED];
+    entries e;
+    near->count = 0;
+    near->most = 0;
+    if (!k) return;
+    uint32_t n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, range_m * range_m,
+                               scratch->square, scratch->index);
+    const float limits[RINGS - 1] = {range_m * 0.125f, range_m * 0.25f, range_m * 0.5f};
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = index[i];
-        raw[0][i] = scene->x[s];
-        raw[1][i] = scene->y[s];
-        raw[2][i] = scene->ux[s];
-        raw[3][i] = scene->uy[s];
-        raw[4][i] = scene->half[s];
+        uint32_t ring = 0;
+        for (int r = 0; r < RINGS - 1; r++) ring += (uint32_t)(scratch->square[i] > limits[r] * limits[r]);
+        there[ring]++;
+        // the key in one word: ring, reversed number, number
+        uint32_t order = reversed(scratch->index[i] - scene->first[type]);
+        scratch->index[i] = scratch->index[i] - scene->first[type];
+        scratch->square[i] = (float)(ring * 65536u + order); // exact: below 2^24
     }
-    for (uint32_t i = n; i < padded; i++) { // out of range: a point far ahead
-        raw[0][i] = 1e9f;
-        raw[2][i] = 1.0f;
-        raw[1][i] = raw[3][i] = raw[4][i] = 0.0f;
+    share_out(there, k, share);
+    for (int ring = 1; ring < RINGS; ring++) first[ring] = first[ring - 1] + share[ring - 1];
+    for (uint32_t i = 0; i < n; i++) { // insertion into the ring's list, sorted by reversed number
+        uint32_t key = (uint32_t)scratch->square[i], ring = key >> 16, order = key & 0xFFFFu;
+        uint32_t* list = kept + first[ring];
+        uint32_t place = filled[ring];
+        if (place == share[ring] && (!place || list[place - 1] <= order)) continue;
+        if (place == share[ring])
+            place--;
+        else
+            filled[ring]++;
+        for (; place && list[place - 1] > order; place--) list[place] = list[place - 1];
+        list[place] = order;
     }
-    for (uint32_t base = 0; base < padded; base += PV_LANES)
-        compute_columns(v, square, (const float (*)[PV_RANKED])raw, base, at, range_m * range_m);
-    memcpy(keys, square, padded * sizeof(float));
-    pv_rank_keys(keys, n, order);
-    uint32_t count = 0;
-    for (uint32_t most = k < n ? k : n; count < most; count++) {
-        uint32_t i = order[count];
-        if (keys[i] == PV_FAR_BITS) break;
-        near->index[count] = index[i];
-        near->square[count] = square[i];
-        for (uint32_t f = 0; f < DRIVE_COUNT_segment; f++) out[count * DRIVE_COUNT_segment + f] = v[f][i];
+    uint32_t count = first[RINGS - 1] + share[RINGS - 1];
+    for (uint32_t i = 0; i < count; i++) found[i] = (uint16_t)(scene->first[type] + reversed(kept[i]));
+    for (uint32_t i = 1; i < count; i++) { // by number, as in the scene: ties go to the smaller one
+        uint16_t s = found[i];
+        uint32_t place = i;
+        for (; place && found[place - 1] > s; place--) found[place] = found[place - 1];
+        found[place] = s;
     }
-    near->count = count;
-    memset(out + count * DRIVE_COUNT_segment, 0, (k - count) * DRIVE_COUNT_segment * sizeof(float));
+    write_nearest(scene, found, count, at, k, range_m, &e, out, near);
 }
 
 PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,

@@ -103,7 +103,10 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
     X(float, progress)      /* m by which goal_distance shrank */                                                              \
     X(uint32_t, contacts)   /* contacts that began */                                                                          \
     X(uint32_t, departures) /* times it began to touch an edge */                                                              \
-    X(uint32_t, goal_step)  /* clock at which the goal was reached */
+    X(uint32_t, goal_step)  /* clock at which the goal was reached */                                                          \
+    X(float, seen_x)        /* m: where it was when its road block was last filled */                                          \
+    X(float, seen_y)                                                                                                           \
+    X(float, seen_reach)    /* m: and how far that reached, 0: unknown; speeds up the search and changes no result */
 
 typedef struct drive_agents {
 #define FIELD(type, name) type* name; // (A,)
@@ -205,6 +208,8 @@ typedef struct drive_block {
     uint32_t scenes;       // eligible scenes
     uint32_t bodies;       // room for the objects of any eligible scene, rounded up
     uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
+    uint32_t groups;       // room for the groups of segments of any eligible scene, rounded up
+    uint32_t numbers;      // of the largest block
     uint64_t agents_offset; // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
     uint64_t checked_offset; // uint8_t[all scenes]: 1 once drive_scene_verify has passed it
     uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
@@ -239,6 +244,9 @@ typedef struct drive_scratch {
     uint32_t* new_contacts;                       // (A,) of this step
     float* square;                                // (max(segments, bodies),) squared distances
     uint32_t* index;                              // (max(segments, bodies),)
+    uint32_t* road_groups;                        // (all groups of a scene,)
+    int32_t* road_keys;                           // (all groups of a scene * 16,)
+    float* numbers;                               // (of the largest block,) before they are encoded
     uint8_t* touch;                               // (bodies,)
 } drive_scratch;
 
@@ -275,6 +283,11 @@ typedef struct drive_turn {
 
 static inline const pv_drive_config* drive_config_of(const pv_context* context) {
     return (const pv_drive_config*)context->config;
+}
+
+static inline uint32_t drive_number_bytes(const pv_drive_config* config) {
+    static const uint32_t bytes[] = {[DRIVE_IS_row_dtype_float32] = 4, [DRIVE_IS_row_dtype_float16] = 2, [DRIVE_IS_row_dtype_uint8] = 1};
+    return bytes[config->row_dtype];
 }
 
 static inline uint32_t drive_episode_steps(const drive_turn* turn) {
@@ -319,9 +332,49 @@ uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float 
 void drive_prefetch_cell(const drive_scene* scene, float x, float y);
 void drive_prefetch_lists(const drive_scene* scene, float x, float y);
 
+// ... or of all segments within the range some of each of four rings, sorted by distance: see segments.c
+void drive_write_spread(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
+                        const drive_scratch* scratch, float* out, drive_near* near);
+
+// roads.c: the k nearest segments of all types, in no order of distance. Writes k entries and returns how many are there. *reach_m:
+// a radius within which there are k if the caller knows one, or 0; receives another one.
+#define DRIVE_REACH_SLACK_M 0.01f
+typedef struct drive_roads_search {
+    const drive_pose* at;
+    float heading;
+    uint32_t k;
+    float range_m;
+    int gpudrive;    // columns of GPUDrive, not of PufferDrive
+    int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer than k
+} drive_roads_search;
+
+uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
+                           float* reach_m);
+uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
+uint32_t drive_edges_within(const drive_scene* scene, float x, float y, float radius_m,
+                            const drive_scratch* scratch); // all of them, into scratch.index
+
+// lidar.c: writes an entry per ray
+void drive_write_lidar(const drive_turn* turn, uint32_t row, const drive_pose* at, float* out);
+
+// encode.c: turns `k` entries of a block into the row's type. objects: those that are all zeros are not there.
+void drive_encode(const pv_drive_config* config, const pv_drive_column* columns, uint32_t column_count, uint32_t k, int objects,
+                  const float* numbers, void* out);
+
 // partners.c: the k nearest bodies, not that of `row`; writes k entries to out
-void drive_write_partners(const drive_bodies* bodies, const drive_pose* at, int32_t row, float speed, uint32_t k, float range_m,
-                          const drive_scratch* scratch, float* out, drive_near* near);
+enum { DRIVE_PLAIN, DRIVE_TYPED, DRIVE_PUFFERDRIVE, DRIVE_GPUDRIVE }; // which columns
+typedef struct drive_partner_search {
+    const drive_bodies* bodies;
+    const pv_object* objects;
+    const drive_pose* at;
+    int32_t row;
+    float speed, heading; // of the agent
+    uint32_t k;
+    float range_m;
+} drive_partner_search;
+
+void drive_write_partners(const drive_partner_search* search, int columns, const drive_scratch* scratch, float* out,
+                          drive_near* near);
 uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
 
 // raster.c: draws the picture of `row`

@@ -30,6 +30,7 @@ typedef struct pv_drive_column {
     const char* name;
     const char* unit; // of the stored value times scale
     float scale;
+    float most; // largest magnitude in the unit that a byte shows; 0: range_m
     const char* meaning;
 } pv_drive_column;
 
@@ -55,6 +56,13 @@ const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 #define DRIVE_MAX_AGENTS 4096 // rows of one env
 #define DRIVE_MAX_K 64        // objects of one block
 #define DRIVE_MAX_RASTER 1024 // pixels along a side of the raster
+#define DRIVE_MAX_ROADS 256   // segments of a block for all types
+#define DRIVE_MAX_RAYS 256    // of the lidar
+
+// Rows of bytes: 0 in what is not there, else DRIVE_BYTE_ZERO + value / (the column's most) * (DRIVE_BYTE_ZERO - 2), rounded. The
+// bound of 254 keeps tables of bytes from being taken for pictures.
+#define DRIVE_BYTE_ZERO 128.0f
+#define DRIVE_BYTE_MOST 254.0f
 
 // ---- rewards ------------------------------------------------------------------------------------------------------
 
@@ -95,7 +103,19 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
     X(control, moving) /* vehicles valid at the start, not marked as expert, whose goal is at least 2 m away */                \
     X(control, valid)  /* all vehicles valid at the start */
 
-#define DRIVE_CHOICE_SETS(X) X(control)
+#define DRIVE_CHOICES_observation(X)                                                                                           \
+    X(observation, compact)                                                                                                    \
+    X(observation, pufferdrive) /* the rows of PufferDrive: 1848 numbers */                                                    \
+    X(observation, gpudrive)    /* the rows of GPUDrive: 2984 numbers */                                                       \
+    X(observation, far)         /* compact, with segments spread over the range */
+
+#define DRIVE_CHOICES_segments(X)                                                                                              \
+    X(segments, nearest)                                                                                                       \
+    X(segments, spread) /* a share of them from each of four rings; see segments.c */
+
+#define DRIVE_CHOICES_row_dtype(X) X(row_dtype, float32) X(row_dtype, float16) X(row_dtype, uint8)
+
+#define DRIVE_CHOICE_SETS(X) X(control) X(observation) X(segments) X(row_dtype)
 
 #define CHOICE(set, name) DRIVE_IS_##set##_##name,
 #define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
@@ -128,7 +148,16 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, max_reverse_mps, 0, 100)                                                                                          \
     X(float, wheelbase_factor, 0.2, 1)                                                                                         \
     X(int32_t, replay_log, 0, 1)                                                                                               \
-    X(int32_t, metrics, 0, 1)
+    X(int32_t, metrics, 0, 1)                                                                                                  \
+    /* observations */                                                                                                         \
+    X(int32_t, observation, 0, DRIVE_CHOICES(observation))                                                                     \
+    X(int32_t, row_dtype, 0, DRIVE_CHOICES(row_dtype))                                                                         \
+    X(int32_t, segments, 0, DRIVE_CHOICES(segments))                                                                           \
+    X(int32_t, roads, 0, DRIVE_MAX_ROADS)                                                                                      \
+    X(int32_t, partner_types, 0, 1)                                                                                            \
+    X(int32_t, lidar_rays, 0, DRIVE_MAX_RAYS)                                                                                  \
+    X(float, lidar_fov_deg, 1, 360)                                                                                            \
+    X(float, lidar_range_m, 1, 500)
 
 typedef struct pv_drive_config {
 #define MEMBER(type, name, low, high) type name;
@@ -147,67 +176,153 @@ DRIVE_REWARDS(, CHECK)
 
 #define DRIVE_GOAL_NEAR_M 20.0f // goal_nearness is 1 at the goal and one half this far from it
 
-// X(set of columns, name, unit, scale, meaning)
+#define DRIVE_ROAD_WIDTH_M 0.1f // PufferDrive and GPUDrive show this width (and height) for each segment
+#define DRIVE_SHRUNK (1.0f / 0.7f) // they show objects at 0.7 of their size
+#define DRIVE_TURN 6.28318530717958647692f
+
+// X(set of columns, name, unit, scale, most, meaning). most: see pv_drive_column.
 #define DRIVE_COLUMNS_ego(X)                                                                                                   \
-    X(ego, speed, "m/s", 10.0f, "along the heading, negative backward")                                                        \
-    X(ego, width, "m", 2.0f, "of the car")                                                                                     \
-    X(ego, length, "m", 5.0f, "of the car")                                                                                    \
-    X(ego, goal_x, "m", 50.0f, "where the goal is")                                                                            \
-    X(ego, goal_y, "m", 50.0f, "")                                                                                             \
-    X(ego, goal_cos, "", 1.0f, "direction to the goal; (0, 0) on it")                                                          \
-    X(ego, goal_sin, "", 1.0f, "")                                                                                             \
-    X(ego, goal_distance, "m", 50.0f, "from the car's centre")                                                                 \
-    X(ego, goal_nearness, "", 1.0f, "20 / (20 + distance in m): fine where it matters")                                        \
-    X(ego, needed_speed, "m/s", 10.0f, "distance / time left")                                                                 \
-    X(ego, time_left, "", 1.0f, "share of the episode")                                                                        \
-    X(ego, collided, "", 1.0f, "1 while it touches an object")                                                                 \
-    X(ego, offroad, "", 1.0f, "1 while it touches a road edge")
+    X(ego, speed, "m/s", 10.0f, 30, "along the heading, negative backward")                                                    \
+    X(ego, width, "m", 2.0f, 5, "of the car")                                                                                  \
+    X(ego, length, "m", 5.0f, 20, "of the car")                                                                                \
+    X(ego, goal_x, "m", 50.0f, 250, "where the goal is")                                                                       \
+    X(ego, goal_y, "m", 50.0f, 250, "")                                                                                        \
+    X(ego, goal_cos, "", 1.0f, 1, "direction to the goal; (0, 0) on it")                                                       \
+    X(ego, goal_sin, "", 1.0f, 1, "")                                                                                          \
+    X(ego, goal_distance, "m", 50.0f, 250, "from the car's centre")                                                            \
+    X(ego, goal_nearness, "", 1.0f, 1, "20 / (20 + distance in m): fine where it matters")                                     \
+    X(ego, needed_speed, "m/s", 10.0f, 30, "distance / time left")                                                             \
+    X(ego, time_left, "", 1.0f, 1, "share of the episode")                                                                     \
+    X(ego, collided, "", 1.0f, 1, "1 while it touches an object")                                                              \
+    X(ego, offroad, "", 1.0f, 1, "1 while it touches a road edge")
 
 #define DRIVE_COLUMNS_partner(X)                                                                                               \
-    X(partner, x, "m", 20.0f, "centre")                                                                                        \
-    X(partner, y, "m", 20.0f, "")                                                                                              \
-    X(partner, cos, "", 1.0f, "its heading")                                                                                   \
-    X(partner, sin, "", 1.0f, "")                                                                                              \
-    X(partner, velocity_x, "m/s", 10.0f, "relative to the car")                                                                \
-    X(partner, velocity_y, "m/s", 10.0f, "")                                                                                   \
-    X(partner, width, "m", 2.0f, "")                                                                                           \
-    X(partner, length, "m", 5.0f, "")
+    X(partner, x, "m", 20.0f, 0, "centre")                                                                                     \
+    X(partner, y, "m", 20.0f, 0, "")                                                                                           \
+    X(partner, cos, "", 1.0f, 1, "its heading")                                                                                \
+    X(partner, sin, "", 1.0f, 1, "")                                                                                           \
+    X(partner, velocity_x, "m/s", 10.0f, 40, "relative to the car")                                                            \
+    X(partner, velocity_y, "m/s", 10.0f, 40, "")                                                                               \
+    X(partner, width, "m", 2.0f, 5, "")                                                                                        \
+    X(partner, length, "m", 5.0f, 20, "")
 
 #define DRIVE_COLUMNS_segment(X)                                                                                               \
-    X(segment, x, "m", 20.0f, "midpoint")                                                                                      \
-    X(segment, y, "m", 20.0f, "")                                                                                              \
-    X(segment, half_length, "m", 10.0f, "")                                                                                    \
-    X(segment, cos, "", 1.0f, "its direction")                                                                                 \
-    X(segment, sin, "", 1.0f, "")                                                                                              \
-    X(segment, distance, "m", 10.0f, "from the car's centre to the segment")                                                   \
-    X(segment, lateral, "m", 5.0f, "of the car from the segment's line, positive to the left of it")
+    X(segment, x, "m", 20.0f, 0, "midpoint")                                                                                   \
+    X(segment, y, "m", 20.0f, 0, "")                                                                                           \
+    X(segment, half_length, "m", 10.0f, 10, "")                                                                                \
+    X(segment, cos, "", 1.0f, 1, "its direction")                                                                              \
+    X(segment, sin, "", 1.0f, 1, "")                                                                                           \
+    X(segment, distance, "m", 10.0f, 0, "from the car's centre to the segment")                                                \
+    X(segment, lateral, "m", 5.0f, 50, "of the car from the segment's line, positive to the left of it")
 
 #define DRIVE_COLUMNS_action(X)                                                                                                \
-    X(action, acceleration, "m/s^2", 4.0f, "what the agent chose in the last step; 0 in the first row of an episode")          \
-    X(action, steering, "rad", 1.0f, "")
+    X(action, acceleration, "m/s^2", 4.0f, 4, "what the agent chose in the last step; 0 in the first row of an episode")       \
+    X(action, steering, "rad", 1.0f, 1, "")
+
+#define DRIVE_COLUMNS_typed_partner(X)                                                                                         \
+    X(typed_partner, x, "m", 20.0f, 0, "centre")                                                                               \
+    X(typed_partner, y, "m", 20.0f, 0, "")                                                                                     \
+    X(typed_partner, cos, "", 1.0f, 1, "its heading")                                                                          \
+    X(typed_partner, sin, "", 1.0f, 1, "")                                                                                     \
+    X(typed_partner, velocity_x, "m/s", 10.0f, 40, "relative to the car")                                                      \
+    X(typed_partner, velocity_y, "m/s", 10.0f, 40, "")                                                                         \
+    X(typed_partner, width, "m", 2.0f, 5, "")                                                                                  \
+    X(typed_partner, length, "m", 5.0f, 20, "")                                                                                \
+    X(typed_partner, vehicle, "", 1.0f, 1, "1: it is one")                                                                     \
+    X(typed_partner, pedestrian, "", 1.0f, 1, "")                                                                              \
+    X(typed_partner, cyclist, "", 1.0f, 1, "")
+
+#define DRIVE_COLUMNS_pufferdrive_ego(X)                                                                                       \
+    X(pufferdrive_ego, goal_x, "m", 200.0f, 250, "where the goal is")                                                          \
+    X(pufferdrive_ego, goal_y, "m", 200.0f, 250, "")                                                                           \
+    X(pufferdrive_ego, speed, "m/s", 100.0f, 30, "magnitude")                                                                  \
+    X(pufferdrive_ego, width, "m", 15.0f * DRIVE_SHRUNK, 5, "of the car")                                                      \
+    X(pufferdrive_ego, length, "m", 30.0f * DRIVE_SHRUNK, 20, "of the car")                                                    \
+    X(pufferdrive_ego, collided, "", 1.0f, 1, "1 while it touches an object or a road edge")                                   \
+    X(pufferdrive_ego, respawned, "", 1.0f, 1, "1 after it was put back to its start in this episode")
+
+#define DRIVE_COLUMNS_pufferdrive_partner(X)                                                                                   \
+    X(pufferdrive_partner, x, "m", 50.0f, 0, "centre")                                                                         \
+    X(pufferdrive_partner, y, "m", 50.0f, 0, "")                                                                               \
+    X(pufferdrive_partner, width, "m", 15.0f * DRIVE_SHRUNK, 5, "")                                                            \
+    X(pufferdrive_partner, length, "m", 30.0f * DRIVE_SHRUNK, 20, "")                                                          \
+    X(pufferdrive_partner, cos, "", 1.0f, 1, "its heading")                                                                    \
+    X(pufferdrive_partner, sin, "", 1.0f, 1, "")                                                                               \
+    X(pufferdrive_partner, speed, "m/s", 100.0f, 30, "magnitude")
+
+#define DRIVE_COLUMNS_pufferdrive_road(X)                                                                                      \
+    X(pufferdrive_road, x, "m", 50.0f, 0, "midpoint")                                                                          \
+    X(pufferdrive_road, y, "m", 50.0f, 0, "")                                                                                  \
+    X(pufferdrive_road, half_length, "m", 100.0f, 10, "")                                                                      \
+    X(pufferdrive_road, width, "m", 100.0f, 1, "always 0.1")                                                                   \
+    X(pufferdrive_road, cos, "", 1.0f, 1, "its direction")                                                                     \
+    X(pufferdrive_road, sin, "", 1.0f, 1, "")                                                                                  \
+    X(pufferdrive_road, type, "", 1.0f, 2, "0 lane, 1 line, 2 edge")
+
+#define DRIVE_COLUMNS_gpudrive_ego(X)                                                                                          \
+    X(gpudrive_ego, speed, "m/s", 100.0f, 30, "magnitude")                                                                     \
+    X(gpudrive_ego, length, "m", 30.0f * DRIVE_SHRUNK, 20, "of the car")                                                       \
+    X(gpudrive_ego, width, "m", 15.0f * DRIVE_SHRUNK, 5, "of the car")                                                         \
+    X(gpudrive_ego, goal_x, "m", 1000.0f, 250, "where the goal is")                                                            \
+    X(gpudrive_ego, goal_y, "m", 1000.0f, 250, "")                                                                             \
+    X(gpudrive_ego, collided, "", 1.0f, 1, "1 while it touches an object or a road edge")
+
+#define DRIVE_COLUMNS_gpudrive_partner(X)                                                                                      \
+    X(gpudrive_partner, speed, "m/s", 100.0f, 30, "magnitude")                                                                 \
+    X(gpudrive_partner, x, "m", 1000.0f, 0, "centre")                                                                          \
+    X(gpudrive_partner, y, "m", 1000.0f, 0, "")                                                                                \
+    X(gpudrive_partner, heading, "rad", DRIVE_TURN, 3.1416f, "from the car's heading")                                         \
+    X(gpudrive_partner, length, "m", 30.0f * DRIVE_SHRUNK, 20, "")                                                             \
+    X(gpudrive_partner, width, "m", 15.0f * DRIVE_SHRUNK, 5, "")
+
+#define DRIVE_COLUMNS_gpudrive_road(X)                                                                                         \
+    X(gpudrive_road, x, "m", 1000.0f, 0, "midpoint")                                                                           \
+    X(gpudrive_road, y, "m", 1000.0f, 0, "")                                                                                   \
+    X(gpudrive_road, half_length, "m", 100.0f, 10, "")                                                                         \
+    X(gpudrive_road, width, "m", 100.0f, 1, "always 0.1")                                                                      \
+    X(gpudrive_road, height, "m", 100.0f, 1, "always 0.1")                                                                     \
+    X(gpudrive_road, heading, "rad", DRIVE_TURN, 3.1416f, "from the car's heading")                                            \
+    X(gpudrive_road, none, "", 1.0f, 1, "always 0")                                                                            \
+    X(gpudrive_road, edge, "", 1.0f, 1, "1: it is one")                                                                        \
+    X(gpudrive_road, line, "", 1.0f, 1, "")                                                                                    \
+    X(gpudrive_road, lane, "", 1.0f, 1, "")                                                                                    \
+    X(gpudrive_road, crosswalk, "", 1.0f, 1, "always 0, as the next two")                                                      \
+    X(gpudrive_road, speed_bump, "", 1.0f, 1, "")                                                                              \
+    X(gpudrive_road, stop_sign, "", 1.0f, 1, "")
+
+#define DRIVE_COLUMNS_ray(X)                                                                                                   \
+    X(ray, distance, "m", 50.0f, 0, "from the car's centre to the first thing that the ray meets")                             \
+    X(ray, edge, "", 1.0f, 1, "1: that is a road edge")                                                                        \
+    X(ray, vehicle, "", 1.0f, 1, "1: a vehicle or an object of no known type")                                                 \
+    X(ray, pedestrian, "", 1.0f, 1, "")                                                                                        \
+    X(ray, cyclist, "", 1.0f, 1, "")
 
 // Channels of the raster, in the order of its planes. Another one is a line here, at the end, and a call in raster.c; policies
 // that were trained on fewer channels do not fit then.
 #define DRIVE_COLUMNS_channel(X)                                                                                               \
-    X(channel, edges, "", 1.0f, "road edges")                                                                                  \
-    X(channel, lines, "", 1.0f, "painted lines")                                                                               \
-    X(channel, lanes, "", 1.0f, "lane centre lines")                                                                           \
-    X(channel, goal, "", 1.0f, "disc of the goal radius; 128: straight line to it")                                            \
-    X(channel, own, "", 1.0f, "box of the car")                                                                                \
-    X(channel, vehicles, "", 1.0f, "boxes of other vehicles")                                                                  \
-    X(channel, pedestrians, "", 1.0f, "")                                                                                      \
-    X(channel, cyclists, "", 1.0f, "")                                                                                         \
-    X(channel, others, "", 1.0f, "boxes of what is none of these")
+    X(channel, edges, "", 1.0f, 1, "road edges")                                                                               \
+    X(channel, lines, "", 1.0f, 1, "painted lines")                                                                            \
+    X(channel, lanes, "", 1.0f, 1, "lane centre lines")                                                                        \
+    X(channel, goal, "", 1.0f, 1, "disc of the goal radius; 128: straight line to it")                                         \
+    X(channel, own, "", 1.0f, 1, "box of the car")                                                                             \
+    X(channel, vehicles, "", 1.0f, 1, "boxes of other vehicles")                                                               \
+    X(channel, pedestrians, "", 1.0f, 1, "")                                                                                   \
+    X(channel, cyclists, "", 1.0f, 1, "")                                                                                      \
+    X(channel, others, "", 1.0f, 1, "boxes of what is none of these")
 
-#define DRIVE_COLUMN_SETS(X) X(ego) X(partner) X(segment) X(action) X(channel)
+#define DRIVE_COLUMN_SETS(X)                                                                                                   \
+    X(ego) X(partner) X(segment) X(action) X(channel) X(typed_partner) X(pufferdrive_ego) X(pufferdrive_partner)               \
+    X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road) X(ray)
+
+#define DRIVE_MOST_COLUMNS 16 // of a block
 
 // Column numbers DRIVE_ego_speed = 0 ..., how many there are (DRIVE_COUNT_ego), and scales DRIVE_SCALE_ego_speed ...
-#define COLUMN(set, name, unit, scale, meaning) DRIVE_##set##_##name,
+#define COLUMN(set, name, unit, scale, most, meaning) DRIVE_##set##_##name,
 #define NUMBERS(set) enum { DRIVE_COLUMNS_##set(COLUMN) DRIVE_COUNT_##set };
 DRIVE_COLUMN_SETS(NUMBERS)
 #undef NUMBERS
 #undef COLUMN
-#define SCALE(set, name, unit, scale, meaning) static const float DRIVE_SCALE_##set##_##name __attribute__((unused)) = scale;
+#define SCALE(set, name, unit, scale, most, meaning) static const float DRIVE_SCALE_##set##_##name __attribute__((unused)) = scale;
 #define SCALES(set) DRIVE_COLUMNS_##set(SCALE)
 DRIVE_COLUMN_SETS(SCALES)
 #undef SCALES
@@ -216,36 +331,54 @@ DRIVE_COLUMN_SETS(SCALES)
 // ---- blocks -------------------------------------------------------------------------------------------------------
 
 #define DRIVE_ONE 0     // the numbers of one thing: a field of shape (columns,)
-#define DRIVE_OBJECTS 1 // the nearest objects: a field of shape (k, columns), and three counters
+#define DRIVE_OBJECTS 1 // the nearest objects: a field of shape (k, columns)
 #define DRIVE_PICTURE 2 // a field of bytes of shape (columns, k, k); behind all others, which need aligned places
 
-#define DRIVE_NUMBERS(k) (config->raster_alone ? 0 : (k)) // k of the blocks of float32
+// k of the blocks of numbers: of all presets, of one, of those with compact columns.
+#define DRIVE_NUMBERS(k) (config->raster_alone ? 0 : (k))
+#define DRIVE_OF(preset, k) DRIVE_NUMBERS(config->observation == DRIVE_IS_observation_##preset ? (k) : 0)
+#define DRIVE_COMPACT(k) DRIVE_NUMBERS(drive_is_compact(config) ? (k) : 0)
+
+static inline int drive_is_compact(const pv_drive_config* config) {
+    return config->observation == DRIVE_IS_observation_compact || config->observation == DRIVE_IS_observation_far;
+}
 
 // X(block, set of columns, kind, k, bound of the stored values), in the order of a row. k is 0 where the block is left out, and
 // 1 for DRIVE_ONE. k and bound are expressions over `config`. observe.c has a function write_<block> for each block.
 #define DRIVE_BLOCKS(X)                                                                                                        \
-    X(ego, ego, DRIVE_ONE, DRIVE_NUMBERS(1), 20.0f)                                                                            \
-    X(partners, partner, DRIVE_OBJECTS, DRIVE_NUMBERS(config->partners), range_bound(config))                                  \
+    X(ego, ego, DRIVE_ONE, DRIVE_COMPACT(1), 20.0f)                                                                            \
+    X(partners, partner, DRIVE_OBJECTS, DRIVE_COMPACT(config->partner_types ? 0 : config->partners), range_bound(config))      \
     X(lanes, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lanes), range_bound(config))                                        \
     X(lines, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lines), range_bound(config))                                        \
     X(edges, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->edges), range_bound(config))                                        \
     X(previous_action, action, DRIVE_ONE, DRIVE_NUMBERS(config->observe_previous_action), 1.0f)                                \
+    X(typed_partners, typed_partner, DRIVE_OBJECTS, DRIVE_COMPACT(config->partner_types ? config->partners : 0),               \
+      range_bound(config))                                                                                                     \
+    X(pufferdrive_ego, pufferdrive_ego, DRIVE_ONE, DRIVE_OF(pufferdrive, 1), 20.0f)                                            \
+    X(pufferdrive_partners, pufferdrive_partner, DRIVE_OBJECTS, DRIVE_OF(pufferdrive, config->partners), range_bound(config))  \
+    X(pufferdrive_roads, pufferdrive_road, DRIVE_OBJECTS, DRIVE_OF(pufferdrive, config->roads), range_bound(config))           \
+    X(gpudrive_ego, gpudrive_ego, DRIVE_ONE, DRIVE_OF(gpudrive, 1), 20.0f)                                                     \
+    X(gpudrive_partners, gpudrive_partner, DRIVE_OBJECTS, DRIVE_OF(gpudrive, config->partners), range_bound(config))           \
+    X(gpudrive_roads, gpudrive_road, DRIVE_OBJECTS, DRIVE_OF(gpudrive, config->roads), range_bound(config))                    \
+    X(lidar, ray, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lidar_rays), lidar_bound(config))                                       \
     X(raster, channel, DRIVE_PICTURE, config->raster, 255.0f)
 
 #define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,
 enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
 #undef NUMBER
 
-// Running counters of an env. The last ones are of the blocks of objects: how many were seen, how many were within the range
-// and did not fit, and the distance of the last one in cm.
-#define COUNTERS(block, set, kind, k, bound)                                                                                \
-    DRIVE_COUNTER_##block, DRIVE_COUNTER_AFTER_##block = DRIVE_COUNTER_##block + 3 * (kind == DRIVE_OBJECTS) - 1,
+// What blocks of objects count: how many were seen, how many were within the range and did not fit, and the distance of the last
+// one in cm.
+#define DRIVE_COUNTED(X) X(partners) X(lanes) X(lines) X(edges) X(roads)
+
+// Running counters of an env, three at the end for each of DRIVE_COUNTED.
+#define COUNTERS(counted) DRIVE_COUNTER_##counted, DRIVE_COUNTER_AFTER_##counted = DRIVE_COUNTER_##counted + 2,
 enum {
     DRIVE_COUNTER_ACTIVE,  // rows with an agent in its scene
     DRIVE_COUNTER_IDLE,    // rows whose agent is done
     DRIVE_COUNTER_PADDING, // rows without an agent
     DRIVE_COUNTER_SAMPLED, // rows that the following ones were summed over
-    DRIVE_BLOCKS(COUNTERS) DRIVE_COUNTER_COUNT
+    DRIVE_COUNTED(COUNTERS) DRIVE_COUNTER_COUNT
 };
 #undef COUNTERS
 _Static_assert(DRIVE_COUNTER_COUNT <= PV_COUNTERS, "counters do not fit");

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
 
+BYTE_ZERO = 128.0  # DRIVE_BYTE_ZERO in csrc/drive/tables.h
 Single = NDArray[np.float32]
 Block = Mapping[str, NDArray[Any]]
 Rows = NDArray[Any] | Mapping[str, NDArray[Any]]  # as `recv` gives them: one array, or a dict by block where there is a raster
@@ -29,6 +30,7 @@ class Column:
     name: str
     unit: str
     scale: float  # stored value * scale = value in unit
+    most: float  # largest magnitude in the unit that a byte shows; 0: the range of observations
     meaning: str
 
 
@@ -46,7 +48,7 @@ def row_count(rows: Rows) -> int:
 
 def _columns(block: Any) -> Iterator[Column]:
     for item in block.columns[0 : block.column_count]:
-        yield Column(_text(item.name), _text(item.unit), float(item.scale), _text(item.meaning))
+        yield Column(_text(item.name), _text(item.unit), float(item.scale), float(item.most), _text(item.meaning))
 
 
 def _text(chars: Any) -> str:
@@ -58,10 +60,12 @@ class ObservationReader:
 
     Args:
         group: the env's only row group (`vec.spec.groups[0]`).
+        range_m: `DriveConfig.range_m`, which rows of uint8 depend on.
     """
 
-    def __init__(self, group: GroupSpec) -> None:
+    def __init__(self, group: GroupSpec, range_m: float = 50.0) -> None:
         listed = columns()
+        self._range_m = range_m
         self._blocks = [(field, listed[field.name]) for field in group.fields]
 
     @property
@@ -79,7 +83,7 @@ class ObservationReader:
             {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}. Copies. "there" is True for
             the objects that are there. The channels of a raster are (N, pixels, pixels) uint8, as they are.
         """
-        return {field.name: _read(_values(rows, field), field, listed) for field, listed in self._blocks}
+        return {field.name: _read(_values(rows, field), field, listed, self._range_m) for field, listed in self._blocks}
 
 
 def _values(rows: Rows, field: Field) -> NDArray[Any]:
@@ -90,12 +94,18 @@ def _values(rows: Rows, field: Field) -> NDArray[Any]:
     return rows.reshape(len(rows), -1)[:, first : first + field.size].reshape(len(rows), *field.shape)
 
 
-def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...]) -> Block:
+def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...], range_m: float) -> Block:
     if field.keeps_shape:
         return {column.name: values[:, at].copy() for at, column in enumerate(listed)}
-    block: dict[str, NDArray[Any]] = {
-        column.name: values[..., at] * np.float32(column.scale) for at, column in enumerate(listed)
-    }
+    there = (values != 0).any(axis=-1)
+    block: dict[str, NDArray[Any]] = {}
+    for at, column in enumerate(listed):
+        stored = values[..., at].astype(np.float32)
+        if field.dtype == np.uint8:
+            stored = np.where(there, stored - BYTE_ZERO, 0) * np.float32((column.most or range_m) / (BYTE_ZERO - 2))
+        else:
+            stored = stored * np.float32(column.scale)
+        block[column.name] = stored
     if len(field.shape) == 2:
-        block["there"] = (values != 0).any(axis=-1)
+        block["there"] = there
     return block

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from drive_env.scenes import packed
 from drive_env.scenes.cells import IndexBuilder, build_index, fitting_index
 from drive_env.scenes.controls import pack_areas, pack_controls
+from drive_env.scenes.groups import build_groups
 from drive_env.scenes.lanes import pack_lanes
 from drive_env.scenes.schema import FRAME_S, SEGMENT_TYPES, VEHICLE, Floats, Scene, SceneObject
 from drive_env.scenes.segments import SPLIT_M, Polyline, Segments, polylines_of, segments_of
@@ -83,6 +84,7 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
         "controls": controls, "states": states, "areas": areas, "text": _text(scene, polylines),
         **dict(zip(("points_x", "points_y", "points_z"), points.T, strict=True)),
         **{name: getattr(segments, name) for name in ("x", "y", "z", "ux", "uy", "slope", "half", "kind", "polyline")},
+        **build_groups({name: getattr(segments, name) for name in ("x", "y", "ux", "uy", "half")}, segments.count),
     }  # fmt: skip
     head = np.zeros((), dtype=packed.SCENE)
     head["origin_x"], head["origin_y"], head["origin_z"] = origin

@@ -51,7 +51,8 @@ def _format(kind: Any) -> Any:
 
 SET, ENTRY, SECTION, SCENE = _dtype("pv_scene_set"), _dtype("pv_scene_entry"), _dtype("pv_section"), _dtype("pv_scene")
 OBJECT, FRAME, CELL = _dtype("pv_object"), _dtype("pv_frame"), _dtype("pv_cell")
-LANE, CONTROL, AREA = _dtype("pv_lane"), _dtype("pv_control"), _dtype("pv_area")
+LANE, CONTROL, AREA, GROUP = _dtype("pv_lane"), _dtype("pv_control"), _dtype("pv_area"), _dtype("pv_road_group")
+GROUP_LANES = int(lib.PV_GROUP_LANES)
 
 
 def _sections() -> tuple[str, ...]:
@@ -64,10 +65,11 @@ def _sections() -> tuple[str, ...]:
 
 # Element type of each section of a scene.
 SECTIONS = {"objects": OBJECT, "frames": FRAME, "cells": CELL, "lanes": LANE, "controls": CONTROL, "areas": AREA,
+            "groups": GROUP,
             **dict.fromkeys(("kind", "states", "text"), np.dtype("u1")),
             **dict.fromkeys(("polyline", "candidates", "links"), np.dtype("<u2")),
             **dict.fromkeys(("x", "y", "z", "ux", "uy", "slope", "half"), np.dtype("<f4")),
-            **dict.fromkeys(("points_x", "points_y", "points_z"), np.dtype("<f4"))}  # fmt: skip
+            **dict.fromkeys(("points_x", "points_y", "points_z", "boxes", "rows"), np.dtype("<f4"))}  # fmt: skip
 ORDER = _sections()
 
 

@@ -36,18 +36,23 @@ def test_the_code_prints_what_the_page_says(tmp_path: Path, monkeypatch: pytest.
     assert pages.differing(PAGE, tmp_path) == []
 
 
-def test_observation_table() -> None:
+PRESETS = ("pufferdrive", "gpudrive")
+
+
+@pytest.mark.parametrize("preset", ["", *PRESETS])
+def test_observation_tables(preset: str) -> None:
     blocks: dict[tuple[Column, ...], list[str]] = {}  # with equal columns
     for name, listed in columns().items():
-        blocks.setdefault(listed, []).append(f"`{name}`")
+        if next((known for known in PRESETS if name.startswith(known)), "") == preset:
+            blocks.setdefault(listed, []).append(f"`{name}`")
     rows = [
-        (", ".join(names), f"`{column.name}`", column.unit, f"{column.scale:g}", column.meaning)
+        (", ".join(names), f"`{c.name}`", c.unit, f"{c.scale:.6g}", f"{c.most:g}" if c.most else "range_m", c.meaning)
         for listed, names in blocks.items()
-        for column in listed
+        for c in listed
     ]
     text = "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows)
-    expected = f"| block | column | unit | scale | meaning |\n|---|---|---|---|---|\n{text}\n"
-    assert expected in PAGE, f"the table in docs/drive.md is to be\n\n{expected}"
+    expected = f"| block | column | unit | scale | byte | meaning |\n|---|---|---|---|---|---|\n{text}\n"
+    assert expected in PAGE, f"a table in docs/drive.md is to be\n\n{expected}"
 
 
 def test_actions() -> None:
@@ -80,7 +85,8 @@ def test_settings_and_flags_exist() -> None:
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
     listed = {column.name for found in columns().values() for column in found} | set(columns())
     others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME",
-              "DRIVE_COLUMNS_channel", "DRIVE_REWARDS_ASKED", "value_NAME", "reward_NAME"}  # fmt: skip
+              "DRIVE_COLUMNS_channel", "partners_cut", "lanes_cut", "roads_cut",
+              "DRIVE_REWARDS_ASKED", "value_NAME", "reward_NAME"}  # fmt: skip
     assert names - known - listed - others == set()
     assert f"more than {LEVEL_M:g} m apart" in PAGE
     own = ENV.own_evaluation()

@@ -28,4 +28,8 @@ COVERING: list[dict[str, Any]] = [
     {"reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1", "metrics": 1, "reward_offroad": -1.0, "max_steps": 15},
     {"reward_ranges": "goal=0.5:1", "draw_rewards": 0, "reward_collision": -1.0},
     {"max_speed_mps": 60.0, "max_reverse_mps": 0.0, "wheelbase_factor": 0.9, "lanes": 3, "edges": 64},
+    {"observation": "pufferdrive", "lidar_rays": 40, "lidar_fov_deg": 150.0},
+    {"observation": "gpudrive", "row_dtype": "float16", "roads": 90, "partners": 9},
+    {"observation": "far", "row_dtype": "uint8", "partner_types": 1, "observe_previous_action": 1},
+    {"segments": "spread", "lanes": 33, "row_dtype": "uint8", "raster": 16, "lidar_rays": 7, "lidar_range_m": 25.0},
 ]

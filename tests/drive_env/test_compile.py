@@ -143,7 +143,7 @@ def test_real_scenes_fit_and_stay_within_the_bound(real_scenes: Path, tmp_path: 
         if isinstance(scene, LeftOut):
             continue
         compiled = compile_scene(scene, SETTINGS)
-        assert len(compiled.data) < 340_000, scene.name
+        assert len(compiled.data) < 450_000, scene.name
         head, arrays = unpack(compiled, tmp_path)
         check_segments(scene, head, arrays, 0.1)
         assert (compiled.moving_vehicles, compiled.valid_vehicles) == scene.agent_counts

@@ -29,7 +29,7 @@ from puffervec.train.config.sections import TrainConfig
         ("num_agents", True, "num_agents is True; it must be a number"),
         ("num_agents", float("inf"), "num_agents is inf; it must be from 1 to 4096"),
         ("num_agents", 10**400, "000; it must be from 1 to 4096"),
-        ("partners", -1, "partners is -1; it must be from 0 to 64"),
+        ("partners", -2, "partners is -2; it must be from 0 to 64"),
         ("lanes", 65, "lanes is 65; it must be from 0 to 64"),
         ("range_m", float("nan"), "range_m is nan; it must be a number"),
         ("range_m", 0.5, "range_m is 0.5; it must be from 1 to 500"),

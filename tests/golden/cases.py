@@ -55,6 +55,7 @@ DRIVE = {
     "num_agents": 12, "max_steps": 60, "resample_steps": 200, "range_m": 30.0,
     "partners": 4, "lanes": 8, "lines": 4, "edges": 8,
 }  # fmt: skip
+PRESET = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0}
 
 CASES = [
     Case("probe", "probe", PROBE),
@@ -75,6 +76,9 @@ CASES = [
     Case("drive", "drive", DRIVE, seeds=FIVE),
     Case("drive, same step", "drive", DRIVE, "same_step"),
     Case("drive, raster", "drive", {**DRIVE, "raster": 21, "raster_pixel_m": 1.3}),
+    Case("drive, pufferdrive", "drive", {**DRIVE, **PRESET, "observation": "pufferdrive"}),
+    Case("drive, gpudrive", "drive", {**DRIVE, **PRESET, "observation": "gpudrive", "row_dtype": "float16"}),
+    Case("drive, far", "drive", {**DRIVE, "observation": "far", "lidar_rays": 24, "row_dtype": "uint8"}),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
     Case("lantern", "lantern", {"size": 7}),
     Case("drift", "drift", {"episode_length": 40}),

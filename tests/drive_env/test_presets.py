@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Presets of observations, single blocks beside them, and rows of other types: each number equals the twin's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.evaluate.observation import ObservationReader, columns
+from drive_env.scenes.sceneset import SceneSet
+from puffervec.errors import ConfigError
+from puffervec.vec.vector_env import VectorEnv
+from tests.drive_env.test_observe_twin import split
+from tests.drive_env.worlds import agents_of, make_env, pose_of, random_scene, write_world
+from tests.twins import drive_presets as twins
+from tests.twins.drive import SceneTwin, turned
+
+TOLERANCE = 2e-5
+
+
+def twin_blocks(
+    preset: str,
+    ks: dict[str, int],
+    twin: SceneTwin,
+    arrays: Any,
+    bodies: Any,
+    own: int,
+    pose: Any,
+    goal: Any,
+    hit: bool,
+    range_m: float,
+) -> dict[str, np.ndarray]:
+    """The blocks of a preset. ks: entries of each."""
+    if preset == "pufferdrive":
+        return {
+            "pufferdrive_ego": twins.pufferdrive_ego(bodies, own, goal, hit),
+            "pufferdrive_partners": twins.pufferdrive_partners(bodies, own, ks["pufferdrive_partners"], range_m),
+            "pufferdrive_roads": twins.pufferdrive_roads(twin, arrays, pose, ks["pufferdrive_roads"], range_m),
+        }
+    if preset == "gpudrive":
+        return {
+            "gpudrive_ego": twins.gpudrive_ego(bodies, own, goal, hit),
+            "gpudrive_partners": twins.gpudrive_partners(bodies, own, ks["gpudrive_partners"], range_m),
+            "gpudrive_roads": twins.gpudrive_roads(twin, arrays, pose, ks["gpudrive_roads"], range_m),
+        }
+    return {}
+
+
+def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
+    """Compare the blocks of all live rows with their twins; returns how many rows there were."""
+    config, state, blocks = vec.config, vec.peek(0), split(vec, obs)
+    masks, range_m = vec.halves[0].groups["agents"].masks, config.range_m
+    compared = 0
+    for slot, scene in enumerate(state["slot_scene"]):
+        if scene < 0:
+            continue
+        twin, arrays = SceneTwin(scenes, int(scene)), scenes.scene(int(scene))[1]
+        rows = {o: row for o, row in agents_of(state, slot).items() if masks[row]}
+        poses = {o: pose_of(state, row) for o, row in rows.items()}
+        bodies = twin.bodies(int(state["slot_clock"][slot]), poses, twin.controlled(config.control))
+        for o, row in rows.items():
+            own = bodies.at(o)
+            pose = float(bodies.x[own]), float(bodies.y[own]), float(bodies.heading[own])
+            goal = float(state["goal_x"][row]), float(state["goal_y"][row])
+            hit = bool(state["collided"][row] or state["offroad"][row])
+            ks = {name: block.shape[1] for name, block in blocks.items()}
+            expected = twin_blocks(config.observation, ks, twin, arrays, bodies, own, pose, goal, hit, range_m)
+            for name, wanted in expected.items():
+                np.testing.assert_allclose(blocks[name][row], wanted, atol=TOLERANCE, err_msg=f"{name} of row {row}")
+            if "lidar" in blocks:
+                wanted = twins.lidar(arrays, bodies, own, config.lidar_rays, config.lidar_fov_deg, config.lidar_range_m)
+                np.testing.assert_array_equal(blocks["lidar"][row][:, 1:], wanted[:, 1:], err_msg=f"lidar of row {row}")
+                np.testing.assert_allclose(blocks["lidar"][row][:, 0], wanted[:, 0], atol=1e-5, err_msg=f"lidar of row {row}")
+            if config.segments == "spread":
+                for name, k in zip(("lanes", "lines", "edges"), config.segment_k, strict=True):
+                    compare_spread(twin, name, pose, k, range_m, blocks[name][row])
+            compared += 1
+    return compared
+
+
+def compare_spread(
+    twin: SceneTwin, name: str, pose: tuple[float, float, float], k: int, range_m: float, found: np.ndarray
+) -> None:
+    of = twin.of_type[name]
+    shown = twins.spread(twin.squares(name, *pose[:2]), k, range_m)
+    middles = [turned(float(twin.road["x"][of][s]) - pose[0], float(twin.road["y"][of][s]) - pose[1], pose[2]) for s in shown]
+    np.testing.assert_allclose(found[: len(shown), :2] * 20, np.reshape(middles, (-1, 2)), atol=1e-3)
+    assert not found[len(shown) :].any()
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "pufferdrive": {"observation": "pufferdrive"},
+    "gpudrive": {"observation": "gpudrive"},
+    "pufferdrive, few, far": {"observation": "pufferdrive", "roads": 13, "partners": 5, "range_m": 120.0, "lanes": 3},
+    "gpudrive, few, near": {"observation": "gpudrive", "roads": 40, "partners": 64, "range_m": 9.0, "control": "valid"},
+    "far": {"observation": "far"},
+    "spread, odd numbers": {"segments": "spread", "lanes": 7, "lines": 2, "edges": 64, "range_m": 90.0},
+    "lidar": {"lidar_rays": 50, "lidar_fov_deg": 120.0, "lidar_range_m": 80.0},
+    "lidar, all around": {"lidar_rays": 33, "lidar_range_m": 20.0, "observation": "pufferdrive"},
+    "lidar, one ray": {"lidar_rays": 1, "lidar_fov_deg": 90.0},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_equal_the_twin(tmp_path: Path, name: str) -> None:
+    scenes = write_world(tmp_path / "set", [random_scene(seed, roads=60, copies=seed, spread_m=35.0 * seed) for seed in (1, 2)])
+    rng = np.random.default_rng(0)
+    with make_env(tmp_path / "set", num_agents=24, **CASES[name]) as vec:
+        obs, _ = vec.reset(0)
+        compared = compare_rows(vec, scenes, obs)
+        for _ in range(4):
+            obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
+            compared += compare_rows(vec, scenes, obs)
+    assert compared > 50
+
+
+def test_more_ties_than_fit(tmp_path: Path) -> None:
+    scenes = write_world(tmp_path / "set", [random_scene(7, roads=6, copies=100, spread_m=15.0)])
+    with make_env(tmp_path / "set", observation="pufferdrive", roads=77) as vec:
+        obs, _ = vec.reset(0)
+        assert compare_rows(vec, scenes, obs) > 0
+
+
+def test_a_scene_without_roads_or_others(tmp_path: Path) -> None:
+    scenes = write_world(tmp_path / "set", [random_scene(9, objects=0, roads=0)])
+    with make_env(tmp_path / "set", num_agents=2, observation="pufferdrive", lidar_rays=20) as vec:
+        obs, _ = vec.reset(0)
+        assert compare_rows(vec, scenes, obs) == 2
+        assert not obs[:, 7:].any()
+
+
+@pytest.mark.parametrize(("preset", "floats"), [("compact", 389), ("pufferdrive", 1848), ("gpudrive", 2984), ("far", 389)])
+def test_sizes(tmp_path: Path, preset: str, floats: int) -> None:
+    write_world(tmp_path / "set", [random_scene(1)])
+    with make_env(tmp_path / "set", observation=preset) as vec:
+        assert vec.single_observation_space.shape == (floats,)
+
+
+def test_what_was_seen_before_changes_no_byte(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [random_scene(seed, roads=120, spread_m=60.0) for seed in (1, 2)])
+    settings = {"observation": "pufferdrive", "num_agents": 16, "roads": 50}
+    rng = np.random.default_rng(0)
+    with make_env(tmp_path / "set", **settings) as a, make_env(tmp_path / "set", **settings) as b:
+        a.reset(3), b.reset(3)
+        for _ in range(10):
+            actions = rng.integers(0, 91, a.num_agents)
+            first = a.step(actions)[0].copy()
+            state = a.peek(0)
+            np.testing.assert_array_equal(b.step(actions)[0], first)
+            for name in ("x", "y"):  # somewhere else, and back
+                state[name] += np.where(state["slot"] >= 0, 200.0, 0.0).astype(np.float32)
+            b.poke(0, state)
+            b.poke(0, a.peek(0))
+            np.testing.assert_array_equal(b.peek(0)["x"], a.peek(0)["x"])
+
+
+@pytest.mark.parametrize(
+    "settings", [{"lidar_rays": 20}, {"observation": "pufferdrive", "observe_previous_action": 1}], ids=str
+)
+def test_other_types_of_rows(tmp_path: Path, settings: dict[str, Any]) -> None:
+    write_world(tmp_path / "set", [random_scene(seed) for seed in (1, 2)])
+    rng = np.random.default_rng(0)
+    made = {
+        dtype: make_env(tmp_path / "set", num_agents=24, row_dtype=dtype, **settings)
+        for dtype in ("float32", "float16", "uint8")
+    }
+    with made["float32"] as whole, made["float16"] as half, made["uint8"] as byte:
+        rows = {dtype: vec.reset(1)[0] for dtype, vec in made.items()}
+        for _ in range(5):
+            live = whole.halves[0].groups["agents"].masks == 1
+            np.testing.assert_array_equal(rows["float16"], rows["float32"].astype(np.float16))
+            floats = split(whole, rows["float32"])
+            readers = {dtype: ObservationReader(vec.spec.groups[0]).read(rows[dtype]) for dtype, vec in made.items()}
+            for field in byte.spec.groups[0].fields:
+                shown = rows["uint8"][:, field.offset : field.offset + field.size].reshape(-1, *field.shape)
+                np.testing.assert_array_equal(
+                    shown[live], twins.as_bytes(floats[field.name], columns()[field.name], 50.0)[live]
+                )
+                for column in columns()[field.name]:
+                    most = column.most or 50.0
+                    exact = np.clip(readers["float32"][field.name][column.name][live], -most, most)
+                    np.testing.assert_allclose(readers["uint8"][field.name][column.name][live], exact, atol=most / 250)
+            actions = rng.integers(0, 91, whole.num_agents)
+            rows = {dtype: vec.step(actions)[0] for dtype, vec in made.items()}
+        assert half.single_observation_space.dtype == np.float16
+        assert byte.single_observation_space.dtype == np.uint8
+
+
+def test_partners_with_types(tmp_path: Path) -> None:
+    scenes = write_world(tmp_path / "set", [random_scene(1)])
+    with make_env(tmp_path / "set") as plain, make_env(tmp_path / "set", partner_types=1) as typed:
+        before, after = plain.reset(0)[0], typed.reset(0)[0]
+        for _ in range(12):  # others than cars come later
+            before, after = (vec.step(np.full(vec.num_agents, 45))[0] for vec in (plain, typed))
+        partners = split(typed, after)["typed_partners"]
+        np.testing.assert_array_equal(partners[..., :8], split(plain, before)["partners"])
+        there = (partners != 0).any(-1)
+        kinds = scenes.scene(0)[1]["objects"]["type"]
+        assert partners[there][:, 8:].sum(0).all() and (partners[there][:, 8:].sum(1) <= 1).all()
+        assert set(np.unique(kinds)) == {0, 1, 2, 3}
+
+
+def test_blocks_that_differ_from_the_preset() -> None:
+    config = DriveConfig(observation="pufferdrive", partners=4, lanes=2)
+    assert (config.partners, config.lanes, config.roads, config.edges) == (4, 2, 200, 0)
+    with pytest.raises(ConfigError, match="observation is 'puffer'; it must be one of compact, pufferdrive, gpudrive, far"):
+        DriveConfig(observation="puffer")
