@@ -68,7 +68,7 @@ def _real_scene_cases(num_envs: int | None) -> list[Case]:
     found = []
     for part, (name, target) in REAL_SCENES.items():
         for path in sorted(SCENES.glob(f"*{part}*.json")):
-            stay = preset("drive", num_envs, scenes=str(path), control=1, remove_at_goal=0)
+            stay = preset("drive", num_envs, scenes=str(path), control=1, goal_behavior="drive_on")
             leave = preset("drive", num_envs, scenes=str(path), control=1)
             found.append(Case(dataclasses.replace(stay, name=f"drive {name}, all stay"), target))
             found.append(Case(dataclasses.replace(leave, name=f"drive {name}")))

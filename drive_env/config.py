@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from drive_env.rewards import parse_ranges
 from puffervec._ffi import ffi, lib
@@ -42,16 +42,24 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 CHOICES = _choices()
-NUMBERED = {"control": 2}  # How many of a setting's names older runs give by number.
+CONTROLS = CHOICES["control"]
+NUMBERED = {"control": 2, "goal_behavior": 2}  # How many of a setting's names older runs give by number.
 _BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
 if TYPE_CHECKING:
     Control = str
     Observation = str
     RowDtype = str
     SegmentChoice = str
+    Others = str
+    GoalBehavior = str
+    CollisionBehavior = str
+    OffroadBehavior = str
 else:
     Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
     Observation, RowDtype, SegmentChoice = (Literal[CHOICES[name]] for name in ("observation", "row_dtype", "segments"))
+    Others = Literal[CHOICES["others"]]
+    GoalBehavior = Literal[(*CHOICES["goal_behavior"], *range(NUMBERED["goal_behavior"]))]
+    CollisionBehavior, OffroadBehavior = (Literal[CHOICES[name]] for name in ("collision_behavior", "offroad_behavior"))
 
 AS_PRESET = -1  # a block's setting: what the preset of observations says
 _COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0}
@@ -70,9 +78,10 @@ class DriveConfig:
     num_agents: int = 256
     """Agent rows of one env: a bundle of whole scenes that fit."""
     control: Control = "moving"
-    """Which vehicles are agents, of those in the scene at the start. moving (0): those whose goal is at least 2 m away and that
-    the data does not mark as expert; valid (1): all. A vehicle that starts within the goal radius of its goal never is: it
-    stays parked."""
+    """Which objects are agents, of those that are there when the scene starts. moving (0): vehicles whose goal is at least 2 m
+    away and that the data does not mark as expert; valid (1): all vehicles; all: pedestrians and cyclists too. In these three,
+    nobody is who starts within the goal radius of its goal: it stays parked. predict: the data set's tracks to predict; sdc:
+    its self-driving car; ids: those of control_ids."""
     resample_steps: int = 910
     """Steps after which an env draws other scenes; open episodes are truncated."""
     max_steps: int = 0
@@ -100,8 +109,10 @@ class DriveConfig:
     """Nothing farther away than this is observed; a bird's-eye view shows what is in it."""
     goal_radius_m: float = 2.0
     """The goal counts as reached when the car's centre is at most this far from it."""
-    remove_at_goal: int = 1
-    """1: reaching the goal ends the agent's episode and removes its car; 0: it drives on."""
+    goal_behavior: GoalBehavior = field(default="remove", metadata={"was": "remove_at_goal"})
+    """What becomes of an agent that reaches its goal. drive_on (0): nothing; remove (1): its episode ends and its car is gone;
+    stop: its episode ends and its car stays as an obstacle; respawn: its episode ends and begins again at its start, and from
+    then on it drives alone: nobody sees or touches it, and it nobody; next: it gets another goal, next_goal_m farther along."""
     reward_step: float = 0.0
     """Reward of every step (shaping; 0 in evaluations)."""
     reward_collision: float = -0.5
@@ -154,9 +165,25 @@ class DriveConfig:
     """Field of view of the rays, its middle ahead."""
     lidar_range_m: float = 50.0
     """Length of the rays."""
+    others: Others = "log"
+    """Who moves the objects that are no agents. log: their log; they come and go with it. static: nobody; they stay where they
+    are when the scene starts."""
+    init_step: int = 0
+    """Frame of the log in which scenes start. Agents are among those who are there in it."""
+    collision_behavior: CollisionBehavior = "ignore"
+    """What becomes of an agent after a contact. ignore: nothing; stop: its episode ends and its car stays as an obstacle;
+    remove: its episode ends and its car is gone."""
+    offroad_behavior: OffroadBehavior = "ignore"
+    """The same after it has touched or crossed a road edge."""
+    respawn_goal_share: float = 0.25
+    """What an agent is paid for reaching its goal again after a respawn, as a share of reward_goal."""
+    next_goal_m: float = 40.0
+    """How far along the lanes the next goal lies (goal_behavior=next)."""
     reward_ranges: str = field(default="", metadata={"python": True})
     """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws reward_collision and
     reward_lane_align from these ranges."""
+    control_ids: tuple[int, ...] = field(default=(), metadata={"python": True})
+    """Track ids of the agents under control=ids; in each scene those that it has."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; or a folder of JSON
     scenes, or a file. A path that exists becomes absolute, so that a run can be used from any folder."""
@@ -189,6 +216,7 @@ class DriveConfig:
         if self.raster_alone and not self.raster:
             raise ConfigError("drive: raster_alone is 1, but raster is 0: nothing would be observed; set raster to its pixels")
         parse_ranges(self.reward_ranges)
+        object.__setattr__(self, "control_ids", _ids(self.control_ids))
         object.__setattr__(self, "scenes", _resolved(self.scenes))
 
     @property
@@ -204,6 +232,13 @@ def _chosen(setting: str, value: object, names: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in names:
         raise ConfigError(f"drive: {setting} is {value!r}; it must be one of {', '.join(names)}")
     return value
+
+
+def _ids(given: Any) -> tuple[int, ...]:
+    """Return a list of track ids as a sorted tuple without repetitions."""
+    if not isinstance(given, (tuple, list)) or not all(type(number) is int and -(2**31) <= number < 2**31 for number in given):
+        raise ConfigError(f"drive: control_ids is {given!r}; it must be a list of whole numbers, as (3, 17)")
+    return tuple(sorted(set(given)))
 
 
 def _resolved(scenes: str) -> str:

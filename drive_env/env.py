@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.rewards import reward_params
@@ -60,7 +62,13 @@ def build(config: DriveConfig) -> EnvData:
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
     """
-    return EnvData(data=prepare_scenes(config).path, params=reward_params(config.reward_ranges))
+    return EnvData(params_of(config), prepare_scenes(config).path)
+
+
+def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
+    """What the C env reads besides its config and the scenes: ranges of rewards (csrc/drive/reward.c), ids (control.c)."""
+    ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}
+    return {**reward_params(config.reward_ranges), **ids}
 
 
 def evaluation() -> Evaluation:

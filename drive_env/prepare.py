@@ -22,12 +22,13 @@ from typing import Any
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
 from drive_env.generate import generate
 from drive_env.scenes import packed
+from drive_env.scenes.agents import check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.levels import height_conflicts
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, read_bytes, read_drivable, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
-from puffervec.errors import ConfigError, SceneError
+from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import on_all_cores
 
@@ -69,7 +70,7 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     if prepared is None:
         left_out, levels = compile_into(path, config.scenes, loads, settings)
         prepared = Prepared(path, SceneSet(path), left_out, levels)
-    check_agents(config, prepared)
+    check_agents(config, [prepared.scenes.scene(index) for index in range(len(prepared.scenes))], prepared.scenes.names)
     return prepared
 
 
@@ -166,21 +167,6 @@ def compile_one(load: Load, settings: CompileSettings) -> tuple[CompiledScene, s
 def notes_path(path: Path) -> Path:
     """The JSON file beside a set."""
     return path.with_suffix(".json")
-
-
-def check_agents(config: DriveConfig, prepared: Prepared) -> None:
-    """Refuse sets in which no scene has an agent, or one has more than an env has rows."""
-    counts = prepared.scenes.agents(config.control, config.goal_radius_m)
-    if counts.max() == 0:
-        remedy = "; control=valid takes those marked as expert too" if config.control == "moving" else ""
-        raise SceneError(
-            f"{config.scenes}: none of its {len(counts)} scenes has a vehicle to control (control={config.control}){remedy}"
-        )
-    if counts.max() > config.num_agents:
-        name = prepared.scenes.names[int(counts.argmax())]
-        raise ConfigError(
-            f"drive: num_agents is {config.num_agents}, but {name} has {counts.max()} agents; raise num_agents to at least that"
-        )
 
 
 def remarks_on(left_out: Sequence[LeftOut], levels: Sequence[tuple[str, str]]) -> list[str]:

@@ -47,7 +47,8 @@ class NativeEnv:
         name: as in the C table (`pv_env_type.name`).
         config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float
             is float32). A field that takes names, as `Literal["near", "far"]`, is an int32 in C: the name's place in the list;
-            numbers in the Literal are taken as they are. Fields with `metadata={"python": True}` exist in Python only.
+            numbers in the Literal are taken as they are. Fields with `metadata={"python": True}` exist in Python only;
+            `metadata={"was": NAME}` is the name that a field had before, which settings may still have.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluation: returns the env's own Evaluation (puffervec/evaluation.py); called when one is asked for. None: the env is
             evaluated like any other.
@@ -133,7 +134,7 @@ class NativeEnv:
             found = f"{settings!r} ({type(settings).__name__})"
             raise ConfigError(f"settings of {self.name} are {found}: give a mapping or a {self.config.__name__}")
         known = {f.name: f for f in dataclasses.fields(self.config)}
-        given = dict(settings or {})
+        given = renamed(self.config, settings or {})
         for name, value in given.items():
             if name not in known:
                 raise ConfigError(f"{self.name} has no setting {name!r}: the settings are {', '.join(known)}")
@@ -175,6 +176,12 @@ class NativeEnv:
 
     def close(self) -> None:
         """Do nothing: there is nothing to free."""
+
+
+def renamed(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a dataclass with the names that fields had before (`metadata={"was": NAME}`) replaced by today's."""
+    today = {f.metadata["was"]: f.name for f in dataclasses.fields(config) if "was" in f.metadata}
+    return {today.get(name, name): value for name, value in settings.items()}
 
 
 def c_fields(config: type[Any]) -> list[dataclasses.Field[Any]]:

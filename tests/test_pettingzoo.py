@@ -154,7 +154,7 @@ def test_trajectories_are_the_rows_of_the_core(case: tuple[str, dict[str, Any]])
 
 def test_a_scene_that_ends_early_does_not_begin_again(scenes: str) -> None:
     """The scene of 12 frames is over long before the one of 20; its cars stay away."""
-    env = parallel_env("drive", scenes=scenes, num_agents=6, control=1, remove_at_goal=0)
+    env = parallel_env("drive", scenes=scenes, num_agents=6, control=1, goal_behavior="drive_on")
     env.reset(seed=0)
     counts = []
     while env.agents:

@@ -31,10 +31,13 @@ PICKLE = (
 NO_STEP_CODE = ("csrc/drive/index.c",)
 # Files that are tested together, by a twin of what they do together.
 TESTED_TOGETHER = {
+    "csrc/drive/bodies.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/collide.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/control.c": "tests/drive_env/test_agents.py",
     "csrc/drive/dynamics.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/encode.c": "tests/drive_env/test_presets.py",
     "csrc/drive/episode.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/lanes.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/layout.c": "tests/drive_env/test_bundle_twin.py",
     "csrc/drive/lidar.c": "tests/drive_env/test_presets.py",
     "csrc/drive/measure.c": "tests/drive_env/test_judge_twin.py",

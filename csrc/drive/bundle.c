@@ -12,29 +12,6 @@
 
 #define ATTEMPTS 8
 
-// True if the object starts within the goal radius of its goal. Such a car would count as a success without driving.
-static int starts_at_goal(const pv_drive_config* config, const drive_scene* scene, const pv_object* object) {
-    const pv_frame* frame = drive_frame(scene, object, 0);
-    float dx = object->goal_x_m - frame->x_m, dy = object->goal_y_m - frame->y_m;
-    return dx * dx + dy * dy <= config->goal_radius_m * config->goal_radius_m;
-}
-
-int drive_object_controlled(const pv_drive_config* config, const drive_scene* scene, const pv_object* object) {
-    if (object->type != PV_VEHICLE || !(object->flags & PV_OBJECT_VALID_AT_START)) return 0;
-    if (config->control == DRIVE_IS_control_moving && (!(object->flags & PV_OBJECT_MOVES) || (object->flags & PV_OBJECT_EXPERT)))
-        return 0;
-    return !starts_at_goal(config, scene, object);
-}
-
-uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index) {
-    drive_scene scene;
-    uint32_t agents = 0;
-    drive_scene_open(context->data, scene_index, &scene);
-    for (uint32_t o = 0; o < scene.head->object_count; o++)
-        agents += (uint32_t)drive_object_controlled(drive_config_of(context), &scene, &scene.objects[o]);
-    return agents;
-}
-
 typedef struct bundle_tables {
     uint32_t *agents, *order, *sizes, *waste;
 } bundle_tables;
@@ -127,7 +104,7 @@ static int fill_task(drive_turn* turn, const bundle_tables* tables) {
                               count);
     if (!tables->agents[task])
         return pv_block_error(turn->block, turn->env,
-                              "task %lld: scene %s has no vehicle to control, or more than num_agents = %d", (long long)task,
+                              "task %lld: scene %s has no agent, or more than num_agents = %d", (long long)task,
                               drive_entry(turn->block->context->data, (uint32_t)task)->name, turn->config->num_agents);
     turn->slots[0].scene = (uint32_t)task;
     turn->state->slots = 1;

@@ -40,8 +40,8 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
         out->sine = turn->scratch.old_sine[row];
         return 1;
     }
-    const pv_object* object = &turn->scene.objects[turn->scratch.bodies.object[i]];
-    const pv_frame* frame = drive_frame(&turn->scene, object, turn->slot->clock - 1);
+    if (row < -1) return 1; // stands
+    const pv_frame* frame = drive_body_frame(turn, turn->scratch.bodies.object[i], drive_log_frame(turn) - 1);
     if (!frame) return 0;
     out->x = frame->x_m;
     out->y = frame->y_m;

@@ -5,8 +5,8 @@
 // has its own clock and restarts in place; every resample_steps turns another bundle is drawn. Runs in workers; describe runs
 // in the learner.
 //
-// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), bundle (which scenes), episode (one
-// scene's step), dynamics, collide, reward, metrics, segments and partners (the k nearest), observe, saved (states). index runs
+// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who is an agent),
+// bundle (which scenes), episode (one scene's step), dynamics, bodies (all objects of a step), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states). index runs
 // in the learner only.
 #include "kernels.h"
 #include "state.h"
@@ -46,14 +46,10 @@ static int check_drawable(const pv_context* context, const drive_block* layout, 
         uint32_t agents = drive_scene_agents(context, i);
         if (agents > most) most = agents;
     }
-    if (!most)
-        return pv_describe_error(
-            text, PV_ERROR_DATA, "drive: none of the %u scenes has a vehicle to control%s; use other scenes", count,
-            config->control == DRIVE_IS_control_moving ? " (control=valid takes those marked as expert too)" : "");
-    return pv_describe_error(
-        text, PV_ERROR_CONFIG,
-        "drive: num_agents is %d, but every scene with vehicles to control has more (up to %u); use at least that",
-        config->num_agents, most);
+    if (!most) return pv_describe_error(text, PV_ERROR_DATA, "drive: none of the %u scenes has an agent under these settings", count);
+    return pv_describe_error(text, PV_ERROR_CONFIG,
+                             "drive: num_agents is %d, but every scene with agents has more (up to %u); use at least that",
+                             config->num_agents, most);
 }
 
 static int drive_describe(const pv_context* context, pv_spec* spec, char* text) {
@@ -120,7 +116,7 @@ static int start_bundle(drive_turn* turn) {
     env->step = 0;
     env->over = 0;
     memset((uint8_t*)env + sizeof *env, 0, turn->layout->env_bytes - sizeof *env);
-    memset(turn->block->rows[0].agent_types + turn->first_row, 0, turn->layout->agents); // cars are the only type
+    memset(turn->block->rows[0].agent_types + turn->first_row, 0, turn->layout->agents); // of the rows that stay empty
     int code = drive_bundle_fill(turn);
     if (code) return code;
     for (uint32_t slot = 0; slot < env->slots; slot++) {
@@ -189,6 +185,15 @@ static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(
     return code;
 }
 
+// What same-step autoreset does with a scene that was stepped: it restarts, or the rows of agents that return begin again.
+static void begin_again(drive_turn* turn) {
+    const drive_slot* slot = turn->slot;
+    if (slot->over)
+        restart(turn, slot->row, slot->count, start_slot);
+    else if (turn->config->goal_behavior == DRIVE_IS_goal_behavior_respawn)
+        restart(turn, slot->row, slot->count, drive_slot_respawn);
+}
+
 // One turn of a scene that is over: it restarts, unless autoreset is disabled or the bundle ends with this turn.
 static void step_idle_slot(drive_turn* turn, int last) {
     if (turn->block->context->autoreset == PV_NEXT_STEP && !last) {
@@ -215,7 +220,7 @@ static int step_env(pv_block* block, uint32_t env) {
         drive_slot_advance(&turn);
         if (last) drive_slot_cut(&turn);
         if (same_step) keep_observations(&turn);
-        if (same_step && !last && turn.slot->over) restart(&turn, turn.slot->row, turn.slot->count, start_slot);
+        if (same_step && !last) begin_again(&turn);
     }
     count_padding(&turn);
     turn.state->over = (uint32_t)(last && !same_step);
@@ -241,7 +246,7 @@ static int set_state(drive_turn* turn) {
         drive_turn_slot(turn, slot);
         drive_slot_set(turn, was_last, last);
         if (same_step) keep_observations(turn);
-        if (same_step && !last && turn->slot->over) restart(turn, turn->slot->row, turn->slot->count, start_slot);
+        if (same_step && !last) begin_again(turn);
     }
     turn->state->over = (uint32_t)(last && !same_step);
     return last && same_step ? restart(turn, 0, turn->layout->agents, next_bundle) : PV_OK;

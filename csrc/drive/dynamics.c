@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Moves objects: agents by their actions, the others by the log.
+// Moves agents, by their actions or by the log.
 //
 // Classic kinematic bicycle with the reference point at the centre (Rajamani, Vehicle Dynamics and Control, 2nd ed.,
 // section 2.2, with l_f = l_r):
@@ -71,7 +71,7 @@ PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_ac
 static void move_by_log(drive_turn* turn, uint32_t first, uint32_t end) {
     drive_agents* agents = &turn->agents;
     for (uint32_t row = first; row < end; row++) {
-        const pv_frame* frame = drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]], turn->slot->clock);
+        const pv_frame* frame = drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]], drive_log_frame(turn));
         agents->speed[row] = 0.0f;
         if (!frame || !(agents->flags[row] & DRIVE_ACTIVE)) continue;
         agents->x[row] = frame->x_m;
@@ -96,64 +96,4 @@ void drive_dynamics(drive_turn* turn) {
                         turn->scene.head->dt_s, turn->config->max_speed_mps, turn->config->max_reverse_mps);
     }
     drive_sincos_array(agents->heading + first, agents->sine + first, agents->cosine + first, turn->slot->count);
-}
-
-// ---- all objects of a step ------------------------------------------------------------------------------------------
-
-static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t row) {
-    uint32_t i = bodies->count++;
-    bodies->x[i] = agents->x[row];
-    bodies->y[i] = agents->y[row];
-    bodies->heading[i] = agents->heading[row];
-    bodies->speed[i] = agents->speed[row];
-    bodies->half_length[i] = 0.5f * agents->length[row];
-    bodies->half_width[i] = 0.5f * agents->width[row];
-    bodies->object[i] = agents->object[row];
-    bodies->row[i] = (int32_t)row;
-}
-
-static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_frame* frame, uint32_t index) {
-    uint32_t i = bodies->count++;
-    bodies->x[i] = frame->x_m;
-    bodies->y[i] = frame->y_m;
-    bodies->heading[i] = (float)frame->heading * HEADING_UNIT;
-    bodies->speed[i] = (float)frame->speed * SPEED_UNIT;
-    bodies->half_length[i] = 0.5f * object->length_m;
-    bodies->half_width[i] = 0.5f * object->width_m;
-    bodies->object[i] = index;
-    bodies->row[i] = -1;
-}
-
-// Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away, so that searches need no
-// special case for its end.
-PV_CLONES static void complete_bodies(drive_bodies* bodies) {
-    for (uint32_t i = bodies->count; i % PV_LANES; i++) {
-        bodies->x[i] = bodies->y[i] = 1e9f;
-        bodies->half_length[i] = bodies->half_width[i] = bodies->radius[i] = 0.0f;
-        bodies->row[i] = -1;
-    }
-    for (uint32_t i = 0; i < bodies->count; i++) {
-        pv_sincos(bodies->heading[i], &bodies->sine[i], &bodies->cosine[i]);
-        bodies->radius[i] =
-            drive_sqrt(bodies->half_length[i] * bodies->half_length[i] + bodies->half_width[i] * bodies->half_width[i]);
-    }
-}
-
-void drive_collect_bodies(drive_turn* turn) {
-    drive_bodies* bodies = &turn->scratch.bodies;
-    const drive_agents* agents = &turn->agents;
-    uint32_t row = turn->slot->row, end = row + turn->slot->count;
-    bodies->count = 0;
-    for (uint32_t o = 0; o < turn->scene.head->object_count; o++) {
-        const pv_object* object = &turn->scene.objects[o];
-        if (row < end && agents->object[row] == o) {
-            if (agents->flags[row] & DRIVE_ACTIVE) add_agent(bodies, agents, row);
-            row++;
-            continue;
-        }
-        const pv_frame* frame = drive_frame(&turn->scene, object, turn->slot->clock);
-        if (frame) add_logged(bodies, object, frame, o);
-    }
-    PV_ASSERT(row == end && bodies->count <= turn->layout->bodies);
-    complete_bodies(bodies);
 }

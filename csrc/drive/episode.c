@@ -3,10 +3,10 @@
 //
 // One scene of a bundle over its episode: start, step, end. Only this file writes rewards, flags and masks.
 //
-// A step, in order: agents that reached their goal in the last step leave; agents move; other objects follow their log;
+// A step, in order: agents whose row ended with the last step leave; agents move; other objects move (bodies.c);
 // contacts are found; then, agent by agent: road edges, goal, reward, observation. An agent's terminal row is its last; in that
 // step the others still see its car. The scene is over when no agent is left or its time is up; the next turn restarts it at
-// frame 0.
+// frame init_step of its log.
 #include "kernels.h"
 #include "state.h"
 
@@ -31,15 +31,21 @@ void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count) {
 
 // ---- start --------------------------------------------------------------------------------------------------------
 
-static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
-    const pv_object* object = &turn->scene.objects[o];
-    const pv_frame* frame = drive_frame(&turn->scene, object, 0);
-    PV_ASSERT(frame); // agents are there in the first frame
-    drive_agents* agents = &turn->agents;
+// Puts an agent where the log has it when the scene starts.
+static void place_at_start(const drive_turn* turn, uint32_t row, const pv_frame* frame) {
+    const drive_agents* agents = &turn->agents;
     agents->x[row] = frame->x_m;
     agents->y[row] = frame->y_m;
     agents->heading[row] = (float)frame->heading * HEADING_UNIT;
     agents->speed[row] = (float)frame->speed * SPEED_UNIT;
+}
+
+static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
+    const pv_object* object = &turn->scene.objects[o];
+    const pv_frame* frame = drive_frame(&turn->scene, object, drive_log_frame(turn));
+    PV_ASSERT(frame); // agents are there when the scene starts
+    drive_agents* agents = &turn->agents;
+    place_at_start(turn, row, frame);
     agents->length[row] = object->length_m;
     agents->width[row] = object->width_m;
     agents->goal_x[row] = object->goal_x_m;
@@ -48,10 +54,20 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->inverse_wheelbase[row] = 1.0f / (turn->config->wheelbase_factor * object->length_m);
     agents->object[row] = o;
     agents->slot[row] = (uint32_t)(turn->slot - turn->slots);
-    agents->flags[row] = DRIVE_ACTIVE;
+    agents->flags[row] = DRIVE_ACTIVE | (drive_starts_at_goal(turn->config, object, frame) ? DRIVE_NO_GOAL : 0);
+    turn->block->rows[0].agent_types[turn->first_row + row] = object->type;
     drive_clear_sums(turn, row);
     drive_draw_weights(turn, row);
     agents->seen_reach[row] = 0.0f;
+}
+
+// Writes the first row of an agent, from its pose.
+static void write_first_row(drive_turn* turn, uint32_t row) {
+    drive_near edges;
+    drive_observe_edges(turn, row, &edges);
+    if (drive_touches_edge(turn, row, &edges, 0)) turn->agents.flags[row] |= DRIVE_OFFROAD;
+    drive_observe(turn, row);
+    write_flags(turn, row, 0.0f, 0, 0, 1);
 }
 
 void drive_slot_start(drive_turn* turn) {
@@ -60,61 +76,102 @@ void drive_slot_start(drive_turn* turn) {
     slot->over = 0;
     uint32_t row = slot->row, end = slot->row + slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
-        if (drive_object_controlled(turn->config, &turn->scene, &turn->scene.objects[o])) start_agent(turn, row++, o);
+        if (drive_object_controlled(turn->block->context, &turn->scene, &turn->scene.objects[o])) start_agent(turn, row++, o);
     }
     PV_ASSERT(row == end);
     drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row,
                        slot->count);
     drive_collect_bodies(turn);
     drive_collisions(turn, 0); // touching at the start is no contact
-    for (row = slot->row; row < end; row++) {
-        drive_near edges;
-        drive_observe_edges(turn, row, &edges);
-        if (drive_touches_edge(turn, row, &edges, 0)) turn->agents.flags[row] |= DRIVE_OFFROAD;
-        drive_observe(turn, row);
-        write_flags(turn, row, 0.0f, 0, 0, 1);
-    }
+    for (row = slot->row; row < end; row++) write_first_row(turn, row);
     turn->block->counters[DRIVE_COUNTER_ACTIVE] += slot->count;
+}
+
+// Begins a new row of an agent that returns to its start: it drives alone from now on. What it did before stays in the record.
+static void respawn(drive_turn* turn, uint32_t row) {
+    const drive_agents* agents = &turn->agents;
+    place_at_start(turn, row, drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]], (uint32_t)turn->config->init_step));
+    drive_sincos_array(agents->heading + row, agents->sine + row, agents->cosine + row, 1);
+    agents->goal_distance[row] = drive_goal_distance(agents, row);
+    agents->flags[row] &= ~(DRIVE_ENDED | DRIVE_COLLIDED | DRIVE_OFFROAD | DRIVE_BLANK);
+    agents->flags[row] |= DRIVE_ACTIVE | DRIVE_ALONE;
+    write_first_row(turn, row);
 }
 
 // ---- step ---------------------------------------------------------------------------------------------------------
 
-// Removes the agents that reached their goal in the last step. Returns how many are left.
+// Takes the agents whose row ended with the last step out of the scene. Returns how many are left.
 static uint32_t remove_leavers(drive_turn* turn) {
+    const drive_agents* agents = &turn->agents;
     uint32_t active = 0;
     for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
-        uint32_t* flags = &turn->agents.flags[row];
-        if (turn->config->remove_at_goal && (*flags & DRIVE_REACHED))
-            *flags &= ~(DRIVE_ACTIVE | DRIVE_COLLIDED | DRIVE_OFFROAD);
+        uint32_t* flags = &agents->flags[row];
+        if (*flags & DRIVE_ENDED) *flags &= ~(DRIVE_ACTIVE | DRIVE_COLLIDED | DRIVE_OFFROAD);
         active += *flags & DRIVE_ACTIVE;
     }
     return active;
 }
 
+// How an agent's row ends with this step (DRIVE_END_...), 0 if it goes on. Of two behaviours that end it the one that takes the
+// agent away wins; an agent that reached its goal did so before it touched anything.
+static uint32_t end_of_row(const drive_turn* turn, uint32_t row, uint32_t events) {
+    static const uint32_t ends[] = {[DRIVE_IS_collision_behavior_ignore] = 0,
+                                    [DRIVE_IS_collision_behavior_stop] = DRIVE_END_STAYS,
+                                    [DRIVE_IS_collision_behavior_remove] = DRIVE_END_GONE};
+    const pv_drive_config* config = turn->config;
+    uint32_t goal = events & DRIVE_EVENT_GOAL ? drive_end_at_goal(config) : 0;
+    if ((events & DRIVE_EVENT_GOAL) && config->goal_behavior == DRIVE_IS_goal_behavior_next && !drive_next_goal(turn, row))
+        goal = DRIVE_END_GONE; // its lane leads nowhere
+    uint32_t contact = events & DRIVE_EVENT_CONTACT ? ends[config->collision_behavior] : 0;
+    uint32_t departure = events & DRIVE_EVENT_DEPARTURE ? ends[config->offroad_behavior] : 0;
+    if (goal) return goal;
+    if (contact || departure) return contact == DRIVE_END_GONE || departure == DRIVE_END_GONE ? DRIVE_END_GONE : DRIVE_END_STAYS;
+    const pv_object* object = &turn->scene.objects[turn->agents.object[row]];
+    int log_is_over = drive_log_frame(turn) + 1 >= (uint32_t)object->frame_first + object->frame_count;
+    return config->replay_log && log_is_over ? DRIVE_END_CUT : 0;
+}
+
+static int returns(const drive_turn* turn, uint32_t flags) {
+    return drive_end_of(flags) == DRIVE_END_RETURNS && turn->block->context->autoreset != PV_DISABLED;
+}
+
+// One step of an agent that is in the scene. Returns 1 if it goes on.
+static uint32_t step_agent(drive_turn* turn, uint32_t row, int out_of_time) {
+    drive_near edges;
+    uint32_t events, *flags = &turn->agents.flags[row];
+    drive_prefetch(turn, row);
+    drive_observe_edges(turn, row, &edges);
+    float reward = drive_judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &events);
+    uint32_t end = end_of_row(turn, row, events);
+    *flags |= end << DRIVE_END_SHIFT;
+    drive_observe(turn, row);
+    int terminal = end && end != DRIVE_END_CUT;
+    write_flags(turn, row, reward, terminal, !terminal && (out_of_time || end), 1);
+    return !end || returns(turn, *flags);
+}
+
 void drive_slot_advance(drive_turn* turn) {
     drive_slot* slot = turn->slot;
-    uint32_t active = remove_leavers(turn), left = active;
+    uint32_t active = remove_leavers(turn), left = 0;
     slot->clock++;
-    int out_of_time = slot->clock >= drive_episode_steps(turn);
+    const int out_of_time = slot->clock >= drive_episode_steps(turn);
+    const int last = out_of_time || turn->state->step >= (uint32_t)turn->config->resample_steps; // no row begins in a last step
     drive_step_begin(turn);
     drive_dynamics(turn);
     drive_collect_bodies(turn);
     drive_collisions(turn, 1);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
         uint32_t* flags = &turn->agents.flags[row];
-        if (!(*flags & DRIVE_ACTIVE)) {
+        if (*flags & DRIVE_ACTIVE) {
+            left += step_agent(turn, row, out_of_time);
+        } else if (!last && returns(turn, *flags)) {
+            respawn(turn, row);
+            active++;
+            left++;
+        } else {
             if (!(*flags & DRIVE_BLANK)) drive_rows_blank(turn, row, 1);
             *flags |= DRIVE_BLANK;
-            continue;
         }
-        drive_near edges;
-        int terminal;
-        drive_prefetch(turn, row);
-        drive_observe_edges(turn, row, &edges);
-        float reward = drive_judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &terminal);
-        drive_observe(turn, row);
-        write_flags(turn, row, reward, terminal, out_of_time && !terminal, 1);
-        left -= (uint32_t)terminal;
     }
     turn->block->counters[DRIVE_COUNTER_ACTIVE] += active;
     turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
@@ -122,6 +179,13 @@ void drive_slot_advance(drive_turn* turn) {
         slot->over = 1;
         drive_leave_record(turn, 1);
     }
+}
+
+int drive_slot_respawn(drive_turn* turn) {
+    for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
+        if ((turn->agents.flags[row] & DRIVE_ACTIVE) && returns(turn, turn->agents.flags[row])) respawn(turn, row);
+    }
+    return PV_OK;
 }
 
 void drive_slot_cut(drive_turn* turn) {
@@ -142,7 +206,7 @@ static int is_over(const drive_turn* turn) {
     if (slot->clock >= drive_episode_steps(turn)) return 1;
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
         uint32_t flags = turn->agents.flags[row];
-        if ((flags & DRIVE_ACTIVE) && !(turn->config->remove_at_goal && (flags & DRIVE_REACHED))) return 0;
+        if ((flags & DRIVE_ACTIVE) && (!(flags & DRIVE_ENDED) || returns(turn, flags))) return 0;
     }
     return 1;
 }
@@ -169,10 +233,11 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
             continue;
         }
         agents->flags[row] &= ~DRIVE_BLANK;
-        int terminal = turn->config->remove_at_goal && (agents->flags[row] & DRIVE_REACHED);
+        const uint32_t end = drive_end_of(agents->flags[row]);
+        const int terminal = end && end != DRIVE_END_CUT;
         drive_near edges;
         drive_observe_edges(turn, row, &edges);
         drive_observe(turn, row);
-        write_flags(turn, row, 0.0f, terminal, over && !terminal, 1);
+        write_flags(turn, row, 0.0f, terminal, !terminal && (over || end), 1);
     }
 }

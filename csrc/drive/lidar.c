@@ -79,7 +79,7 @@ void drive_write_lidar(const drive_turn* turn, uint32_t row, const drive_pose* a
     rays all;
     aim(&all, count, config->lidar_fov_deg, config->lidar_range_m, at);
     meet_edges(&turn->scene, &turn->scratch, at, config->lidar_range_m, &all);
-    meet_bodies(turn, row, at, config->lidar_range_m, &all);
+    if (!(turn->agents.flags[row] & DRIVE_ALONE)) meet_bodies(turn, row, at, config->lidar_range_m, &all);
     memset(out, 0, count * DRIVE_COUNT_ray * sizeof(float));
     for (uint32_t i = 0; i < count; i++) {
         float* ray = out + i * DRIVE_COUNT_ray;

@@ -53,7 +53,7 @@ static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* st
 
 static void measure_log(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const drive_agents* agents = &turn->agents;
-    const pv_frame* frame = drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]], turn->slot->clock);
+    const pv_frame* frame = drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]], drive_log_frame(turn));
     if (!frame) return;
     float dx = agents->x[row] - frame->x_m, dy = agents->y[row] - frame->y_m;
     step->logged = 1;
@@ -67,6 +67,7 @@ static float time_to_collision(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     const drive_bodies* bodies = &turn->scratch.bodies;
     float c = agents->cosine[row], s = agents->sine[row], nearest = __builtin_inff(), closing = 0.0f;
+    if (agents->flags[row] & DRIVE_ALONE) return DRIVE_MOST_TTC_S;
     for (uint32_t j = 0; j < bodies->count; j++) {
         float cosine = c * bodies->cosine[j] + s * bodies->sine[j], dx = bodies->x[j] - agents->x[row];
         if (bodies->row[j] == (int32_t)row || cosine < FOLLOWED_COSINE) continue;

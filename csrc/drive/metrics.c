@@ -26,6 +26,7 @@ void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     agents->contacts[row] = 0;
     agents->departures[row] = 0;
     agents->goal_step[row] = 0;
+    agents->flags[row] &= (1u << DRIVE_AGAIN_SHIFT) - 1;
     if (!turn->layout->parts) return;
 #define CLEAR(type, code, name, unit, high) judged->name[row] = 0;
     DRIVE_JUDGED_FIELDS(CLEAR)
@@ -120,6 +121,7 @@ void drive_leave_record(const drive_turn* turn, int complete) {
         v[DRIVE_RECORD_contacts] += (float)agents->contacts[row];
         v[DRIVE_RECORD_departures] += (float)agents->departures[row];
         v[DRIVE_RECORD_progress_m] += agents->progress[row];
+        v[DRIVE_RECORD_goals_again] += (float)(flags >> DRIVE_AGAIN_SHIFT);
         if (turn->config->metrics) add_metrics(turn, row, v);
     }
     v[DRIVE_RECORD_agents] = (float)slot->count;

@@ -172,7 +172,7 @@ static void write_pufferdrive_ego(drive_look* look, float* out) {
     PUT(width, agents->width[row]);
     PUT(length, agents->length[row]);
     PUT(collided, agents->flags[row] & (DRIVE_COLLIDED | DRIVE_OFFROAD) ? 1.0f : 0.0f);
-    PUT(respawned, 0.0f);
+    PUT(respawned, agents->flags[row] & DRIVE_ALONE ? 1.0f : 0.0f);
 #undef PUT
     for (int i = 0; i < DRIVE_COUNT_pufferdrive_ego; i++) out[i] = drive_clamp(v[i], -at->bound, at->bound);
 }
@@ -195,8 +195,10 @@ static void write_gpudrive_ego(drive_look* look, float* out) {
 }
 
 static void write_others(drive_look* look, int columns, float* out) {
+    static const drive_bodies nobody;
     const drive_turn* turn = look->turn;
-    const drive_bodies* bodies = &turn->scratch.bodies;
+    const int alone = (turn->agents.flags[look->row] & DRIVE_ALONE) != 0;
+    const drive_bodies* bodies = alone ? &nobody : &turn->scratch.bodies;
     const float range_m = turn->config->range_m;
     const drive_partner_search search = {.bodies = bodies,
                                          .objects = turn->scene.objects,
@@ -207,7 +209,7 @@ static void write_others(drive_look* look, int columns, float* out) {
                                          .k = look->k,
                                          .range_m = range_m};
     drive_write_partners(&search, columns, &turn->scratch, out, look->near);
-    if (sampled(turn)) // minus one: the agent itself
+    if (sampled(turn) && !alone) // minus one: the agent itself
         count_objects(look, DRIVE_COUNTER_partners, look->near->count, reach_of(look->near),
                       drive_body_count(bodies, look->at.x, look->at.y, range_m) - 1);
 }

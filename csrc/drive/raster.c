@@ -240,6 +240,15 @@ static void draw_bodies(const canvas* at, const drive_turn* turn, uint32_t row) 
         [PV_OTHER] = DRIVE_channel_others,
     };
     const drive_bodies* bodies = &turn->scratch.bodies;
+    const drive_agents* agents = &turn->agents;
+    if (agents->flags[row] & DRIVE_ALONE) {
+        float half_length = 0.5f * agents->length[row], half_width = 0.5f * agents->width[row];
+        const drive_bodies own = {.x = agents->x + row, .y = agents->y + row, .cosine = agents->cosine + row,
+                                  .sine = agents->sine + row, .speed = agents->speed + row, .half_length = &half_length,
+                                  .half_width = &half_width};
+        draw_body(at, &own, 0, DRIVE_channel_own);
+        return;
+    }
     for (uint32_t i = 0; i < bodies->count; i++) {
         float dx = bodies->x[i] - at->middle_x, dy = bodies->y[i] - at->middle_y, reach = at->radius + bodies->radius[i];
         if (dx * dx + dy * dy > reach * reach) continue;

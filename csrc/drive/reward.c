@@ -89,7 +89,7 @@ static float value_offroad(const drive_outcome* step) { return (float)step->depa
 
 static float value_progress(const drive_outcome* step) { return step->nearer; }
 
-static float value_goal(const drive_outcome* step) { return (float)step->arrived; }
+static float value_goal(const drive_outcome* step) { return step->goal_share; }
 
 static float value_acceleration(const drive_outcome* step) { return drive_abs(step->acceleration); }
 
@@ -138,24 +138,34 @@ static int path_meets_goal(const drive_turn* turn, uint32_t row) {
     return dx * dx + dy * dy <= turn->config->goal_radius_m * turn->config->goal_radius_m;
 }
 
+// The first goal alone decides whether the agent scores. Later ones are counted.
+static void reach_goal(drive_turn* turn, uint32_t row, drive_outcome* step) {
+    const drive_agents* agents = &turn->agents;
+    uint32_t* flags = &agents->flags[row];
+    step->goal_share = *flags & DRIVE_ALONE ? turn->config->respawn_goal_share : 1.0f;
+    if (*flags & DRIVE_REACHED) {
+        *flags += *flags >> DRIVE_AGAIN_SHIFT < UINT16_MAX ? 1u << DRIVE_AGAIN_SHIFT : 0;
+        return;
+    }
+    int clean = !agents->contacts[row] && !agents->departures[row];
+    *flags |= DRIVE_REACHED | (clean ? DRIVE_SCORED : 0);
+    agents->goal_step[row] = turn->slot->clock;
+}
+
 // Whether the agent came nearer to its goal, and reached it.
 static void judge_goal(drive_turn* turn, uint32_t row, drive_outcome* step) {
     drive_agents* agents = &turn->agents;
     float distance = drive_goal_distance(agents, row);
-    if (!(agents->flags[row] & DRIVE_REACHED)) {
+    if (drive_seeks_goal(turn->config, agents->flags[row])) {
         step->nearer = agents->goal_distance[row] - distance;
         agents->progress[row] += step->nearer;
         step->arrived = path_meets_goal(turn, row);
-        if (step->arrived) {
-            int clean = !agents->contacts[row] && !agents->departures[row];
-            agents->flags[row] |= DRIVE_REACHED | (clean ? DRIVE_SCORED : 0);
-            agents->goal_step[row] = turn->slot->clock;
-        }
+        if (step->arrived) reach_goal(turn, row, step);
     }
     agents->goal_distance[row] = distance;
 }
 
-float drive_judge(drive_turn* turn, uint32_t row, int offroad, int* terminal) {
+float drive_judge(drive_turn* turn, uint32_t row, int offroad, uint32_t* events) {
     drive_agents* agents = &turn->agents;
     uint32_t flags = agents->flags[row];
     drive_outcome step = {.begun = turn->scratch.new_contacts[row], .departed = offroad && !(flags & DRIVE_OFFROAD)};
@@ -163,7 +173,8 @@ float drive_judge(drive_turn* turn, uint32_t row, int offroad, int* terminal) {
     agents->contacts[row] += step.begun;
     agents->departures[row] += (uint32_t)step.departed;
     judge_goal(turn, row, &step);
-    *terminal = step.arrived && turn->config->remove_at_goal;
+    *events = (step.begun ? DRIVE_EVENT_CONTACT : 0) | (step.departed ? DRIVE_EVENT_DEPARTURE : 0) |
+              (step.arrived ? DRIVE_EVENT_GOAL : 0);
     if (turn->layout->parts) {
         drive_measure(turn, row, &step);
         drive_add_step(turn, row, &step);

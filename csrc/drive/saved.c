@@ -27,6 +27,14 @@ static int judged_sound(const drive_turn* turn, uint32_t row) {
     return sound;
 }
 
+static int goals_change(const pv_drive_config* config) { return config->goal_behavior == DRIVE_IS_goal_behavior_next; }
+
+static int goal_sound(const drive_turn* turn, uint32_t row, const pv_object* object) {
+    const drive_agents* agents = &turn->agents;
+    if (goals_change(turn->config)) return fabsf(agents->goal_x[row]) <= 1e7f && fabsf(agents->goal_y[row]) <= 1e7f;
+    return agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m;
+}
+
 // True if a run can have left these numbers in a row: those of the scene are equal to it, the others finite and in range.
 static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
@@ -48,8 +56,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     }
     if (!judged_sound(turn, row)) return 0;
     return agents->object[row] == o && agents->slot[row] == (uint32_t)(turn->slot - turn->slots) &&
-           agents->length[row] == object->length_m && agents->width[row] == object->width_m &&
-           agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m &&
+           agents->length[row] == object->length_m && agents->width[row] == object->width_m && goal_sound(turn, row, object) &&
            agents->inverse_wheelbase[row] == inverse_wheelbase;
 }
 
@@ -57,7 +64,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
 static int slot_sound(const drive_turn* turn) {
     uint32_t row = turn->slot->row, end = row + turn->slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
-        if (!drive_object_controlled(turn->config, &turn->scene, &turn->scene.objects[o])) continue;
+        if (!drive_object_controlled(turn->block->context, &turn->scene, &turn->scene.objects[o])) continue;
         if (!agent_sound(turn, row++, o)) return 0;
     }
     return row == end;
@@ -111,6 +118,8 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(uint8_t, PV_U8, collided, "", 0.0f, 1.0f, agents)                                                                        \
     X(uint8_t, PV_U8, offroad, "", 0.0f, 1.0f, agents)                                                                         \
     X(uint8_t, PV_U8, reached, "", 0.0f, 1.0f, agents)                                                                         \
+    X(uint8_t, PV_U8, ended, "", 0.0f, 4.0f, agents) /* DRIVE_END_...; 0 is taken for that of the goal where it is reached */  \
+    X(uint8_t, PV_U8, alone, "", 0.0f, 1.0f, agents)                                                                           \
     X(int32_t, PV_I32, slot_scene, "", -1.0f, 1e9f, slots)                                                                     \
     X(int32_t, PV_I32, slot_clock, "", -1.0f, 1e9f, slots)                                                                     \
     X(uint64_t, PV_U64, episode, "", 0.0f, 1e9f, one)                                                                          \
@@ -205,6 +214,8 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
         view.collided[i] = (flags & DRIVE_COLLIDED) != 0;
         view.offroad[i] = (flags & DRIVE_OFFROAD) != 0;
         view.reached[i] = (flags & DRIVE_REACHED) != 0;
+        view.ended[i] = (uint8_t)drive_end_of(flags);
+        view.alone[i] = (flags & DRIVE_ALONE) != 0;
     }
     for (uint32_t i = 0; i < turn.layout->slots; i++) {
         view.slot_scene[i] = i < turn.state->slots ? (int32_t)turn.slots[i].scene : -1;
@@ -224,6 +235,32 @@ static int fixed(const drive_turn* turn, const char* name, uint32_t i, double gi
     return pv_block_error(turn->block, turn->env, "%s[%u] is %.7g: it cannot be changed and must stay %.7g", name, i, given, own);
 }
 
+// How the row ends in the given state.
+static uint32_t end_given(const pv_drive_config* config, const drive_view* view, uint32_t i) {
+    if (view->ended[i] || !view->reached[i] || view->alone[i]) return view->ended[i];
+    return drive_end_at_goal(config);
+}
+
+// Refuses an end that the settings do not know, and one that does not fit the agent's other numbers.
+static int check_end(const drive_turn* turn, const drive_view* view, uint32_t i) {
+    const pv_drive_config* config = turn->config;
+    const uint32_t end = end_given(config, view, i);
+    const uint32_t mishaps = 1u << config->collision_behavior | 1u << config->offroad_behavior;
+    const int by_goal = view->reached[i] && (end == drive_end_at_goal(config) || (goals_change(config) && end == DRIVE_END_GONE));
+    const int by_mishap = (end == DRIVE_END_STAYS && mishaps >> DRIVE_IS_collision_behavior_stop & 1) ||
+                          (end == DRIVE_END_GONE && mishaps >> DRIVE_IS_collision_behavior_remove & 1);
+    const int can_be_alone = config->goal_behavior == DRIVE_IS_goal_behavior_respawn && view->reached[i];
+    if (end && !by_goal && !by_mishap && !(end == DRIVE_END_CUT && config->replay_log))
+        return pv_block_error(turn->block, turn->env, "ended[%u] is %u: under these settings no row ends in this way", i, end);
+    if (view->alone[i] && !can_be_alone)
+        return pv_block_error(turn->block, turn->env, "alone[%u] is 1: only agents that have reached their goal and respawn are", i);
+    if (view->active[i] || (end && !view->collided[i] && !view->offroad[i])) return PV_OK;
+    return pv_block_error(turn->block, turn->env,
+                          "active[%u] is 0: an agent leaves its scene when its row has ended, so that ended must not be 0 (or "
+                          "reached must be 1, where the goal ends it), and collided and offroad must be 0",
+                          i);
+}
+
 static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t i) {
     const drive_agents* agents = &turn->agents;
     const int is_agent = i < turn->state->rows;
@@ -232,10 +269,10 @@ static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t 
         double given, own;
     } numbers[] = {{"length", (double)view->length[i], (double)agents->length[i]},
                    {"width", (double)view->width[i], (double)agents->width[i]},
-                   {"goal_x", (double)view->goal_x[i], (double)agents->goal_x[i]},
-                   {"goal_y", (double)view->goal_y[i], (double)agents->goal_y[i]},
                    {"object", view->object[i], is_agent ? (double)agents->object[i] : -1.0},
                    {"slot", view->slot[i], is_agent ? (double)agents->slot[i] : -1.0},
+                   {"goal_x", (double)view->goal_x[i], is_agent ? (double)agents->goal_x[i] : 0.0},
+                   {"goal_y", (double)view->goal_y[i], is_agent ? (double)agents->goal_y[i] : 0.0},
                    {"x", (double)view->x[i], 0.0}, // from here on fixed in rows without an agent
                    {"y", (double)view->y[i], 0.0},
                    {"heading", (double)view->heading[i], 0.0},
@@ -243,18 +280,15 @@ static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t 
                    {"active", view->active[i], 0.0},
                    {"collided", view->collided[i], 0.0},
                    {"offroad", view->offroad[i], 0.0},
-                   {"reached", view->reached[i], 0.0}};
-    const uint32_t count = is_agent ? 6 : sizeof numbers / sizeof numbers[0];
+                   {"reached", view->reached[i], 0.0},
+                   {"ended", view->ended[i], 0.0},
+                   {"alone", view->alone[i], 0.0}};
+    const uint32_t count = is_agent ? goals_change(turn->config) ? 4 : 6 : sizeof numbers / sizeof numbers[0];
     for (uint32_t n = 0; n < count; n++) {
         int code = fixed(turn, numbers[n].name, i, numbers[n].given, numbers[n].own);
         if (code) return code;
     }
-    if (!is_agent || view->active[i]) return PV_OK;
-    if (view->reached[i] && turn->config->remove_at_goal && !view->collided[i] && !view->offroad[i]) return PV_OK;
-    return pv_block_error(turn->block, turn->env,
-                          "active[%u] is 0: an agent leaves its scene at its goal alone, so that reached must be 1, collided and "
-                          "offroad 0, and the setting remove_at_goal 1",
-                          i);
+    return is_agent ? check_end(turn, view, i) : PV_OK;
 }
 
 // Rows without an agent stay 0, and weights without a range stay as they are.
@@ -319,9 +353,12 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
         agents->y[i] = view.y[i];
         agents->heading[i] = view.heading[i];
         agents->speed[i] = view.speed[i];
-        const uint32_t kept = agents->flags[i] & (view.reached[i] ? DRIVE_SCORED | DRIVE_BLANK : DRIVE_BLANK);
+        agents->goal_x[i] = view.goal_x[i];
+        agents->goal_y[i] = view.goal_y[i];
+        const uint32_t kept = agents->flags[i] & (DRIVE_NO_GOAL | DRIVE_BLANK | (view.reached[i] ? DRIVE_SCORED | ~0u << DRIVE_AGAIN_SHIFT : 0));
         agents->flags[i] = kept | (view.active[i] ? DRIVE_ACTIVE : 0) | (view.collided[i] ? DRIVE_COLLIDED : 0) |
-                           (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0);
+                           (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0) |
+                           (view.alone[i] ? DRIVE_ALONE : 0) | end_given(turn->config, &view, i) << DRIVE_END_SHIFT;
     }
     for (uint32_t i = 0; i < turn->state->slots; i++) turn->slots[i].clock = (uint32_t)view.slot_clock[i];
     turn->state->episode = *view.episode;

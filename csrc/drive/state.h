@@ -30,6 +30,24 @@
 #define DRIVE_REACHED 8u  // reached its goal in this episode
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
 #define DRIVE_BLANK 32u   // done, and its observation row is zeros already
+#define DRIVE_ALONE 64u   // has respawned: nobody sees or touches it, and it nobody
+#define DRIVE_NO_GOAL 128u // starts at its goal: it can never reach it, since it would without having driven
+#define DRIVE_ENDED (7u << DRIVE_END_SHIFT) // how its row has ended, in this step or before
+#define DRIVE_END_SHIFT 8
+#define DRIVE_AGAIN_SHIFT 16 // above: how often it reached its goal after the first time
+
+// How a row ends.
+#define DRIVE_END_GONE 1u    // terminal, and the agent is gone with the next step
+#define DRIVE_END_STAYS 2u   // terminal, and the agent stays where it is, as an obstacle
+#define DRIVE_END_CUT 3u     // truncation, since the log that it follows has ended; it is gone with the next step
+#define DRIVE_END_RETURNS 4u // terminal, and a new row of it begins at its start
+
+static inline uint32_t drive_end_of(uint32_t flags) { return (flags & DRIVE_ENDED) >> DRIVE_END_SHIFT; }
+
+// What happened to an agent in a step.
+#define DRIVE_EVENT_CONTACT 1u   // a contact began
+#define DRIVE_EVENT_DEPARTURE 2u // it began to touch a road edge, or crossed one
+#define DRIVE_EVENT_GOAL 4u      // it reached its goal
 
 #define DRIVE_LANE_REACH_M 4.0f     // farther from a lane's centre line a car is in no lane
 #define DRIVE_MOST_TTC_S 5.0f       // no time to collision is longer
@@ -55,7 +73,8 @@
     X(complete)   /* 1: the episode ended by itself; 0: the bundle was redrawn */                                              \
     X(contacts)                                                                                                                \
     X(departures) /* times an agent began to touch a road edge */                                                              \
-    X(progress_m) /* metres by which goals came nearer */
+    X(progress_m) /* metres by which goals came nearer */                                                                      \
+    X(goals_again) /* times that goals were reached after the first time */
 // ... and with the setting `metrics`:
 #define DRIVE_RECORD_METRICS(X)                                                                                                \
     X(at_fault)          /* agents with a contact that was their fault */                                                      \
@@ -103,7 +122,7 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
     X(float, progress)      /* m by which goal_distance shrank */                                                              \
     X(uint32_t, contacts)   /* contacts that began */                                                                          \
     X(uint32_t, departures) /* times it began to touch an edge */                                                              \
-    X(uint32_t, goal_step)  /* clock at which the goal was reached */                                                          \
+    X(uint32_t, goal_step)  /* clock at which the goal was reached first */                                                    \
     X(float, seen_x)        /* m: where it was when its road block was last filled */                                          \
     X(float, seen_y)                                                                                                           \
     X(float, seen_reach)    /* m: and how far that reached, 0: unknown; speeds up the search and changes no result */
@@ -158,6 +177,7 @@ typedef struct drive_outcome {
     uint32_t begun; // contacts that began
     int departed;   // began to touch a road edge, or crossed one
     int arrived;    // reached its goal
+    float goal_share; // what it is paid for that, in shares of reward_goal
     float nearer;   // m by which the goal came nearer
     float acceleration, jerk, lateral; // MOTION: m/s^2 along the heading, m/s^3, m/s^2 to the left
     float yaw_rate;                    // MOTION: rad/s
@@ -178,7 +198,7 @@ typedef struct drive_slot {
     uint32_t scene;
     uint32_t row;   // its first row
     uint32_t count; // its rows
-    uint32_t clock; // steps of this episode; frame of the log
+    uint32_t clock; // steps of this episode
     uint32_t over;  // the episode ended: the next turn starts another
     uint32_t unused;
 } drive_slot;
@@ -232,7 +252,7 @@ typedef struct drive_block {
 typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
     uint32_t* object;                                                                   // (bodies,)
-    int32_t* row;   // (bodies,) the agent's row, -1: plays its log
+    int32_t* row;   // (bodies,) the agent's row; -1: not an agent; -2: an agent that stays where its row has ended
     uint32_t count; // the rest, up to a multiple of 16, are points far away
 } drive_bodies;
 
@@ -290,9 +310,28 @@ static inline uint32_t drive_number_bytes(const pv_drive_config* config) {
     return bytes[config->row_dtype];
 }
 
+// The frame of the log that belongs to the slot's clock. Beyond the end of the log nobody has a frame.
+static inline uint32_t drive_log_frame(const drive_turn* turn) { return turn->slot->clock + (uint32_t)turn->config->init_step; }
+
+// True if the agent is to reach its goal still, or again.
+static inline int drive_seeks_goal(const pv_drive_config* config, uint32_t flags) {
+    if (flags & DRIVE_NO_GOAL) return 0;
+    return !(flags & DRIVE_REACHED) || config->goal_behavior >= DRIVE_IS_goal_behavior_respawn;
+}
+
+// How an agent's row ends that has reached its goal; 0: it does not.
+static inline uint32_t drive_end_at_goal(const pv_drive_config* config) {
+    static const uint32_t ends[] = {[DRIVE_IS_goal_behavior_drive_on] = 0,
+                                    [DRIVE_IS_goal_behavior_remove] = DRIVE_END_GONE,
+                                    [DRIVE_IS_goal_behavior_stop] = DRIVE_END_STAYS,
+                                    [DRIVE_IS_goal_behavior_respawn] = DRIVE_END_RETURNS,
+                                    [DRIVE_IS_goal_behavior_next] = 0};
+    return ends[config->goal_behavior];
+}
+
 static inline uint32_t drive_episode_steps(const drive_turn* turn) {
-    const uint32_t frames = turn->scene.head->frame_count;
-    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > 1 ? frames - 1 : 1;
+    const uint32_t frames = turn->scene.head->frame_count, first = (uint32_t)turn->config->init_step;
+    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > first + 1 ? frames - first - 1 : 1;
 }
 
 // layout.c
@@ -302,9 +341,13 @@ drive_env* drive_env_at(const pv_block* block, uint32_t env);
 void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out);
 void drive_turn_slot(drive_turn* turn, uint32_t slot);
 
-// bundle.c
-int drive_object_controlled(const pv_drive_config* config, const drive_scene* scene, const pv_object* object);
+// control.c
+int drive_object_controlled(const pv_context* context, const drive_scene* scene, const pv_object* object);
 uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index); // counts them; may be more than an env has rows
+// True if it starts within the goal radius of its goal: it can never reach it, since it would without having driven.
+int drive_starts_at_goal(const pv_drive_config* config, const pv_object* object, const pv_frame* start);
+
+// bundle.c
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many
 void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes and waste
 int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);  // checks a scene whole, before it is first driven
@@ -314,8 +357,21 @@ int drive_bundle_fill(drive_turn* turn);                                      //
 void drive_actions_init(drive_action* actions);
 void drive_action_values(int32_t action, float* acceleration_mps2, float* steering_rad);
 void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
-void drive_collect_bodies(drive_turn* turn); // fills scratch.bodies for the slot's clock
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
+
+// lanes.c
+#define DRIVE_NO_SEGMENT UINT32_MAX
+#define DRIVE_JOIN_M 10.0f // an agent farther from all lanes has no way to a next goal
+// The nearest lane segment within reach that leads at most 45 degrees off a direction.
+uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float reach_m);
+// The segment that follows on a way along the lane graph. Of several exits one is drawn, keyed by step, draws and the lane: a
+// way that is walked twice is the same.
+uint32_t drive_lane_segment_after(const drive_turn* turn, uint32_t segment, uint32_t step, uint32_t draws);
+int drive_next_goal(const drive_turn* turn, uint32_t row); // gives the agent a goal farther along its lane; 0: there is none
+
+// bodies.c
+void drive_collect_bodies(drive_turn* turn); // fills scratch.bodies for the slot's clock
+const pv_frame* drive_body_frame(const drive_turn* turn, uint32_t o, uint32_t t); // where an object that is no agent is at t
 
 // collide.c
 void drive_collisions(drive_turn* turn, int moved); // sets DRIVE_COLLIDED and scratch.new_contacts of the slot's rows
@@ -392,8 +448,8 @@ int drive_rewards_init(const pv_context* context, drive_block* out); // parts, p
 void drive_draw_weights(const drive_turn* turn, uint32_t row);      // at the start of an agent's episode
 void drive_conditions(const drive_turn* turn, uint32_t row, float* out); // (DRIVE_REWARD_COUNT,) its weights, in [-1, 1]
 float drive_goal_distance(const drive_agents* agents, uint32_t row); // from the agent's centre to its goal
-// Judges one agent's step. Returns its reward; *terminal is set if it leaves.
-float drive_judge(drive_turn* turn, uint32_t row, int offroad, int* terminal);
+// Judges one agent's step. Returns its reward; *events says what happened (DRIVE_EVENT_...).
+float drive_judge(drive_turn* turn, uint32_t row, int offroad, uint32_t* events);
 
 // measure.c
 void drive_step_begin(const drive_turn* turn); // before the agents move
@@ -409,6 +465,7 @@ void drive_leave_record(const drive_turn* turn, int complete); // of the slot's 
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
 void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
 void drive_slot_cut(drive_turn* turn);     // truncates the open episodes
+int drive_slot_respawn(drive_turn* turn);  // same-step autoreset: begins the new rows of agents that return
 void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count); // writes rows without an agent
 // Makes the slot whole after drive_take_state and writes its rows, as after a step that led there, but rewards are 0. was_last:
 // the bundle had ended; last: it ends in this state.

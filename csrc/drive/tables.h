@@ -99,9 +99,16 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 // Names that a setting takes: X(setting, name), the default first or where older runs have it; new ones go to the end. The
 // setting has DRIVE_CHOICES(setting) as its highest value, and each name is a constant: DRIVE_IS_control_moving = 0 ...
+//
+// control: which objects are agents, of the vehicles, pedestrians and cyclists that are there at the start (control.c). In the
+// first three nobody is an agent whose goal lies within goal_radius_m of its start.
 #define DRIVE_CHOICES_control(X)                                                                                               \
-    X(control, moving) /* vehicles valid at the start, not marked as expert, whose goal is at least 2 m away */                \
-    X(control, valid)  /* all vehicles valid at the start */
+    X(control, moving)  /* vehicles that are not marked as expert and whose goal is at least 2 m away */                       \
+    X(control, valid)   /* all vehicles */                                                                                     \
+    X(control, all)     /* pedestrians and cyclists too */                                                                     \
+    X(control, predict) /* the data set's tracks to predict */                                                                 \
+    X(control, sdc)     /* its self-driving car */                                                                             \
+    X(control, ids)     /* those whose track id is in control_ids */
 
 #define DRIVE_CHOICES_observation(X)                                                                                           \
     X(observation, compact)                                                                                                    \
@@ -115,7 +122,31 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 #define DRIVE_CHOICES_row_dtype(X) X(row_dtype, float32) X(row_dtype, float16) X(row_dtype, uint8)
 
-#define DRIVE_CHOICE_SETS(X) X(control) X(observation) X(segments) X(row_dtype)
+// others: who moves those that are no agents (bodies.c).
+#define DRIVE_CHOICES_others(X)                                                                                                \
+    X(others, log)    /* their log */                                                                                          \
+    X(others, static) /* nobody: they stay where they start */
+
+// goal_behavior: what becomes of an agent that reaches its goal. In older runs this is remove_at_goal, 0 or 1.
+#define DRIVE_CHOICES_goal_behavior(X)                                                                                         \
+    X(goal_behavior, drive_on)                                                                                                 \
+    X(goal_behavior, remove)                                                                                                   \
+    X(goal_behavior, stop)    /* its row ends and its car stays as an obstacle */                                              \
+    X(goal_behavior, respawn) /* its row ends and begins again at its start; from then on it meets nobody */                   \
+    X(goal_behavior, next)    /* it gets another goal, farther along its lane */
+
+// collision_behavior, offroad_behavior: the same after a contact, or a departure from the road.
+#define DRIVE_CHOICES_collision_behavior(X)                                                                                    \
+    X(collision_behavior, ignore)                                                                                              \
+    X(collision_behavior, stop)                                                                                                \
+    X(collision_behavior, remove)
+#define DRIVE_CHOICES_offroad_behavior(X)                                                                                      \
+    X(offroad_behavior, ignore)                                                                                                \
+    X(offroad_behavior, stop)                                                                                                  \
+    X(offroad_behavior, remove)
+
+#define DRIVE_CHOICE_SETS(X)                                                                                                   \
+    X(control) X(observation) X(segments) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior) X(offroad_behavior)
 
 #define CHOICE(set, name) DRIVE_IS_##set##_##name,
 #define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
@@ -141,7 +172,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, raster_alone, 0, 1)                                                                                             \
     X(float, range_m, 1, 500)                                                                                                  \
     X(float, goal_radius_m, 0.1, 100)                                                                                          \
-    X(int32_t, remove_at_goal, 0, 1)                                                                                           \
+    X(int32_t, goal_behavior, 0, DRIVE_CHOICES(goal_behavior))                                                                 \
     DRIVE_REWARDS(X, DRIVE_REWARD_SETTING)                                                                                     \
     X(int32_t, draw_rewards, 0, 1)                                                                                             \
     X(float, max_speed_mps, 1, 100)                                                                                            \
@@ -157,7 +188,14 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, partner_types, 0, 1)                                                                                            \
     X(int32_t, lidar_rays, 0, DRIVE_MAX_RAYS)                                                                                  \
     X(float, lidar_fov_deg, 1, 360)                                                                                            \
-    X(float, lidar_range_m, 1, 500)
+    X(float, lidar_range_m, 1, 500)                                                                                           \
+    /* who moves, when it begins, and what ends an agent's row */                                                              \
+    X(int32_t, others, 0, DRIVE_CHOICES(others))                                                                               \
+    X(int32_t, init_step, 0, 65533)                                                                                            \
+    X(int32_t, collision_behavior, 0, DRIVE_CHOICES(collision_behavior))                                                       \
+    X(int32_t, offroad_behavior, 0, DRIVE_CHOICES(offroad_behavior))                                                           \
+    X(float, respawn_goal_share, 0, 1)                                                                                         \
+    X(float, next_goal_m, 1, 500)
 
 typedef struct pv_drive_config {
 #define MEMBER(type, name, low, high) type name;

@@ -58,7 +58,7 @@ class SceneSummary:
             f"{self.mean_kb:.0f} kB each, the largest {self.largest_kb:.0f} kB; padding rows {self.padding:.1%}",
         ]
         if self.without_agents:
-            lines.append(f"  {self.without_agents} of them have no vehicle to control and are never used")
+            lines.append(f"  {self.without_agents} of them have no agent and are never used")
         lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
         floats = sum(math.prod(shape) for shape in self.observation.values() if len(shape) < 3)
         lines.append(f"observation: {f'{floats} floats: ' if floats else ''}{'; '.join(map(self._block, self.observation))}")
@@ -80,7 +80,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
     """
     prepared = prepare_scenes(config)
     scenes = prepared.scenes
-    agents = scenes.agents(config.control, config.goal_radius_m)
+    agents = scenes.agents(config)
     sizes = scenes.entries["bytes"].astype(np.float64) / 1000
     observation, reach = measure_reach(config, scenes)
     return SceneSummary(
@@ -113,7 +113,7 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tupl
     """Shapes of the observation's blocks, and what all agents of all scenes see in the first frame."""
     import puffervec
 
-    agents = scenes.agents(config.control, config.goal_radius_m)
+    agents = scenes.agents(config)
     chosen = np.flatnonzero(agents)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_SCENES)).astype(int)]
     config = dataclasses.replace(config, num_agents=int(agents.max()))

@@ -156,7 +156,7 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
     config = evaluation_config(config, getattr(actor, "overrides", {}))
     prepared = prepare_scenes(config)
     scenes = prepared.scenes
-    agents = scenes.agents(config.control, config.goal_radius_m)
+    agents = scenes.agents(config)
     todo = np.flatnonzero(agents)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     batch = int(min(len(todo), max(1, BATCH_ROWS // config.num_agents)))
@@ -309,7 +309,7 @@ def drawings(
     require_matplotlib()
     config = evaluation_config(config, getattr(actor, "overrides", {}))
     found = prepare_scenes(config).scenes
-    agents = found.agents(config.control, config.goal_radius_m)
+    agents = found.agents(config)
     chosen = [_find_scene(found.names, agents, scene) for scene in scenes]
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, 1, seed, "serial") as vec:
@@ -329,7 +329,7 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
     if not 0 <= index < len(names):
         raise SceneError(f"there is no scene {scene!r}; there are 0 to {len(names) - 1}: {', '.join(names[:3])}, ...")
     if agents[index] == 0:
-        raise SceneError(f"{names[index]} has no vehicle to control")
+        raise SceneError(f"{names[index]} has no agent")
     return index
 
 

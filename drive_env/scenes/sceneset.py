@@ -21,9 +21,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.config import DriveConfig
 from drive_env.scenes import packed
+from drive_env.scenes.agents import agent_mask
 from drive_env.scenes.compile import CompiledScene, CompileSettings
-from drive_env.scenes.schema import VEHICLE
 from drive_env.scenes.stored import StoredScene
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
@@ -119,14 +120,13 @@ class SceneSet(Sequence[StoredScene]):
             )
         return head, entries
 
-    def agents(self, control: str, goal_radius_m: float) -> NDArray[np.int64]:
-        """Return the agents per scene, (scenes,), counted as in C (drive_object_controlled in csrc/drive/bundle.c).
+    def agents(self, config: DriveConfig) -> NDArray[np.int64]:
+        """Return the agents per scene under a config, (scenes,): see `drive_env.scenes.agents`.
 
-        Args: control, goal_radius_m: see DriveConfig. A vehicle that starts within goal_radius_m of its goal is no agent.
         Raises: SceneError: see `scene`.
         """
         try:
-            counts = [_agents(self.scene(index)[1], control, goal_radius_m) for index in range(len(self))]
+            counts = [int(agent_mask(*self.scene(index), config).sum()) for index in range(len(self))]
         except IndexError as error:
             raise SceneError(f"{self.path}: an object's frames do not lie in the file ({error})") from error
         return np.array(counts, dtype=np.int64)
@@ -139,21 +139,6 @@ class SceneSet(Sequence[StoredScene]):
             name: np.frombuffer(self._data, packed.SECTIONS[name], int(count), start + int(offset))
             for name, (offset, count) in zip(packed.ORDER, head["sections"].tolist(), strict=True)
         }
-
-
-def _agents(arrays: dict[str, NDArray[Any]], control: str, goal_radius_m: float) -> int:
-    """Return the number of agents in one scene. Distances are float32, as in C."""
-    objects = arrays["objects"]
-    moving = control == "moving"
-    needed = packed.VALID_AT_START | (packed.MOVES if moving else 0)
-    refused = packed.EXPERT if moving else 0
-    flags = objects["flags"]
-    chosen = objects[(objects["type"] == VEHICLE) & (flags & needed == needed) & (flags & refused == 0)]
-    start = arrays["frames"][chosen["frames_index"]]  # of frame 0, in which they are present
-    radius = np.float32(goal_radius_m)
-    with np.errstate(all="ignore"):  # a damaged file may contain any number
-        dx, dy = chosen["goal_x_m"] - start["x_m"], chosen["goal_y_m"] - start["y_m"]
-        return int(np.count_nonzero(~(dx * dx + dy * dy <= radius * radius)))
 
 
 def write_scene_set(path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings) -> None:

@@ -22,7 +22,7 @@ MOVE_M = 2.0  # an object whose goal is at least this far from its start counts 
 
 # The same numbers as PV_VEHICLE... in csrc/drive/scene.h.
 OBJECT_TYPES = ("vehicle", "pedestrian", "cyclist", "other")
-VEHICLE = 0
+VEHICLE, PEDESTRIAN, CYCLIST = 0, 1, 2
 # Types that the env sees, in the order of PV_LANE, PV_LINE, PV_EDGE.
 SEGMENT_TYPES = ("lane", "road_line", "road_edge")
 ROAD_TYPES = (*SEGMENT_TYPES, "stop_sign", "crosswalk", "speed_bump", "driveway")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The driving env without Python, for builds with other flags: drive_main SET CONFIG ACTIONS OUT steps episodes
-// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config; ACTIONS: the action rows of `steps` steps, run once per episode
+// SET: a compiled scene set; CONFIG: the bytes of pv_drive_config and of the params; ACTIONS: the action rows of `steps` steps, run once per episode
 // after a reset with seed 7 + episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations,
 // masks; and last the readable state.
 #include "../../csrc/drive/tables.h"
@@ -46,10 +46,11 @@ int main(int argc, char** argv) {
     uint8_t* config = read_all(argv[2], &config_bytes);
     uint8_t* actions = read_all(argv[3], &action_bytes);
     FILE* out = fopen(argv[4], "wb");
-    pv_params params = {.bytes = sizeof params};
-    pv_context context = {.config = config, .params = &params, .data = data, .data_bytes = data_bytes};
     const pv_env_type* type = pv_env_find("drive");
-    if (!out || config_bytes != type->config_bytes || type->describe(&context, &spec, text)) {
+    pv_params* params = aligned_alloc(64, pv_align_up(config_bytes, 64));
+    memcpy(params, config + type->config_bytes, config_bytes - type->config_bytes);
+    pv_context context = {.config = config, .params = params, .data = data, .data_bytes = data_bytes};
+    if (!out || params->bytes != config_bytes - type->config_bytes || type->describe(&context, &spec, text)) {
         fprintf(stderr, "%s\n", text);
         return 1;
     }
@@ -96,7 +97,7 @@ int main(int argc, char** argv) {
     }
     type->close(&block);
     void* const owned[] = {block.state, block.records, block.rows[0].observations, block.rows[0].rewards, block.rows[0].terminals,
-                           block.rows[0].truncations, block.rows[0].masks, block.rows[0].agent_types, data, config, actions, state};
+                           block.rows[0].truncations, block.rows[0].masks, block.rows[0].agent_types, data, config, actions, state, params};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     return fclose(out) ? 1 : 0;
 }

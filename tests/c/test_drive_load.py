@@ -104,7 +104,7 @@ def test_broken_states_are_refused_or_harmless(vec: VectorEnv) -> None:
         ("slot_clock", 0, 20, r"slot_clock\[0\] is 20: episodes of its scene have 0 to 19 steps"),
         ("slot_clock", 0, -1, r"slot_clock\[0\] is -1: episodes"),
         ("slot_clock", -1, 0, r"slot_clock\[\d+\] is 0: it cannot be changed and must stay -1"),
-        ("active", 0, 0, r"active\[0\] is 0: an agent leaves its scene at its goal alone"),
+        ("active", 0, 0, r"active\[0\] is 0: an agent leaves its scene when its row has ended"),
         ("step", (), 10**6, "step is 1000000: a bundle of scenes stays for 0 to"),
         ("heading", 0, 3.2, r"heading\[0\] is 3.20\d+: it must be from -3.14"),
         ("speed", 0, np.nan, r"speed\[0\] is nan: it must be from -400 to 400"),

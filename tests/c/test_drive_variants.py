@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.native import pack_config
+from drive_env.env import params_of
+from puffervec.native import pack_config, pack_params
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.covering import COVERING
 from tests.drive_env.worlds import make_env, random_scene, write_world
@@ -84,7 +85,7 @@ def compare(program: Path, folder: Path, settings: dict[str, Any]) -> None:
             for batch in actions:
                 vec.step(batch[:, 0] if vec.spec.groups[0].action_kind == "discrete" else batch)
                 expected.append(rows_of(vec))
-        (folder / "config").write_bytes(pack_config(vec.config))
+        (folder / "config").write_bytes(pack_config(vec.config) + pack_params(params_of(vec.config)))
     (folder / "actions").write_bytes(actions.tobytes())
     files = [folder / name for name in ("set", "config", "actions", "out")]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from drive_env.config import DriveConfig
+from drive_env.config import CHOICES, DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
 from drive_env.evaluate.observation import Column, columns
@@ -84,9 +84,10 @@ def test_settings_and_flags_exist() -> None:
     names = set(re.findall(r"`(\w+_\w+)`", PAGE))
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
     listed = {column.name for found in columns().values() for column in found} | set(columns())
-    others = {"mark_as_expert", "goal_steps", "progress_m", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME",
-              "DRIVE_COLUMNS_channel", "partners_cut", "lanes_cut", "roads_cut",
-              "DRIVE_REWARDS_ASKED", "value_NAME", "reward_NAME"}  # fmt: skip
+    listed |= {name for names in CHOICES.values() for name in names}
+    others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types", "remove_at_goal", "PUFFERVEC_CACHE",
+              "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_REWARDS_ASKED", "value_NAME",
+              "reward_NAME", "partners_cut", "lanes_cut", "roads_cut"}  # fmt: skip
     assert names - known - listed - others == set()
     assert f"more than {LEVEL_M:g} m apart" in PAGE
     own = ENV.own_evaluation()

@@ -12,12 +12,19 @@ from typing import Any
 
 COVERING: list[dict[str, Any]] = [
     {},
-    {"control": 1, "remove_at_goal": 0, "max_steps": 12, "edges": 2, "observe_previous_action": 1},
+    {"control": 1, "goal_behavior": "drive_on", "max_steps": 12, "edges": 2, "observe_previous_action": 1},
     {"partners": 0, "lanes": 0, "lines": 0, "edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01},
     {"raster": 21, "raster_pixel_m": 1.3, "raster_ahead": 0.5, "range_m": 15.0},
     {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1, "control": 1},
+    {"control": "all", "others": "static", "init_step": 4, "goal_behavior": "respawn", "offroad_behavior": "remove",
+     "raster": 19},
+    {"goal_behavior": "stop", "collision_behavior": "stop", "offroad_behavior": "stop", "init_step": 2, "max_steps": 40},
+    {"goal_behavior": "respawn", "respawn_goal_share": 0.5, "collision_behavior": "remove", "goal_radius_m": 6.0,
+     "control": "ids", "control_ids": tuple(range(0, 1000, 2))},
+    {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "predict"},
+    {"control": "sdc", "others": "static", "goal_behavior": "next"},
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
-    {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "remove_at_goal": 0},
+    {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "goal_behavior": "drive_on"},
     {
         "reward_acceleration": -0.01,
         "reward_lateral": -0.02,

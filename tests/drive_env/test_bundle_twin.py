@@ -64,7 +64,7 @@ def test_padding_on_the_real_scenes(real_scenes: Path, shared_cache: Path, monke
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
     for control in ("moving", "valid"):
-        sizes = prepared.scenes.agents(control, 2.0).tolist()
+        sizes = prepared.scenes.agents(DriveConfig(control=control)).tolist()
         drawn = np.zeros(len(sizes), int)
         with make_env(
             prepared.path, num_envs=16, num_agents=256, control=control, partners=0, lanes=0, lines=0, edges=0

@@ -33,7 +33,7 @@ from puffervec.train.config.sections import TrainConfig
         ("lanes", 65, "lanes is 65; it must be from 0 to 64"),
         ("range_m", float("nan"), "range_m is nan; it must be a number"),
         ("range_m", 0.5, "range_m is 0.5; it must be from 1 to 500"),
-        ("control", 2, "control is 2; it must be one of moving, valid"),
+        ("control", 2, "control is 2; it must be one of moving, valid, all, predict, sdc, ids"),
         ("control", True, "control is True; it must be one of moving, valid"),
         ("control", "movin", "control is 'movin'; it must be one of moving, valid"),
         ("reward_goal", "1", "reward_goal is '1'; it must be a number"),
@@ -54,7 +54,7 @@ def test_bounds_include_their_ends() -> None:
 
 def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
     fields = {item.name for item in dataclasses.fields(DriveConfig)}
-    assert set(module._BOUNDS) | set(CHOICES) == fields - {"scenes", "reward_ranges"}
+    assert set(module._BOUNDS) | set(CHOICES) == fields - {"scenes", "reward_ranges", "control_ids"}
     body = next(node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)).body
     described = {
         node.target.id

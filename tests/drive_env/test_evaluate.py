@@ -146,7 +146,7 @@ def test_drawing_a_scene(folder: Path, tmp_path: Path) -> None:
     assert draw(tmp_path / "most.png", Straight(), config) == "a.json"
     with pytest.raises(SceneError, match="there is no scene 'z.json'; there are 0 to 4: a.json"):
         draw(tmp_path / "z.png", Straight(), config, scene="z.json")
-    with pytest.raises(SceneError, match="d.json has no vehicle to control"):
+    with pytest.raises(SceneError, match="d.json has no agent"):
         draw(tmp_path / "d.png", Straight(), config, scene=3)
     assert not (tmp_path / "z.png").exists()
 

@@ -46,8 +46,7 @@ class Judge:
                 self.seen["starts"] += 1
                 continue
             poses = {o: pose_of(after, row) for o, row in agents_of(after, slot).items()}
-            controlled = twin.controlled(self.config.control, self.config.goal_radius_m)
-            bodies = twin.bodies(int(after["slot_clock"][slot]), poses, controlled)
+            bodies = twin.bodies(int(after["slot_clock"][slot]), poses, self.config)
             for o, row in agents_of(after, slot).items():
                 self.agent(twin, bodies, o, row, before, after, float(rewards[row]))
         return after
@@ -58,7 +57,7 @@ class Judge:
         known = before["judged_steps"][row] > 0
         found["jerk"] = (found["acceleration"] - float(before["acceleration"][row])) / twin.dt_s if known else 0.0
         lane = judge.lane_of(twin, new)
-        frame = twin.frame(o, clock)
+        frame = twin.frame(o, clock + self.config.init_step)
         log_m = None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
         value = judge.values(found, lane, log_m) | self.events(before, after, row)
         if lane.clear:
@@ -164,7 +163,7 @@ def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"metrics": 1, "remove_at_goal": 0, **WEIGHTS},
+        {"metrics": 1, "goal_behavior": "drive_on", **WEIGHTS},
         pytest.param(
             {**WEIGHTS, "metrics": 1, "replay_log": 1, "control": "valid", "autoreset": "same_step"}, marks=pytest.mark.slow
         ),

@@ -39,7 +39,7 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.
         twin = SceneTwin(scenes, int(scene))
         rows = {o: row for o, row in agents_of(state, slot).items() if masks[row]}
         clock = int(state["slot_clock"][slot])
-        bodies = twin.bodies(clock, {o: pose_of(state, row) for o, row in rows.items()}, twin.controlled(config.control))
+        bodies = twin.bodies(clock, {o: pose_of(state, row) for o, row in rows.items()}, config)
         for o, row in rows.items():
             own = bodies.at(o)
             x, y, heading = float(bodies.x[own]), float(bodies.y[own]), float(bodies.heading[own])

@@ -132,12 +132,12 @@ def test_nothing_to_drive_is_refused(folder: Path, cache: Path, tiny_tree: MakeT
         prepare_scenes(DriveConfig(scenes=str(folder)))
     (folder / "c.json").write_text(json.dumps(tiny_tree(speed_mps=0.0)))
     for control in ("moving", "valid"):
-        with pytest.raises(SceneError, match=r"none of its 1 scenes has a vehicle to control \(control="):
+        with pytest.raises(SceneError, match=f"has an agent: control is {control}; there are 1 under control=sdc"):
             prepare_scenes(DriveConfig(scenes=str(folder), control=control))
     expert = tiny_tree(cars=2)
     expert["objects"][0]["mark_as_expert"] = expert["objects"][1]["mark_as_expert"] = True
     (folder / "c.json").write_text(json.dumps(expert))
-    assert prepare_scenes(DriveConfig(scenes=str(folder), control="valid")).scenes.agents("valid", 2.0)[0] == 2
+    assert (prepare_scenes(valid := DriveConfig(scenes=str(folder), control="valid")).scenes.agents(valid) == [2]).all()
 
 
 def test_more_agents_than_rows_are_refused(folder: Path, cache: Path) -> None:

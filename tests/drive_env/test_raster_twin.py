@@ -40,7 +40,7 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: Any, every: int = 1) -> 
             continue
         twin = SceneTwin(scenes, int(scene))
         rows = {o: row for o, row in agents_of(state, slot).items() if masks[row]}
-        found = boxes(twin, int(state["slot_clock"][slot]), state, rows, twin.controlled(config.control, config.goal_radius_m))
+        found = boxes(twin, int(state["slot_clock"][slot]), state, rows, twin.controlled(config))
         for o, row in list(rows.items())[::every]:
             expected = raster(twin, found, o, (state["goal_x"][row], state["goal_y"][row]), config)
             np.testing.assert_array_equal(pictures[row], expected, f"row {row}")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drive_env.config import DriveConfig
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
@@ -42,7 +43,7 @@ def test_a_set_says_what_is_in_it(written: Path) -> None:
     scenes = SceneSet(written)
     assert len(scenes) == 2
     assert scenes.names == ["tiny-1.json", "tiny-3.json"]
-    assert list(scenes.agents("moving", 2.0)) == [1, 3] == list(scenes.agents("valid", 2.0))
+    assert list(scenes.agents(DriveConfig())) == [1, 3] == list(scenes.agents(DriveConfig(control="valid")))
     head, arrays = scenes.scene(1)
     assert head["object_count"] == 3 and len(arrays["frames"]) == 90
     assert list(scenes.head["index_k"]) == [16, 8, 16] and scenes.head["index_range_m"] == 50.0

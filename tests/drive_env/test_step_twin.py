@@ -18,11 +18,25 @@ import numpy as np
 import pytest
 
 from drive_env.config import DriveConfig
+from drive_env.generate.generate import generate_scene
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Road, Scene
+from puffervec.reference.philox import below
 from puffervec.vec.vector_env import VectorEnv
-from tests.drive_env.worlds import agents_of, make_env, moving_object, pose_of, random_scene, write_world
+from tests.drive_env.worlds import (
+    CUT,
+    GONE,
+    RETURNS,
+    STAYS,
+    agents_of,
+    make_env,
+    moving_object,
+    obstacles_of,
+    pose_of,
+    random_scene,
+    write_world,
+)
 from tests.twins.drive import Bodies, SceneTwin, bicycle, distance_to_path, gap, paths_cross, segment_in_box
 
 MARGIN_M = 1e-3
@@ -37,6 +51,7 @@ class Sums:
     contacts: int = 0
     departures: int = 0
     goal_step: int = 0
+    again: int = 0
     scored: bool = False
 
 
@@ -46,6 +61,7 @@ class Judge:
 
     vec: VectorEnv
     scenes: SceneSet
+    seed: int = 0
     sums: dict[int, Sums] = field(default_factory=lambda: defaultdict(Sums))
     seen: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unclear: set[int] = field(default_factory=set)  # slots whose sums hang on less than a millimetre
@@ -95,6 +111,7 @@ class Judge:
             assert values["contacts"] == sum(s.contacts for s in sums)
             assert values["departures"] == sum(s.departures for s in sums)
             assert values["goal_steps"] == sum(s.goal_step for s in sums)
+            assert values["goals_again"] == sum(s.again for s in sums)
             assert values["complete"] == 1
             assert record["return"] == pytest.approx(np.mean([s.returns for s in sums]), abs=1e-3)
             self.seen["records"] += 1
@@ -106,31 +123,40 @@ class SlotStep:
     def __init__(self, judge: Judge, twin: SceneTwin, slot: int, before: State, after: State, actions: np.ndarray) -> None:
         self.judge, self.twin, self.slot, self.before, self.after, self.actions = judge, twin, slot, before, after, actions
         self.config = judge.vec.config
-        controlled = twin.controlled(self.config.control, self.config.goal_radius_m)
         self.clock = int(after["slot_clock"][slot])
         self.rows = agents_of(after, slot)
-        # who is there after the step was there before it, apart from those who had just reached their goal
-        old_poses = {o: pose_of(before, row) for o, row in self.rows.items()}
-        new_poses = {o: pose_of(after, row) for o, row in self.rows.items()}
-        self.old = twin.bodies(self.clock - 1, old_poses, controlled)
-        self.new = twin.bodies(self.clock, new_poses, controlled)
+        # who is there after the step was there before it, apart from those whose rows had ended
+        parked = {o: (*pose_of(after, row)[:3], 0.0) for o, row in obstacles_of(after, slot).items()}
+        met = {o: row for o, row in self.rows.items() if not after["alone"][row]}
+        self.old = twin.bodies(self.clock - 1, {o: pose_of(before, row) for o, row in met.items()} | parked, self.config)
+        self.new = twin.bodies(self.clock, {o: pose_of(after, row) for o, row in met.items()} | parked, self.config)
 
     def check(self, rewards: np.ndarray, terminals: np.ndarray, truncations: np.ndarray) -> None:
         masks = self.judge.vec.halves[0].groups["agents"].masks
-        out_of_time = self.clock >= (self.config.max_steps or self.twin.steps)
-        removed = (self.before["reached"] == 1) & bool(self.config.remove_at_goal)
+        out_of_time = self.clock >= (self.config.max_steps or self.twin.steps - self.config.init_step)
+        returned = set()
         for row in np.flatnonzero(self.after["slot"] == self.slot):
-            there = self.before["active"][row] == 1 and not removed[row]
+            there = self.before["active"][row] == 1 and not self.before["ended"][row]
+            if self.before["active"][row] == 1 and self.before["ended"][row] == RETURNS and not out_of_time:
+                self.returned(int(row))
+                returned.add(row)
+                there = True
             assert (self.after["active"][row] == 1) == there == bool(masks[row])
-            if not there:
+            if not there or row in returned:
                 assert rewards[row] == 0 and not terminals[row] and not truncations[row]
-                self.judge.seen["gone"] += 1
+                self.judge.seen["gone"] += not there
         for o, row in self.rows.items():
+            if row in returned:
+                continue
             self.motion(o, row)
-            reward, reached, clear = self.judged(o, row)
-            gone = bool(self.config.remove_at_goal) and reached
-            assert bool(terminals[row]) == gone
-            assert bool(truncations[row]) == (out_of_time and not gone)
+            reward, events, clear = self.judged(o, row)
+            end = self.end(o, row, events)
+            if clear:
+                assert self.after["ended"][row] == end
+            end = int(self.after["ended"][row])
+            self.judge.seen[f"end {end}"] += 1
+            assert bool(terminals[row]) == (end in (GONE, STAYS, RETURNS))
+            assert bool(truncations[row]) == (not terminals[row] and (out_of_time or end == CUT))
             sums = self.judge.sums[row]
             if clear:
                 assert rewards[row] == pytest.approx(reward, abs=2e-4), (o, row, self.clock)
@@ -138,12 +164,49 @@ class SlotStep:
                 self.judge.unclear.add(self.slot)
             sums.returns += float(rewards[row])
 
+    def end(self, o: int, row: int, events: set[str]) -> int:
+        """How a row ends in which these things happened."""
+        if "goal" in events and self.config.goal_behavior == "next" and not self.next_goal(row):
+            return GONE
+        behaviors = {"drive_on": 0, "next": 0, "ignore": 0, "remove": GONE, "stop": STAYS, "respawn": RETURNS}
+        if "goal" in events and behaviors[self.config.goal_behavior]:
+            return behaviors[self.config.goal_behavior]
+        mishaps = {behaviors[getattr(self.config, f"{event}_behavior")] for event in events - {"goal"}} - {0}
+        if mishaps:
+            return min(mishaps)  # gone rather than in the way
+        item = self.twin.objects[o]
+        over = self.clock + self.config.init_step >= int(item["frame_first"]) + int(item["frame_count"]) - 1
+        return CUT if self.config.replay_log and over else 0
+
+    def next_goal(self, row: int) -> bool:
+        """An agent at its goal got the next one; False: there is none."""
+        keys = self.judge.seed, int(self.after["episode"]), int(self.after["step"])
+
+        def draw(lane: int, count: int) -> int:
+            self.judge.seen["draws"] += 1
+            return below(*keys, 2**31 + row * 2**16 + lane, count)
+
+        expected = self.twin.next_goal(pose_of(self.after, row), self.config, draw)
+        if expected is None:
+            return False
+        np.testing.assert_allclose((self.after["goal_x"][row], self.after["goal_y"][row]), expected, atol=2e-3)
+        self.judge.seen["next goals"] += 1
+        return True
+
+    def returned(self, row: int) -> None:
+        """An agent's row began again at its start."""
+        start = self.twin.frame(int(self.after["object"][row]), self.config.init_step)
+        expected = (start["x_m"], start["y_m"], start["heading"] * np.pi / 32768, start["speed"] * 0.01)
+        np.testing.assert_allclose(pose_of(self.after, row), expected, atol=1e-4)
+        assert self.after["alone"][row] and self.after["reached"][row] and not self.after["ended"][row]
+        self.judge.seen["returns"] += 1
+
     def motion(self, o: int, row: int) -> None:
         length = float(self.twin.objects[o]["length_m"])
         start, action = pose_of(self.before, row), int(self.actions[row])
         expected: tuple[float, ...] = bicycle(start, action, length, self.twin.dt_s, self.config)
         if self.config.replay_log:
-            frame = self.twin.frame(o, self.clock)
+            frame = self.twin.frame(o, self.clock + self.config.init_step)
             expected = (*pose_of(self.before, row)[:3], 0.0)
             if frame is not None:
                 expected = (frame["x_m"], frame["y_m"], frame["heading"] * np.pi / 32768, frame["speed"] * 0.01)
@@ -154,15 +217,16 @@ class SlotStep:
         assert -np.pi - 1e-6 <= found[2] < np.pi + 1e-6
         self.judge.seen["moves"] += 1
 
-    def judged(self, o: int, row: int) -> tuple[float, bool, bool]:
-        """(reward, reached in this step, clear), and the flags checked on the way."""
+    def judged(self, o: int, row: int) -> tuple[float, set[str], bool]:
+        """(reward, what happened, clear), and the flags checked on the way."""
         config, sums, seen = self.config, self.judge.sums[row], self.judge.seen
-        touching, begun, clear = self.contacts(o)
+        alone = bool(self.after["alone"][row])
+        touching, begun, clear = (False, 0, True) if alone else self.contacts(o)
         if clear:
             assert bool(self.after["collided"][row]) == touching, (o, row, self.clock)
             seen["contacts"] += begun
             sums.contacts += begun
-        offroad, clear_edge = self.offroad(o)
+        offroad, clear_edge = self.offroad(o, row)
         departed = False
         if clear_edge:
             assert bool(self.after["offroad"][row]) == offroad, (o, row, self.clock)
@@ -170,27 +234,29 @@ class SlotStep:
             seen["departures"] += departed
             sums.departures += departed
         reward = config.reward_step + config.reward_collision * begun + config.reward_offroad * departed
-        reached, clear_goal = False, True
-        if not self.before["reached"][row]:
-            goal, (p, q) = np.array([self.after["goal_x"][row], self.after["goal_y"][row]]), self.path(o)
+        reached, clear_goal, first = False, True, not self.before["reached"][row]
+        if first or self.config.goal_behavior in ("respawn", "next"):
+            goal, (p, q) = np.array([self.before["goal_x"][row], self.before["goal_y"][row]]), self.path(row)
             nearer = np.hypot(*(goal - p)) - np.hypot(*(goal - q))
             distance = distance_to_path(goal, p, q)
             clear_goal = abs(distance - config.goal_radius_m) > MARGIN_M
-            reached = bool(self.after["reached"][row])
+            reached = bool(self.after["reached"][row]) if first else distance <= config.goal_radius_m
             if clear_goal:
                 assert reached == (distance <= config.goal_radius_m)
-            reward += config.reward_progress * nearer + config.reward_goal * reached
-            if reached:
+            share = config.respawn_goal_share if alone else 1.0
+            reward += config.reward_progress * nearer + config.reward_goal * share * reached
+            if reached and first:
                 seen["goals"] += 1
                 sums.goal_step = self.clock
                 sums.scored = sums.contacts == 0 and sums.departures == 0
+            sums.again += reached and not first
         else:
             assert self.after["reached"][row]
-        return reward, reached, clear and clear_edge and clear_goal
+        happened = {"goal": reached, "collision": begun > 0, "offroad": departed}
+        return reward, {name for name, it_did in happened.items() if it_did}, clear and clear_edge and clear_goal
 
-    def path(self, o: int) -> tuple[np.ndarray, np.ndarray]:
-        i, j = self.old.at(o), self.new.at(o)
-        return np.array([self.old.x[i], self.old.y[i]], float), np.array([self.new.x[j], self.new.y[j]], float)
+    def path(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(pose_of(self.before, row)[:2]), np.array(pose_of(self.after, row)[:2])
 
     def contacts(self, o: int) -> tuple[bool, int, bool]:
         """(touching anything now, contacts that began, clear)."""
@@ -211,11 +277,10 @@ class SlotStep:
         i, j = bodies.at(o), bodies.at(other)
         return np.inf if i < 0 or j < 0 else gap(bodies.corners(i), bodies.corners(j))
 
-    def offroad(self, o: int) -> tuple[bool, bool]:
+    def offroad(self, o: int, row: int) -> tuple[bool, bool]:
         """(touches or crossed an edge, clear)."""
-        i = self.new.at(o)
-        p, q = self.path(o)
-        box = q[0], q[1], float(self.new.heading[i]), float(self.new.length[i]), float(self.new.width[i])
+        item, (p, q) = self.twin.objects[o], self.path(row)
+        box = q[0], q[1], pose_of(self.after, row)[2], float(item["length_m"]), float(item["width_m"])
         edges = self.twin.of_type["edges"]
         x, y, ux, uy, half = (self.twin.road[name][edges].astype(float) for name in ("x", "y", "ux", "uy", "half"))
         reach = max(np.hypot(box[3], box[4]) / 2, np.hypot(*(q - p))) + 0.1
@@ -241,7 +306,7 @@ class SlotStep:
 def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int, bias: float = 0.0) -> dict[str, int]:
     """Run random actions (a share `bias` of them full throttle straight on) under the judge."""
     rng = np.random.default_rng(seed)
-    judge = Judge(vec, scenes)
+    judge = Judge(vec, scenes, seed)
     vec.reset(seed)
     state = vec.peek(0)
     for _ in range(steps):
@@ -256,12 +321,16 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int, bias: float 
     "settings",
     [
         pytest.param({}, marks=pytest.mark.slow),
-        {"control": 1, "remove_at_goal": 0, "edges": 2, "max_steps": 12},
+        {"control": "valid", "goal_behavior": "drive_on", "edges": 2, "max_steps": 12},
         pytest.param(
             {"edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01, "max_steps": 30},
             marks=pytest.mark.slow,
         ),
-        {"replay_log": 1, "control": 1},
+        {"replay_log": 1, "control": "valid", "goal_behavior": 0},  # as older runs say it
+        {"control": "all", "others": "static", "init_step": 4, "goal_behavior": "respawn", "offroad_behavior": "remove"},
+        {"goal_behavior": "stop", "collision_behavior": "stop", "offroad_behavior": "stop", "init_step": 2, "max_steps": 40},
+        {"goal_behavior": "respawn", "collision_behavior": "remove", "init_step": 1},
+        {"goal_behavior": "next", "next_goal_m": 15.0, "collision_behavior": "remove", "goal_radius_m": 4.0},
     ],
     ids=str,
 )
@@ -271,7 +340,21 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
         seen = follow(vec, scenes, 60, seed=3, bias=0.3)
     assert seen["moves"] > 500 and seen["contacts"] > 20 and seen["departures"] > 5 and seen["goals"] > 3
     assert seen["starts"] > 3 and seen["records"] > 0
-    assert (seen["gone"] > 0) == bool(vec.config.remove_at_goal)
+    behaviors = {vec.config.goal_behavior, vec.config.collision_behavior, vec.config.offroad_behavior}
+    for name, end in {"remove": GONE, "stop": STAYS, "respawn": RETURNS}.items():
+        assert (seen[f"end {end}"] > 0) == (name in behaviors)
+    assert (seen["gone"] > 0) == bool(behaviors & {"remove", "stop"})
+    assert (seen["next goals"] > 0) == ("next" in behaviors)
+    assert (seen["returns"] > 0) == ("respawn" in behaviors)
+
+
+def test_next_goals_follow_the_lanes(tmp_path: Path) -> None:
+    """On generated scenes, whose lanes part and join; the cars' logs lead them to their first goals."""
+    scenes = write_world(tmp_path / "set", [generate_scene(3, index) for index in range(4)])
+    settings = {"goal_behavior": "next", "goal_radius_m": 30.0, "next_goal_m": 75.0, "replay_log": 1, "lines": 0}
+    with make_env(tmp_path / "set", num_agents=40, **settings) as vec:
+        seen = follow(vec, scenes, 40, seed=11)
+    assert seen["next goals"] > 10 and seen["draws"] > 5
 
 
 def test_fast_cars_cannot_jump_over_an_edge(tmp_path: Path) -> None:

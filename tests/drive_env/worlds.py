@@ -13,7 +13,7 @@ import numpy as np
 
 import puffervec
 from drive_env.config import DriveConfig
-from drive_env.rewards import reward_params
+from drive_env.env import params_of
 from drive_env.scenes.cells import Grid, build_index
 from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
@@ -22,6 +22,7 @@ from drive_env.scenes.segments import Segments
 from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 
+GONE, STAYS, CUT, RETURNS = 1, 2, 3, 4  # how rows end: DRIVE_END_... in csrc/drive/state.h
 ROAD_KINDS = ("lane", "road_line", "road_edge")
 
 
@@ -61,7 +62,9 @@ def random_scene(
         steps = rng.normal(0, 4, (int(rng.integers(2, 12)), 2))
         points = rng.uniform(-spread_m, spread_m, 2) + np.cumsum(steps, 0)
         lines += [Road(ROAD_KINDS[number % 3], number % 20, number, np.c_[points, np.zeros(len(points))])] * copies
-    return Scene(f"random {seed}", "", frames, tuple(items), tuple(lines), {}, {})
+    last = len(items) - 1
+    metadata = {"sdc_track_index": last, "tracks_to_predict": [{"track_index": o, "difficulty": 0} for o in (0, last)]}
+    return Scene(f"random {seed}", "", frames, tuple(items), tuple(lines), {}, metadata)
 
 
 def no_index(segments: Segments, grid: Grid, k: tuple[int, int, int], range_m: float, most: int = 0) -> Any:
@@ -80,7 +83,7 @@ def write_world(
 
 def env_data(path: Path, config: DriveConfig) -> EnvData:
     """What the env reads besides its config, of a written set."""
-    return EnvData(data=path, params=reward_params(config.reward_ranges))
+    return EnvData(data=path, params=params_of(config))
 
 
 def make_env(path: Path, num_envs: int = 1, autoreset: str = "next_step", **settings: Any) -> VectorEnv:
@@ -94,6 +97,12 @@ def make_env(path: Path, num_envs: int = 1, autoreset: str = "next_step", **sett
 def agents_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:
     """{object: row} of the active agents of a slot, from `vec.peek`."""
     rows = np.flatnonzero((state["slot"] == slot) & (state["active"] == 1))
+    return {int(state["object"][row]): int(row) for row in rows}
+
+
+def obstacles_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:
+    """{object: row} of a slot's agents that have stopped for good."""
+    rows = np.flatnonzero((state["slot"] == slot) & (state["active"] == 0) & (state["ended"] == STAYS))
     return {int(state["object"][row]): int(row) for row in rows}
 
 

@@ -43,7 +43,7 @@ CASES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("tag_continuous", {"num_taggers": 2, "num_runners": 3, "grid_length": 2.0, "episode_length": 9}),
     ("tag_continuous", {"num_runners": 39, "use_full_observation": False, "num_other_agents_observed": 5, "episode_length": 5}),
     ("drive", {"num_agents": 8, "resample_steps": 7, "partners": 3, "lanes": 4, "lines": 2, "edges": 3}),
-    ("drive", {"num_agents": 9, "control": 1, "remove_at_goal": 0, "replay_log": 1, "edges": 0, "max_steps": 3}),
+    ("drive", {"num_agents": 9, "control": 1, "goal_behavior": "drive_on", "replay_log": 1, "edges": 0, "max_steps": 3}),
 )
 
 

@@ -129,7 +129,7 @@ class BinScenes(JsonScenes):
 
 def drive_all(path: Path) -> None:
     """Drive each scene of a set that has agents for some steps; observations must be finite and within their bounds."""
-    scenes = np.flatnonzero(SceneSet(path).agents("valid", DriveConfig.goal_radius_m))
+    scenes = np.flatnonzero(SceneSet(path).agents(DriveConfig(control="valid")))
     if not len(scenes):
         return
     env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=path))
@@ -191,7 +191,7 @@ class SceneSets(Reader):
         path.with_suffix(".json").write_bytes(notes)
         load_cached(path)
         found = SceneSet(path)
-        _ = found.names, found.agents("moving", 2.0), found.agents("valid", 2.0)
+        _ = found.names, found.agents(DriveConfig()), found.agents(DriveConfig(control="valid"))
         for index in range(min(len(found), 8)):
             found.scene(index)
         return True

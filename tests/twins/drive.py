@@ -9,6 +9,7 @@ of two nearly equal segments is nearer is decided by their last bit. Runs in the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,20 +53,53 @@ class SceneTwin:
         self.dt_s = float(head["dt_s"])
         self.steps = int(head["frame_count"]) - 1
         self.objects, self.frames = arrays["objects"], arrays["frames"]
+        self.lanes, self.links, self.polyline = arrays["lanes"], arrays["links"], arrays["polyline"]
         self.road = {name: arrays[name] for name in ("x", "y", "ux", "uy", "half")}
         ends = np.concatenate([[0], np.cumsum(head["segment_count"])]).astype(int)
         self.of_type = {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(("lanes", "lines", "edges"))}
 
-    def controlled(self, control: str, goal_radius_m: float = 2.0) -> list[int]:
+    def controlled(self, config: Any) -> list[int]:
         """Objects that are agents."""
-        found = []
-        for o, item in enumerate(self.objects):
-            chosen = control == "valid" or (item["flags"] & 4 and not item["flags"] & 1)
-            if item["type"] == 0 and item["flags"] & 2 and chosen:
-                start = self.frame(o, 0)
-                if np.hypot(item["goal_x_m"] - start["x_m"], item["goal_y_m"] - start["y_m"]) > goal_radius_m:
-                    found.append(o)
-        return found
+        return [o for o in range(len(self.objects)) if self.is_agent(o, config)]
+
+    def is_agent(self, o: int, config: Any) -> bool:
+        """The rules of the setting `control`."""
+        item, start = self.objects[o], self.frame(o, config.init_step)
+        if start is None or item["type"] > 2 or (not config.max_steps and config.init_step >= self.steps):
+            return False
+        if config.control in ("predict", "sdc", "ids"):
+            flag = {"predict": 8, "sdc": 32, "ids": 0}[config.control]
+            return bool(item["flags"] & flag) or int(item["id"]) in config.control_ids
+        distance = np.hypot(item["goal_x_m"] - start["x_m"], item["goal_y_m"] - start["y_m"])
+        if distance <= config.goal_radius_m or (config.control != "all" and item["type"] != 0):
+            return False
+        return config.control != "moving" or bool(distance >= 2 and not item["flags"] & 1)
+
+    def next_goal(self, pose: tuple[float, ...], config: Any, draw: Callable[[int, int], int]) -> tuple[float, float] | None:
+        """The point next_goal_m farther along the lanes; None: no lane, or a dead end. draw(lane, n): one of n exits."""
+        x, y, heading = pose[:3]
+        squares = self.squares("lanes", x, y).astype(float)
+        ux, uy, half = (self.road[name][self.of_type["lanes"]].astype(float) for name in ("ux", "uy", "half"))
+        mx, my = (self.road[name][self.of_type["lanes"]].astype(float) for name in ("x", "y"))
+        squares[(ux * np.cos(heading) + uy * np.sin(heading) < np.cos(np.pi / 4)) | (squares > 100)] = np.inf
+        if not np.isfinite(squares).any():
+            return None
+        s, ahead = int(squares.argmin()), float(config.next_goal_m)
+        at = float(np.clip((x - mx[s]) * ux[s] + (y - my[s]) * uy[s], -half[s], half[s]))
+        while at + ahead > half[s]:
+            ahead, at = ahead - (half[s] - at), half[s]
+            lane = self.lanes[self.polyline[s]]
+            following = s + 1
+            if following >= lane["first_segment"] + lane["segment_count"]:
+                if not lane["exit_count"]:
+                    break
+                chosen = draw(int(self.polyline[s]), int(lane["exit_count"])) if lane["exit_count"] > 1 else 0
+                following = int(self.lanes[self.links[lane["exits"] + chosen]]["first_segment"])
+            s, at = following, -half[following]
+        if at >= half[s] and config.next_goal_m - ahead <= 2 * config.goal_radius_m:
+            return None
+        at = min(at + ahead, half[s])
+        return mx[s] + at * ux[s], my[s] + at * uy[s]
 
     def frame(self, o: int, t: int) -> Any:
         """The logged frame of object o at time t, or None."""
@@ -76,17 +110,25 @@ class SceneTwin:
         frame = self.frames[int(item["frames_index"]) + i]
         return None if frame["speed"] == INVALID else frame
 
-    def bodies(self, t: int, agents: dict[int, tuple[float, float, float, float]], controlled: list[int]) -> Bodies:
-        """All that is there at time t: agents {object: (x, y, heading, speed)} and what plays its log."""
-        rows = []
+    def other(self, o: int, clock: int, config: Any) -> tuple[float, float, float, float] | None:
+        """(x, y, heading, speed) of an object that is no agent, or None where it is not there."""
+        stands = config.others == "static"
+        frame = self.frame(o, config.init_step + (0 if stands else clock))
+        if frame is None:
+            return None
+        return frame["x_m"], frame["y_m"], frame["heading"] * np.pi / 32768, 0.0 if stands else frame["speed"] * 0.01
+
+    def bodies(self, clock: int, agents: dict[int, tuple[float, float, float, float]], config: Any) -> Bodies:
+        """All that is there after `clock` steps: agents {object: (x, y, heading, speed)} and the others."""
+        rows, controlled = [], self.controlled(config)
         for o, item in enumerate(self.objects):
             size = (float(item["length_m"]), float(item["width_m"]))
             if o in agents:
                 rows.append((o, *agents[o], *size))
             elif o not in controlled:
-                frame = self.frame(o, t)
-                if frame is not None:
-                    rows.append((o, frame["x_m"], frame["y_m"], frame["heading"] * np.pi / 32768, frame["speed"] * 0.01, *size))
+                pose = self.other(o, clock, config)
+                if pose is not None:
+                    rows.append((o, *pose, *size))
         columns = list(zip(*rows, strict=True)) if rows else [()] * 7
         rest = (np.array(column, float) for column in columns[3:])
         return Bodies(np.array(columns[0], int), np.array(columns[1], F), np.array(columns[2], F), *rest)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from puffervec.errors import ConfigError
+from puffervec.native import renamed
 from puffervec.train.config import algorithms, schedules
 from puffervec.train.config import target as targets
 from puffervec.train.config.schedules import Schedule
@@ -493,7 +494,7 @@ def replace_from_table(instance: Any, table: Table, path: str) -> Any:
     names = [field.name for field in dataclasses.fields(instance)]
     changes = {}
     for given, value in table.items():
-        key = str(given).replace("-", "_")
+        (key,) = renamed(instance, {str(given).replace("-", "_"): value})
         if key not in names:
             raise ConfigError(f"unknown key {path}.{given}{suggest(key, names)}")
         changes[key] = convert(value, hints[key], f"{path}.{key}")

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Bodies: all objects that are in the scene at this step, agents and others, in object order. Others follow their log, and are
+// gone before it begins and after it has ended; or they stay where they are when the scene starts (setting `others`).
+#include "kernels.h"
+#include "state.h"
+
+// `as` is the agent's row, or -2 where its row has ended.
+static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t row, int32_t as) {
+    uint32_t i = bodies->count++;
+    bodies->x[i] = agents->x[row];
+    bodies->y[i] = agents->y[row];
+    bodies->heading[i] = agents->heading[row];
+    bodies->speed[i] = as < 0 ? 0.0f : agents->speed[row];
+    bodies->half_length[i] = 0.5f * agents->length[row];
+    bodies->half_width[i] = 0.5f * agents->width[row];
+    bodies->object[i] = agents->object[row];
+    bodies->row[i] = as;
+}
+
+static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_frame* frame, uint32_t index, int stands) {
+    uint32_t i = bodies->count++;
+    bodies->x[i] = frame->x_m;
+    bodies->y[i] = frame->y_m;
+    bodies->heading[i] = (float)frame->heading * HEADING_UNIT;
+    bodies->speed[i] = stands ? 0.0f : (float)frame->speed * SPEED_UNIT;
+    bodies->half_length[i] = 0.5f * object->length_m;
+    bodies->half_width[i] = 0.5f * object->width_m;
+    bodies->object[i] = index;
+    bodies->row[i] = -1;
+}
+
+// Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away, so that searches need no
+// special case for its end.
+PV_CLONES static void complete_bodies(drive_bodies* bodies) {
+    for (uint32_t i = bodies->count; i % PV_LANES; i++) {
+        bodies->x[i] = bodies->y[i] = 1e9f;
+        bodies->half_length[i] = bodies->half_width[i] = bodies->radius[i] = 0.0f;
+        bodies->row[i] = -1;
+    }
+    for (uint32_t i = 0; i < bodies->count; i++) {
+        pv_sincos(bodies->heading[i], &bodies->sine[i], &bodies->cosine[i]);
+        bodies->radius[i] =
+            drive_sqrt(bodies->half_length[i] * bodies->half_length[i] + bodies->half_width[i] * bodies->half_width[i]);
+    }
+}
+
+const pv_frame* drive_body_frame(const drive_turn* turn, uint32_t o, uint32_t t) {
+    if (turn->config->others == DRIVE_IS_others_static) t = (uint32_t)turn->config->init_step;
+    return drive_frame(&turn->scene, &turn->scene.objects[o], t);
+}
+
+void drive_collect_bodies(drive_turn* turn) {
+    drive_bodies* bodies = &turn->scratch.bodies;
+    const drive_agents* agents = &turn->agents;
+    uint32_t row = turn->slot->row, end = row + turn->slot->count;
+    bodies->count = 0;
+    for (uint32_t o = 0; o < turn->scene.head->object_count; o++) {
+        if (row < end && agents->object[row] == o) {
+            const uint32_t flags = agents->flags[row];
+            if ((flags & DRIVE_ACTIVE) && !(flags & DRIVE_ALONE))
+                add_agent(bodies, agents, row, (int32_t)row);
+            else if (!(flags & DRIVE_ACTIVE) && drive_end_of(flags) == DRIVE_END_STAYS)
+                add_agent(bodies, agents, row, -2);
+            row++;
+            continue;
+        }
+        const pv_frame* frame = drive_body_frame(turn, o, drive_log_frame(turn));
+        if (frame) add_logged(bodies, &turn->scene.objects[o], frame, o, turn->config->others == DRIVE_IS_others_static);
+    }
+    PV_ASSERT(row == end && bodies->count <= turn->layout->bodies);
+    complete_bodies(bodies);
+}
