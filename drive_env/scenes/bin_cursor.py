@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.scenes.schema import Floats, Road, SceneObject
+from drive_env.scenes.schema import Control, Floats, Road, SceneObject
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Contents:
     objects: list[SceneObject]
     roads: list[Road]
     metadata: dict[str, Any]
+    controls: tuple[Control, ...] | None = None
 
 
 class Misfit(Exception):

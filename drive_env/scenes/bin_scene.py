@@ -108,14 +108,19 @@ def _refuse(source: str, misfits: list[tuple[int, str, str]]) -> NoReturn:
 
 def same_content(one: Scene, other: Scene) -> bool:
     """Return whether two scenes hold the same, to the last bit."""
-    if (one.frame_count, len(one.objects), len(one.roads)) != (other.frame_count, len(other.objects), len(other.roads)):
-        return False
-    pairs = [(one, other), *zip(one.objects, other.objects, strict=True), *zip(one.roads, other.roads, strict=True)]
-    return all(_same(vars(a)[key], vars(b)[key]) for a, b in pairs for key in vars(a) if key not in ("objects", "roads"))
+    return _same(vars(one), vars(other))
 
 
 def _same(one: Any, other: Any) -> bool:
-    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    if dataclasses.is_dataclass(one) and type(one) is type(other):
+        return _same(vars(one), vars(other))
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    return bool(one == other)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------
@@ -144,13 +149,14 @@ def _parse(cursor: Cursor, layout: Layout) -> Contents:
 def _assembled(contents: Contents, name: str) -> Scene:
     """Return a scene of objects whose logs may differ in length: shorter ones are absent from then on.
 
-    Writers pad logs to 91 frames: frames at the end in which nothing is present are dropped. Ids that do not tell objects apart
-    were not known to the writer: then no object has one.
+    The layouts always have heights; where all are 0 they were not known. Writers pad logs to 91 frames: frames at the end in
+    which nothing is present are dropped. Ids that do not tell objects apart were not known: then no object has one.
     """
     lengths = [int(np.flatnonzero(item.valid)[-1]) + 1 for item in contents.objects if item.valid.any()]
     frame_count = max(lengths, default=1)
     ids = [item.id for item in contents.objects]
     nameless = len(set(ids)) < len(ids)
+    heights = [*(item.position_m for item in contents.objects), *(road.points_m for road in contents.roads)]
     return Scene(
         name=name,
         scenario_id=contents.scenario_id,
@@ -159,6 +165,8 @@ def _assembled(contents: Contents, name: str) -> Scene:
         roads=tuple(contents.roads),
         traffic_lights={},
         metadata=contents.metadata,
+        has_height=any(points[:, 2].any() for points in heights),
+        controls=contents.controls,
     )
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ from drive_env.scenes.check import (
     SPEED_LIMIT_MPS,
     wrapped,
 )
-from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, Road, SceneObject
+from drive_env.scenes.schema import CONTROL_KINDS, FRAME_S, OBJECT_TYPES, RED, UNKNOWN, Control, LaneLinks, Road, SceneObject
 
 OBJECT_CODES = {0: "other", 1: "vehicle", 2: "pedestrian", 3: "cyclist"}
 LANE_CODES = range(0, 10)
@@ -51,6 +52,8 @@ ROAD_CODES: dict[int, tuple[str, int]] = {
     31: ("crosswalk", 18),
     32: ("speed_bump", 19),
 }
+LIGHT = 1
+CONTROL_CODES = {LIGHT: "traffic_light", 2: "stop_sign", 3: "yield_sign"}
 MISC_CODES = range(30, 40)  # others of these tell nothing, and are dropped
 MAX_CONTROLS = 4096
 MAX_GRAPH_LANES = 8192
@@ -85,8 +88,7 @@ def parse_v3(cursor: Cursor, variant: Variant) -> Contents:
         road, points = _road(cursor, variant, index, roads)
         kept += [] if road is None else [road]
         lane_points += points
-    for index in range(controls):
-        _control(cursor, index, roads)
+    held = [_control(cursor, index, roads) for index in range(controls)]
     for index in range(objects):
         _object(cursor, index)
     _graph(cursor, variant, roads)
@@ -105,7 +107,7 @@ def parse_v3(cursor: Cursor, variant: Variant) -> Contents:
         "tracks_to_predict": [{"track_index": int(index), "difficulty": 0} for index in tracks],
         "objects_of_interest": interest.tolist(),
     }
-    return Contents(scenario_id, found, kept, metadata)
+    return Contents(scenario_id, found, kept, metadata, tuple(control for group in held for control in group))
 
 
 def _list(cursor: Cursor, key: str, low: int, high: int) -> NDArray[np.int32]:
@@ -171,10 +173,11 @@ def _road(cursor: Cursor, variant: Variant, index: int, roads: int) -> tuple[Roa
     for row, axis in enumerate("xyz"):
         cursor.bounded(arrays[row], everywhere, COORDINATE_LIMIT_M, f"{key}.{axis}", start + 4 * row * size)
     cursor.bounded(arrays[3], everywhere, HEADING_LIMIT_RAD, f"{key}.heading", start + 12 * size)
+    links = None
     if code in LANE_CODES:
-        for name in ("entry_lanes", "exit_lanes"):
-            _list(cursor, f"{key}.{name}", 0, roads - 1)
-        cursor.number(f"{key}.speed_limit", -1.0, SPEED_LIMIT_MPS)
+        entries, exits = (_list(cursor, f"{key}.{name}", 0, roads - 1) for name in ("entry_lanes", "exit_lanes"))
+        limit_mps = cursor.number(f"{key}.speed_limit", -1.0, SPEED_LIMIT_MPS)
+        links = LaneLinks(tuple(exits.tolist()), tuple(entries.tolist()), speed_limit_mps=max(0.0, limit_mps))
         if variant.lane_lengths:
             cursor.number(f"{key}.length", 0.0, 10 * COORDINATE_LIMIT_M)
             start = cursor.at
@@ -183,18 +186,32 @@ def _road(cursor: Cursor, variant: Variant, index: int, roads: int) -> tuple[Roa
     if code not in ROAD_CODES:
         return None, 0
     kind, element = ROAD_CODES[code]
-    return Road(kind, element, index, arrays[:3].T.copy()), size if code in LANE_CODES else 0
+    return Road(kind, element, index, arrays[:3].T.copy(), links), size if code in LANE_CODES else 0
 
 
-def _control(cursor: Cursor, index: int, roads: int) -> None:
+def _control(cursor: Cursor, index: int, roads: int) -> list[Control]:
+    """Read a traffic control; return one for each of its lanes, or one without a lane, and none of type 0."""
     key = f"traffic[{index}]"
     _indexed(cursor, key, index)
-    cursor.integer(f"{key}.type", 0, 3)
+    code = cursor.integer(f"{key}.type", 0, 3)
     start = cursor.at
-    cursor.bounded(cursor.floats(6, key), np.ones(6, dtype=np.bool_), COORDINATE_LIMIT_M, f"{key}.stop_line", start)
-    cursor.number(f"{key}.heading", -HEADING_LIMIT_RAD, HEADING_LIMIT_RAD)
-    _list(cursor, f"{key}.states", 0, 4)
-    _list(cursor, f"{key}.lanes", 0, roads - 1)
+    line = cursor.floats(6, key)
+    cursor.bounded(line, np.ones(6, dtype=np.bool_), COORDINATE_LIMIT_M, f"{key}.stop_line", start)
+    heading = cursor.number(f"{key}.heading", -HEADING_LIMIT_RAD, HEADING_LIMIT_RAD)
+    states = _list(cursor, f"{key}.states", 0, 4).astype(np.uint8)  # the numbers are ours: UNKNOWN, RED...
+    lanes = _list(cursor, f"{key}.lanes", 0, roads - 1)
+    if code not in CONTROL_CODES:
+        return []
+    line = line.reshape(2, 3)
+    common: dict[str, Any] = {
+        "kind": CONTROL_KINDS.index(CONTROL_CODES[code]),
+        "position_m": line.mean(axis=0),
+        "states": states if len(states) else np.array([UNKNOWN if code == LIGHT else RED], dtype=np.uint8),
+        "id": index,
+        "heading_rad": float(wrapped(np.array([heading]))[0]),
+        "stop_line_m": line,
+    }
+    return [Control(lane_id=lane, **common) for lane in lanes.tolist() or [-1]]
 
 
 def _object(cursor: Cursor, index: int) -> None:

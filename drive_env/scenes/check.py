@@ -32,11 +32,10 @@ MISSING = object()
 
 
 class Checker:
-    """Checks values of one JSON file. Attribute `has_z`: some point had a height."""
+    """Checks values of one JSON file."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.has_z = False
 
     def fail(self, key: str, expected: str, found: Any) -> NoReturn:
         """Raise a SceneError about one value."""
@@ -129,7 +128,6 @@ class Checker:
             except (KeyError, TypeError, IndexError):
                 self._fail_point(items, letter, name)
             result[:, axis] = self._column(column, name, f".{letter}")
-            self.has_z |= letter == "z" and bool(items)
         bad = np.argwhere(used[:, None] & ~(np.abs(result) <= limit))
         if bad.size:
             index, axis = (int(bad[0][0]), int(bad[0][1]))

@@ -34,7 +34,20 @@ from drive_env.scenes.check import (
     Checker,
     wrapped,
 )
-from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, Floats, Road, Scene, SceneObject
+from drive_env.scenes.schema import (
+    CONTROL_KINDS,
+    GREEN,
+    INVALID,
+    OBJECT_TYPES,
+    RED,
+    ROAD_TYPES,
+    YELLOW,
+    Control,
+    Floats,
+    Road,
+    Scene,
+    SceneObject,
+)
 from puffervec.errors import SceneError
 
 # Taken where the key is missing. height: of the box in metres, by object type; never a reason to refuse a scene.
@@ -47,6 +60,7 @@ DEFAULTS: dict[str, Any] = {
     "metadata": {},
     "height": {"vehicle": 1.5, "pedestrian": 1.75, "cyclist": 1.75, "other": 1.5},
 }
+STATE_WORDS = {RED: "stop", YELLOW: "caution", GREEN: "go"}
 # Whether headings are degrees is judged by the frames in which an object moves at least this fast.
 MOVING_MPS = 3.0
 LEAST_MOVING, MOST_MOVING = 10, 200
@@ -224,7 +238,10 @@ def _read_roads(check: Checker, roads: list[Any]) -> tuple[Road, ...]:
 
 
 def json_bytes(scene: Scene) -> bytes:
-    """Return a scene as compact JSON of generation C. Reading it again gives the same scene."""
+    """Return a scene as compact JSON of generation C.
+
+    Reading it again gives the same scene, but for what the schema has no keys for: links between lanes, stop lines, yield signs.
+    """
     return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -236,11 +253,29 @@ def tree_of(scene: Scene) -> dict[str, Any]:
         "objects": [_object_tree(item) for item in scene.objects],
         "roads": [
             {"geometry": _points(road.points_m), "type": road.type, "map_element_id": road.map_element_id, "id": road.id}
-            for road in scene.roads
+            for road in (*scene.roads, *_signs(scene))
         ],
-        "tl_states": scene.traffic_lights,
+        "tl_states": scene.traffic_lights if scene.controls is None else _lights(scene.controls),
         "metadata": scene.metadata,
     }
+
+
+def _signs(scene: Scene) -> list[Road]:
+    """Return the stop signs of a scene whose file lists them apart from the roads."""
+    signs = [item for item in scene.controls or () if CONTROL_KINDS[item.kind] == "stop_sign"]
+    return [Road("stop_sign", 17, item.id, item.position_m[None]) for item in signs]
+
+
+def _lights(controls: tuple[Control, ...]) -> dict[str, Any]:
+    """Return traffic lights as the schema has them: by lane, a list of states over time."""
+    found = {}
+    for item in controls:
+        if CONTROL_KINDS[item.kind] == "traffic_light":
+            count = len(item.states)
+            axes = {axis: [float(value)] * count for axis, value in zip("xyz", item.position_m, strict=True)}
+            words = [STATE_WORDS.get(int(state), "unknown") for state in item.states]
+            found[str(item.lane_id)] = {"state": words, **axes, "time_index": list(range(count))}
+    return found
 
 
 def _object_tree(item: SceneObject) -> dict[str, Any]:

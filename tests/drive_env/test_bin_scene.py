@@ -18,9 +18,10 @@ import pytest
 
 from drive_env.scenes.bin_scene import BY_NAME, bin_bytes, parse_bin
 from drive_env.scenes.bin_v3 import VARIANTS, Variant
-from drive_env.scenes.json_scene import scene_from_tree
+from drive_env.scenes.controls import controls_of
+from drive_env.scenes.json_scene import json_bytes, scene_from_tree
 from drive_env.scenes.reader import parse_scene
-from drive_env.scenes.schema import Scene
+from drive_env.scenes.schema import CONTROL_KINDS, GREEN, RED, LaneLinks, Scene
 from puffervec.errors import SceneError
 from tests.drive_env.bins import tails, v3_bytes
 
@@ -88,7 +89,19 @@ def test_version_3_in_all_its_variants(tiny_tree: MakeTree, variant: Variant) ->
         found = parse_scene(v3_bytes(scene, variant, behind), "t", "t")
         assert_close(found, scene)
         assert [road.map_element_id for road in found.roads] == [2, 2, 6, 15, 15]
-        assert found.scenario_id == "scenario 7"
+        assert found.scenario_id == "scenario 7" and found.has_height
+        assert found.roads[0].links == LaneLinks(exits=(1,), speed_limit_mps=13.5)
+        assert found.roads[1].links == LaneLinks(entries=(0,), speed_limit_mps=13.5) and found.roads[2].links is None
+        assert found.controls is not None
+        sign, light = found.controls
+        assert [CONTROL_KINDS[item.kind] for item in found.controls] == ["stop_sign", "traffic_light"]
+        assert light.states.tolist() == [RED] * 10 + [GREEN] * 20 and sign.states.tolist() == [RED]
+        assert sign.lane_id == light.lane_id == 0 and sign.heading_rad == 0.0
+        np.testing.assert_allclose(sign.position_m, scene.roads[0].points_m[-1], rtol=1e-6)
+        again = controls_of(parse_scene(json_bytes(found), "t", "t"))
+        assert [(item.kind, item.states.tolist()) for item in again] == [
+            (item.kind, item.states.tolist()) for item in (sign, light)
+        ]
         assert found.metadata["tracks_to_predict"] == [{"track_index": index, "difficulty": 0} for index in (0, 1)]
     with pytest.raises(SceneError, match=r"v3: byte \d+: expected the end of the file, found 3 more bytes"):
         parse_scene(v3_bytes(scene, variant, b"abc"), "t", "t")
