@@ -240,19 +240,25 @@ def _read_roads(check: Checker, roads: list[Any]) -> tuple[Road, ...]:
 def json_bytes(scene: Scene) -> bytes:
     """Return a scene as compact JSON of generation C.
 
-    Reading it again gives the same scene, but for what the schema has no keys for: links between lanes, stop lines, yield signs.
+    Reading it again gives the same scene, but for what the schema has no keys for: links of lanes, stop lines, yield signs.
     """
     return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
 
 
 def tree_of(scene: Scene) -> dict[str, Any]:
     """Return a scene as JSON-like data of generation C; frames in which an object is absent hold the format's -10000."""
+    axes = 3 if scene.has_height else 2
     return {
         "name": scene.name,
         "scenario_id": scene.scenario_id,
-        "objects": [_object_tree(item) for item in scene.objects],
+        "objects": [_object_tree(item, axes) for item in scene.objects],
         "roads": [
-            {"geometry": _points(road.points_m), "type": road.type, "map_element_id": road.map_element_id, "id": road.id}
+            {
+                "geometry": _points(road.points_m[:, :axes]),
+                "type": road.type,
+                "map_element_id": road.map_element_id,
+                "id": road.id,
+            }
             for road in (*scene.roads, *_signs(scene))
         ],
         "tl_states": scene.traffic_lights if scene.controls is None else _lights(scene.controls),
@@ -278,17 +284,17 @@ def _lights(controls: tuple[Control, ...]) -> dict[str, Any]:
     return found
 
 
-def _object_tree(item: SceneObject) -> dict[str, Any]:
+def _object_tree(item: SceneObject, axes: int) -> dict[str, Any]:
     there = item.valid[:, None]
     return {
-        "position": _points(np.where(there, item.position_m, INVALID)),
+        "position": _points(np.where(there, item.position_m, INVALID)[:, :axes]),
         "velocity": _points(np.where(there, item.velocity_mps, INVALID)),
         "heading": np.where(item.valid, item.heading_rad, INVALID).tolist(),
         "valid": item.valid.tolist(),
         "width": item.width_m,
         "length": item.length_m,
         "height": item.height_m,
-        "goalPosition": _points(item.goal_m[None])[0],
+        "goalPosition": _points(item.goal_m[None, :axes])[0],
         "type": OBJECT_TYPES[item.type],
         "id": item.id,
         "mark_as_expert": item.expert,

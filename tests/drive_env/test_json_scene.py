@@ -236,6 +236,9 @@ def test_written_and_read_again(tiny_tree: MakeTree) -> None:
     tree["objects"][1]["position"][25]["x"] = INVALID
     scene = scene_from_tree(tree, "t", "t")
     assert same_content(parse_scene(json_bytes(scene), "again", "t"), scene)
+    flat = scene_from_tree(older(tiny_tree(), "A"), "t", "t")
+    again = parse_scene(json_bytes(flat), "again", "t")
+    assert same_content(again, flat) and not again.has_height
     tree["objects"][0]["position"][3]["x"] += 1e-9
     assert not same_content(scene_from_tree(tree, "t", "t"), scene)
 
