@@ -9,6 +9,7 @@ order and types of both when the env is loaded. The sentence under each field is
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +21,11 @@ from puffervec.errors import ConfigError
 DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
 LEAST_RASTER = 16  # along a side of the raster: more than it has channels, so that nobody mistakes these for pixels
-SCENES_ALLOWED = f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", a folder or a file'
+SCENES_ALLOWED = (
+    f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", a folder or a file; or several of '
+    "these with commas between, where =WEIGHT may stand behind each"
+)
+SPLITS = ("all", "train", "validation", "test")
 
 
 def _bounds() -> dict[str, tuple[float, float]]:
@@ -185,8 +190,11 @@ class DriveConfig:
     control_ids: tuple[int, ...] = field(default=(), metadata={"python": True})
     """Track ids of the agents under control=ids; in each scene those that it has."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; or a folder of JSON
-    scenes, or a file. A path that exists becomes absolute, so that a run can be used from any folder."""
+    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; or a folder of scene
+    files, with its subfolders, or a file. "A,B" takes both, "A=3,B=1" draws three scenes of A for one of B. Paths that exist
+    become absolute, so that a run can be used from any folder."""
+    split: Literal["all", "train", "validation", "test"] = field(default="all", metadata={"python": True})
+    """Which of the scenes: "all", or "train" (80 %), "validation" or "test" (10 % each), by a hash of the file's name."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
     """Largest distance between a simplified lane, line or edge and the original."""
 
@@ -211,6 +219,8 @@ class DriveConfig:
                 raise ConfigError(f"{found} a whole number from {low:g} to {high:g}")
         if not isinstance(self.scenes, str) or not self.scenes:
             raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
+        if self.split not in SPLITS:
+            raise ConfigError(f"drive: split is {self.split!r}; it must be one of {', '.join(SPLITS)}")
         if 0 < self.raster < LEAST_RASTER:
             raise ConfigError(f"drive: raster is {self.raster}; it must be 0 (none), or from {LEAST_RASTER} on")
         if self.raster_alone and not self.raster:
@@ -241,12 +251,36 @@ def _ids(given: Any) -> tuple[int, ...]:
     return tuple(sorted(set(given)))
 
 
-def _resolved(scenes: str) -> str:
-    """Return a path as an absolute one where there is such a file or folder; anything else as it is."""
-    if scenes.partition(":")[0] in (DEFAULT_SCENES, HELD_OUT_SCENES):
-        return scenes
+def sets_of(scenes: str) -> list[tuple[str, float | None]]:
+    """Return the sets that the setting `scenes` names, each with its weight, None where it has none.
+
+    A path that exists counts as one set, whatever it is called.
+
+    >>> sets_of("generated:50,held-out=0.5")
+    [('generated:50', None), ('held-out', 0.5)]
+    """
+    if _exists(scenes):
+        return [(scenes, None)]
+    found: list[tuple[str, float | None]] = []
+    for part in scenes.split(","):
+        name, _, weight = part.rpartition("=")
+        given = bool(name) and not _exists(part) and re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", weight) is not None
+        found.append((name, float(weight)) if given else (part, None))
+    return found
+
+
+def _exists(name: str) -> bool:
     try:
-        path = Path(scenes).expanduser()
-        return str(path.absolute()) if path.exists() else scenes
+        return Path(name).expanduser().exists()
     except (OSError, RuntimeError, ValueError):  # not a file name; reading it will fail with the reason
-        return scenes
+        return False
+
+
+def _resolved(scenes: str) -> str:
+    """Return the setting with absolute paths where there are such files or folders."""
+    found = []
+    for name, weight in sets_of(scenes):
+        generated = name.partition(":")[0] in (DEFAULT_SCENES, HELD_OUT_SCENES)
+        path = name if generated or not _exists(name) else str(Path(name).expanduser().absolute())
+        found.append(path if weight is None else f"{path}={weight:g}")
+    return ",".join(found)

@@ -5,32 +5,39 @@
 Runs in the learner before workers start. A set is named by a hash of the scenes' contents and of the settings that it depends
 on. It is verified before use; a damaged one is compiled again. A small JSON file beside it lists the files that were left out
 and the scenes with roads above each other.
+
+Many scenes are compiled in parts, each of which is kept in the cache as a set of its own until the whole is there: compiling
+that was cut off goes on where it was.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import hashlib
+import itertools
 import json
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, DriveConfig
-from drive_env.generate import generate
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.config import DriveConfig
+from drive_env.progress import progress
 from drive_env.scenes import packed
 from drive_env.scenes.agents import check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.levels import height_conflicts
-from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, read_bytes, read_drivable, read_usable, scene_files
+from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
-from drive_env.scenes.schema import Scene
+from drive_env.scenes.stored import StoredScene
+from drive_env.sources import Item, Load, Source, sources_of
 from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
-from puffervec.process.parallel import on_all_cores
+from puffervec.process.parallel import each_on_all_cores
 
 COMPILE_VERSION = 4  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
@@ -38,9 +45,7 @@ CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before 
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files or scenes named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
-_COUNTED = re.compile(r"generated:([1-9][0-9]{0,4})")
-
-Load = Callable[[], Scene | LeftOut]
+PART, MOST_PARTS = 64, 256  # scenes of a part; parts of a set, which may have more scenes instead: each is an open file
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,16 @@ class Prepared:
     scenes: SceneSet
     left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
     levels: tuple[tuple[str, str], ...] = ()  # scenes in which height matters, by name, and where (drive_env.scenes.levels)
+    counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
+    weights: tuple[float | None, ...] = ()  # of these sets, as given
+
+    @property
+    def scene_weights(self) -> NDArray[np.float32] | None:
+        """How often each scene is drawn, relative to the others, (scenes,); None: all equally often."""
+        if all(weight is None for weight in self.weights):
+            return None
+        shares = [(1.0 if weight is None else weight) / count for weight, count in zip(self.weights, self.counts, strict=True)]
+        return np.repeat(np.array(shares, dtype=np.float32), self.counts)
 
 
 def prepare_scenes(config: DriveConfig) -> Prepared:
@@ -60,57 +75,56 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
         SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache that cannot be written.
         ConfigError: a scene has more agents than one env has rows.
     """
-    lanes, lines, edges = config.segment_k
-    # The env looks for off-road contacts among the indexed edges too, however few of them an agent observes.
-    settings = CompileSettings((lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m)
-    parts, loads = scene_source(config.scenes)
-    name = key_of(COMPILE_VERSION, packed.VERSION, settings.index_k, settings.range_m, settings.simplify_m, *parts)
-    path = cache_folder() / SCENES / f"{name}.pvset"
-    prepared = load_cached(path)
-    if prepared is None:
-        left_out, levels = compile_into(path, config.scenes, loads, settings)
-        prepared = Prepared(path, SceneSet(path), left_out, levels)
+    settings = settings_of(config)
+    sources = sources_of(config.scenes, config.split)
+    prepared = as_it_is(sources, config, settings) or from_cache(sources, config.scenes, settings)
+    prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
     check_agents(config, [prepared.scenes.scene(index) for index in range(len(prepared.scenes))], prepared.scenes.names)
     return prepared
 
 
-def scene_source(scenes: str) -> tuple[list[Any], list[Load]]:
-    """What identifies the scenes (for the cache key), and a function for each scene that loads it."""
-    counted = _COUNTED.fullmatch(scenes)
-    if scenes == DEFAULT_SCENES or counted:
-        return generated(DEFAULT_SCENES, int(counted[1]) if counted else generate.DEFAULT_COUNT, generate.DEFAULT_SEED)
-    if scenes == HELD_OUT_SCENES:
-        return generated(HELD_OUT_SCENES, generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, wide=True)
-    try:
-        given = Path(scenes).expanduser()
-        if given.is_dir():
-            files = scene_files(given)
-            parts = [[path.name, digest_or_refusal(path)] for path in files]
-            return ["folder", *parts], [functools.partial(read_usable, path) for path in files]
-        if given.is_file():
-            return ["file", given.name, digest_of(given)], [functools.partial(read_drivable, given)]
-    except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
-        raise SceneError(f"{scenes}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    raise SceneError(f"{scenes}: no such folder or file; it must be {SCENES_ALLOWED}")
+def settings_of(config: DriveConfig) -> CompileSettings:
+    """What the bytes of compiled scenes depend on."""
+    lanes, lines, edges = config.segment_k
+    # The env looks for off-road contacts among the indexed edges too, however few of them an agent observes.
+    return CompileSettings((lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m)
 
 
-def generated(name: str, count: int, seed: int, wide: bool = False) -> tuple[list[Any], list[Load]]:
-    """What `scene_source` returns for generated scenes."""
-    loads: list[Load] = [functools.partial(generate.generate_scene, seed, index, wide) for index in range(count)]
-    return [name, generate.GENERATOR_VERSION, count, seed], loads
+def as_it_is(sources: Sequence[Source], config: DriveConfig, settings: CompileSettings) -> Prepared | None:
+    """The one .pvs file that the setting names, where it was compiled for these settings: then it is mapped where it lies."""
+    (source, *others) = sources
+    if others or source.compiled is None or config.split != "all":
+        return None
+    scenes = SceneSet(source.compiled)
+    return Prepared(source.compiled, scenes, (), counts=(len(scenes),)) if same_settings(scenes.settings, settings) else None
 
 
-def digest_of(path: Path) -> str:
-    """SHA-256 of a scene file's content, hexadecimal. Raises SceneError as `reader.read_bytes`."""
-    return hashlib.sha256(read_bytes(path)).hexdigest()
+def same_settings(one: CompileSettings, other: CompileSettings) -> bool:
+    """Whether scenes compiled with one need not be compiled again for the other."""
+    return bool(one.index_k == other.index_k and np.allclose(numbers_of(one), numbers_of(other), rtol=1e-6))
 
 
-def digest_or_refusal(path: Path) -> str:
-    """`digest_of`, or the reason why the file cannot be read."""
-    try:
-        return digest_of(path)
-    except SceneError as error:
-        return str(error)
+def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
+    """Those of the settings that are metres."""
+    return (settings.range_m, settings.split_m, *settings.tolerances_m)
+
+
+def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) -> Prepared:
+    """The set of all these scenes in the cache, compiled now if it is not there. Raises: SceneError."""
+    path = set_path([[item.identity for item in source.items] for source in sources], settings)
+    found = load_cached(path)
+    if found is None:
+        compile_into(path, name, sources, settings)
+        found = load_cached(path)
+        if found is None:
+            raise SceneError(f"{path}: the set of scenes was damaged as soon as it was written; is the disk failing?")
+    return found
+
+
+def set_path(identities: Any, settings: CompileSettings) -> Path:
+    """Where a set of these scenes is kept."""
+    key = key_of(COMPILE_VERSION, packed.VERSION, settings.index_k, numbers_of(settings), identities)
+    return cache_folder() / SCENES / f"{key}.pvset"
 
 
 def load_cached(path: Path) -> Prepared | None:
@@ -120,48 +134,123 @@ def load_cached(path: Path) -> Prepared | None:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         levels = tuple((str(name), str(text)) for name, text in notes["levels"])
+        counts = tuple(int(count) for count in notes["counts"])
         scenes = SceneSet(path)
+        if sum(counts) != len(scenes):
+            return None
         if path.stat().st_size <= CHECKED_BYTES:
             scenes.check_all()
-        return Prepared(path, scenes, left_out, levels)
+        return Prepared(path, scenes, left_out, levels, counts)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, SceneError):
         return None
 
 
-def compile_into(
-    path: Path, source: str, loads: Sequence[Load], settings: CompileSettings
-) -> tuple[tuple[LeftOut, ...], tuple[tuple[str, str], ...]]:
-    """Compile all scenes into one file; returns what was left out, and the scenes with levels (see Prepared).
+# ---- compiling ---------------------------------------------------------------------------------------------
+
+Outcome = tuple[CompiledScene, str] | LeftOut
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some scenes of one source, compiled together. path: where they are kept until the whole set is there."""
+
+    source: int
+    items: tuple[Item, ...]
+    path: Path
+
+
+def compile_into(path: Path, name: str, sources: Sequence[Source], settings: CompileSettings) -> None:
+    """Compile all scenes into one file, with its notes.
 
     Raises:
         SceneError: none of the scenes can be used.
     """
-    if len(loads) >= MANY:
-        print(f"drive: compiling {len(loads)} scenes, once; they are kept in {path.parent}", file=sys.stderr, flush=True)
-    items = on_all_cores(functools.partial(compile_one, settings=settings), loads)
-    left_out = tuple(item for item in items if isinstance(item, LeftOut))
-    usable = [item for item in items if not isinstance(item, LeftOut)]
-    compiled = [item[0] for item in usable]
-    if not compiled:
-        reasons = "; ".join(f"{item.path.name}: {item.reason}" for item in left_out[:REASONS_SHOWN])
-        more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
-        raise SceneError(f"{source}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
-    levels = tuple((scene.name, text) for scene, text in usable if text)
-    notes = {"left_out": [[str(item.path), item.reason] for item in left_out], "levels": levels}
-    write_atomically(notes_path(path), [json.dumps(notes).encode()])
-    write_scene_set(path, compiled, settings)
-    return left_out, levels
+    total = sum(len(source.items) for source in sources)
+    if total >= MANY:
+        print(f"drive: compiling {total} scenes, once; they are kept in {path.parent}", file=sys.stderr, flush=True)
+    parts = parts_of(sources, settings)
+    if len(parts) == 1:
+        parts = [dataclasses.replace(parts[0], path=path)]
+    missing = [part for part in parts if load_cached(part.path) is None]
+    loads = [item.load for part in missing for item in part.items]
+    outcomes = each_on_all_cores(functools.partial(compile_one, settings=settings), loads)
+    with progress("compiling scenes", total, done=total - len(loads), shown=total >= MANY) as advance:
+        for part in missing:
+            found = []
+            for outcome in itertools.islice(outcomes, len(part.items)):
+                found.append(outcome)
+                advance()
+            write_part(part.path, found, settings)
+    join(path, name, parts, len(sources), settings)
+    for part in parts:
+        if part.path != path:
+            part.path.unlink(missing_ok=True)
+            notes_path(part.path).unlink(missing_ok=True)
 
 
-def compile_one(load: Load, settings: CompileSettings) -> tuple[CompiledScene, str] | LeftOut:
-    """Load and pack one scene, in any process, and say where height matters in it. Raises SceneError as the loader does."""
+def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]:
+    """Cut the scenes of each source into parts of PART scenes, or of more where there would be more than MOST_PARTS."""
+    size = max(PART, -(-sum(len(source.items) for source in sources) // MOST_PARTS))
+    cut = [(n, source.items[at : at + size]) for n, source in enumerate(sources) for at in range(0, len(source.items), size)]
+    return [Part(n, items, set_path(["part", [item.identity for item in items]], settings)) for n, items in cut]
+
+
+def compile_one(load: Load, settings: CompileSettings) -> Outcome:
+    """Load and pack one scene, in any process, and say where height matters in it. Raises SceneError as the loader does.
+
+    Scenes of a .pvs file that was compiled with the same settings stay as they are.
+    """
     item = load()
     if isinstance(item, LeftOut):
         return item
+    name = item[0].name if isinstance(item, tuple) else item.name
     try:
+        if isinstance(item, tuple):
+            stored, its_settings = item
+            if same_settings(its_settings, settings):
+                counts = (stored.moving_vehicles, stored.valid_vehicles, stored.object_count)
+                return CompiledScene(stored.name, bytes(stored.data), *counts), ""
+            item = stored.scene()
         return compile_scene(item, settings), height_conflicts(item)
     except SceneError as error:
-        return LeftOut(Path(item.name), str(error).removeprefix(f"{item.name}: "))
+        return LeftOut(Path(name), str(error).removeprefix(f"{name}: "))
+
+
+def write_part(path: Path, outcomes: Sequence[Outcome], settings: CompileSettings) -> None:
+    """Write compiled scenes and their notes; the set last, and none if there are no scenes. Raises: SceneError."""
+    compiled = [item for item in outcomes if not isinstance(item, LeftOut)]
+    notes = {
+        "left_out": [[str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)],
+        "levels": [[scene.name, text] for scene, text in compiled if text],
+        "counts": [len(compiled)],
+    }
+    write_atomically(notes_path(path), [json.dumps(notes).encode()])
+    if compiled:
+        write_scene_set(path, [scene for scene, _ in compiled], settings)
+
+
+def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings) -> None:
+    """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in any of them."""
+    left_out: list[list[str]] = []
+    levels: list[list[str]] = []
+    counts = [0] * sources
+    scenes: list[StoredScene] = []
+    for part in parts:
+        with holding(part.path) as folder:
+            notes = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
+        left_out += notes["left_out"]
+        levels += notes["levels"]
+        counts[part.source] += notes["counts"][0]
+        if notes["counts"][0] and len(parts) > 1:
+            scenes += SceneSet(part.path)
+    if not any(counts):
+        reasons = "; ".join(f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN])
+        more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
+        raise SceneError(f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
+    if scenes:
+        notes = {"left_out": left_out, "levels": levels, "counts": counts}
+        write_atomically(notes_path(path), [json.dumps(notes).encode()])
+        write_scene_set(path, scenes, settings)
 
 
 def notes_path(path: Path) -> Path:

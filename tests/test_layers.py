@@ -38,10 +38,10 @@ FLOORS = (
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
     ("puffervec", "drive_env.rewards"),  # the first loads each name when it is asked for
-    ("puffervec.train.config", "drive_env.config"),
+    ("puffervec.train.config", "drive_env.config", "drive_env.progress"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate"),
-    ("puffervec.train.plan",),
+    ("puffervec.train.plan", "drive_env.sources"),
     ("puffervec.train.metrics", "drive_env.prepare"),
     ("puffervec.train.collect", "drive_env.render"),
     ("puffervec.train.learn", "drive_env.evaluate"),

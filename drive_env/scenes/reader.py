@@ -20,7 +20,7 @@ from puffervec.errors import SceneError
 
 MAX_FILE_BYTES = 64 << 20  # parsed JSON takes several times its text; the largest known scenes have 4 MiB
 MAX_FILES = 1_000_000
-SUFFIXES = (".json", ".bin")
+SUFFIXES = (".json", ".bin", ".pvs")
 NONE, SHUT = "no such scene file", "the folder cannot be read"
 
 

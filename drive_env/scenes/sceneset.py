@@ -11,6 +11,7 @@ gigabytes opens in milliseconds per thousand scenes. What is checked when:
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import zlib
@@ -164,7 +165,8 @@ def write_scene_set(path: Path, scenes: Sequence[CompiledScene | StoredScene], s
     head["simplify_m"], _, head["simplify_edges_m"] = settings.tolerances_m
     head["split_m"] = settings.split_m
     head["crc32"] = _sum_of_table(head, entries)
-    write_atomically(path, [head.tobytes(), entries.tobytes(), padding, *(bytes(scene.data) for scene in scenes)])
+    contents = (bytes(scene.data) for scene in scenes)  # one after the other: all of them may be more than fits in memory
+    write_atomically(path, itertools.chain([head.tobytes(), entries.tobytes(), padding], contents))
 
 
 def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:

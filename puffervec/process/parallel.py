@@ -11,7 +11,7 @@ import functools
 import itertools
 import multiprocessing
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -27,33 +27,42 @@ CHUNK = 8  # items per message: large enough that messages cost nothing, small e
 
 
 def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], least: int = 32) -> list[Result]:
-    """Return `[function(item) for item in items]`, computed by as many processes as there are cores, if that is worth it.
+    """Return `[function(item) for item in items]`; see `each_on_all_cores`."""
+    return list(each_on_all_cores(function, items, least))
+
+
+def each_on_all_cores(
+    function: Callable[[Item], Result], items: Sequence[Item], least: int = 32, most: int | None = None
+) -> Iterator[Result]:
+    """Yield function(item) of each item in order, computed by as many processes as there are cores, if that is worth it.
 
     Args:
         function, items: both picklable, as are the results. An error of the function is raised here; the first, in the order
             of the items.
         least: items per process that are worth starting one. With fewer than two processes' worth all is done here, and also
             in a daemonic process, which may not have children.
+        most: processes at most; None: as many as there are cores.
 
     Raises:
         PuffervecError: a process was killed, as by a machine that ran out of memory.
     """
-    processes = min(usable_cores(), len(items) // least)
+    processes = min(usable_cores() if most is None else most, len(items) // least)
     if processes < 2 or multiprocessing.current_process().daemon:
-        return [function(item) for item in items]
+        yield from map(function, items)
+        return
     chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
     context = multiprocessing.get_context("spawn")  # a fork would copy locks that the caller's threads hold
     with ProcessPoolExecutor(processes, context, _begin, (Learner(),)) as pool:
         try:
             with hidden_main(), one_math_thread(), stop_signals_held():  # processes start when the first chunks are handed in
                 results = pool.map(functools.partial(_each, function), chunks)
-            return list(itertools.chain.from_iterable(results))
+            yield from itertools.chain.from_iterable(results)
         except BrokenProcessPool as error:
             raise PuffervecError(
                 f"one of {processes} processes that prepare {len(items)} items was killed, as when memory runs out; "
                 "free some and start again"
             ) from error
-        except BaseException:  # also a Ctrl-C that was held back: drop the chunks that have not begun
+        except BaseException:  # also a Ctrl-C that was held back, or a caller that stops early: drop what has not begun
             pool.shutdown(cancel_futures=True)
             raise
 

@@ -1,25 +1,36 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From a setting to a compiled set: what is found, cached, compiled anew, and refused."""
+"""From a setting to a compiled set: what is found, cached, compiled anew, and refused.
+
+Also of drive_env/sources.py, which says what scenes there are, and drive_env/progress.py.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
+import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from drive_env import prepare
+from drive_env import prepare, sources
 from drive_env.config import DriveConfig
 from drive_env.generate import generate
 from drive_env.prepare import prepare_scenes
+from drive_env.scenes import write_scenes
+from drive_env.scenes.bin_scene import bin_bytes
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene
+from drive_env.sources import SHARES, sources_of, split_of
 from puffervec.errors import ConfigError, SceneError
-from puffervec.process.parallel import on_all_cores
+from puffervec.process.parallel import each_on_all_cores
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -172,10 +183,11 @@ def test_as_many_generated_scenes_as_wanted(cache: Path) -> None:
     """The first of them are the same, however many there are."""
     two, three = (prepare_scenes(DriveConfig(scenes=f"generated:{count}")) for count in (2, 3))
     assert two.scenes.names == three.scenes.names[:2] and len(three.scenes) == 3
-    assert prepare.scene_source("generated:200")[0] == prepare.scene_source("generated")[0]
+    names = [[item.identity for item in sources_of(name)[0].items] for name in ("generated:200", "generated")]
+    assert names[0] == names[1]
     for wrong in ("generated:0", "generated:-1", "generated:x", "generated:100000", "generated:"):
         with pytest.raises(SceneError, match=f'{wrong}: no such folder or file; it must be "generated", "generated:N"'):
-            prepare.scene_source(wrong)
+            sources_of(wrong)
 
 
 def test_processes_compile_to_the_same_bytes(
@@ -186,14 +198,125 @@ def test_processes_compile_to_the_same_bytes(
     alone = prepare_scenes(DriveConfig(scenes="generated:6"))
     content = alone.path.read_bytes()
     alone.path.unlink()
-    monkeypatch.setattr(prepare, "on_all_cores", functools.partial(on_all_cores, least=2))
+    monkeypatch.setattr(prepare, "each_on_all_cores", functools.partial(each_on_all_cores, least=2))
     assert prepare_scenes(DriveConfig(scenes="generated:6")).path.read_bytes() == content
     assert capfd.readouterr().err == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
+
+
+def test_compiling_that_was_cut_off_goes_on(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Parts that are there are not compiled again, and are gone when the whole is there."""
+    whole = prepare_scenes(DriveConfig(scenes="generated:5"))
+    content = whole.path.read_bytes()
+    whole.path.unlink()
+    monkeypatch.setattr(prepare, "PART", 2)
+    loaded: list[int] = []
+    original = generate.generate_scene
+
+    def breaking(seed: int, index: int, wide: bool = False) -> Scene:
+        loaded.append(index)
+        if len(loaded) == 4:
+            raise KeyboardInterrupt
+        return original(seed, index, wide)
+
+    monkeypatch.setattr(generate, "generate_scene", breaking)
+    with pytest.raises(KeyboardInterrupt):
+        prepare_scenes(DriveConfig(scenes="generated:5"))
+    assert loaded == [0, 1, 2, 3]
+    again = prepare_scenes(DriveConfig(scenes="generated:5"))
+    assert loaded == [0, 1, 2, 3, 2, 3, 4] and again.path.read_bytes() == content
+    assert sorted(path.suffix for path in again.path.parent.iterdir()) == [".json", ".pvset"]
+
+
+def test_parts_without_a_usable_scene(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "PART", 2)
+    place = tmp_path / "scenes"
+    place.mkdir()
+    for name in "abcd":
+        (place / f"{name}.json").write_text(json.dumps(tiny_tree()) if name == "d" else "{")
+    prepared = prepare_scenes(DriveConfig(scenes=str(place)))
+    assert prepared.scenes.names == ["d.json"]
+    assert [item.path.name for item in prepared.left_out] == ["a.json", "b.json", "c.json"]
+    (place / "d.json").write_text("{")
+    with pytest.raises(SceneError, match="none of its 4 scenes can be used"):
+        prepare_scenes(DriveConfig(scenes=str(place)))
+
+
+def test_a_folder_of_all_formats(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    """Scenes of a .pvs file stay as they are if it was compiled with the same settings, and are compiled anew if not."""
+    scene = scene_from_tree(tiny_tree(cars=4), "x", "x.json")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "map.bin").write_bytes(bin_bytes(scene))
+    write_scenes(folder / "two.pvs", [scene, dataclasses.replace(scene, name="y.json")])
+    (folder / "broken.pvs").write_bytes(b"PVVS" + bytes(100))
+    for settings in ({}, {"lanes": 20}):
+        prepared = prepare_scenes(DriveConfig(scenes=str(folder), **settings))
+        assert prepared.scenes.names == ["a.json", "b.json", "map.bin", "x.json", "y.json"]
+        assert list(prepared.scenes.agents("moving", 2.0)) == [2, 3, 4, 4, 4]
+        assert [item.path.name for item in prepared.left_out] == ["broken.pvs", "c.json"]
+        assert prepared.left_out[0].reason.startswith("version at byte 4: expected")
+
+
+def test_a_compiled_file_is_mapped_where_it_lies(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    path = tmp_path / "own.pvs"
+    write_scenes(path, [scene_from_tree(tiny_tree(cars=cars), "x", f"{cars}.json") for cars in (1, 2)])
+    assert prepare_scenes(DriveConfig(scenes=str(path))).path == path and not cache.exists()
+    other = prepare_scenes(DriveConfig(scenes=str(path), range_m=60.0))
+    assert other.path.parent == cache / "scenes" and other.scenes.names == ["1.json", "2.json"]
+
+
+def test_several_sets_with_weights(folder: Path, cache: Path) -> None:
+    prepared = prepare_scenes(DriveConfig(scenes=f"{folder}=3,generated:4"))
+    assert prepared.counts == (2, 4) and prepared.weights == (3.0, None)
+    assert prepared.scene_weights is not None
+    np.testing.assert_allclose(prepared.scene_weights, [1.5, 1.5, 0.25, 0.25, 0.25, 0.25])
+    both = prepare_scenes(DriveConfig(scenes=f"{folder},generated:4"))
+    assert both.path == prepared.path and both.scene_weights is None, "without weights all scenes are drawn equally often"
+
+
+def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    """Each scene is in one of them, wherever its file lies and whatever its format."""
+    scene = scene_from_tree(tiny_tree(), "x", "x")
+    for number in range(30):
+        (tmp_path / f"scene-{number}.bin").write_bytes(bin_bytes(scene))
+    names = {
+        split: prepare_scenes(DriveConfig(scenes=str(tmp_path), split=split)).scenes.names  # type: ignore[arg-type]
+        for split in ("all", "train", "validation", "test")
+    }
+    assert sorted(names["train"] + names["validation"] + names["test"]) == names["all"] and len(names["all"]) == 30
+    assert all(split_of(Path(name).stem) == split for split in SHARES for name in names[split])
+    shares = Counter(split_of(f"scene-{number}") for number in range(4000))
+    assert [round(shares[name] / 4000, 1) for name in ("train", "validation", "test")] == [0.8, 0.1, 0.1]
+    with pytest.raises(SceneError, match="none of its 1 scenes is in the split test"):
+        prepare_scenes(DriveConfig(scenes=str(tmp_path / names["train"][0]), split="test"))
+
+
+def test_unchanged_files_are_not_read_again(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To know what they contain; and a file that was changed is."""
+    long_ago = 1_600_000_000
+    for path in folder.iterdir():
+        os.utime(path, (long_ago, long_ago))
+    monkeypatch.setattr(sources, "FRESH_NS", -(10**12))  # the time at which a file's entry changes cannot be set back
+    first = prepare_scenes(DriveConfig(scenes=str(folder)))
+    read: list[str] = []
+    original = sources.digest_of
+    monkeypatch.setattr(sources, "digest_of", lambda path: read.append(path.name) or original(path))
+    assert prepare_scenes(DriveConfig(scenes=str(folder))).path == first.path and read == []
+    content = (folder / "b.json").read_text()
+    (folder / "b.json").write_text(content.replace("5.0", "6.0"))
+    assert prepare_scenes(DriveConfig(scenes=str(folder))).path != first.path and read == ["b.json"]
+    monkeypatch.setattr(sources, "FRESH_NS", 10**18)  # all files were changed just now
+    read.clear()
+    prepare_scenes(DriveConfig(scenes=str(folder)))
+    assert read == ["a.json", "b.json", "c.json"]
 
 
 @pytest.mark.slow
 def test_real_scenes(real_scenes: Path, cache: Path) -> None:
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
-    assert len(prepared.scenes) == 7 and len(prepared.left_out) == 3
+    assert len(prepared.scenes) == 8 and len(prepared.left_out) == 2
     assert isinstance(prepared.scenes, SceneSet)
-    assert all(entry["bytes"] < 300_000 for entry in prepared.scenes.entries)
+    assert all(entry["bytes"] < 340_000 for entry in prepared.scenes.entries)

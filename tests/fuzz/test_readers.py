@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from drive_env.prepare import load_cached, scene_source
+from drive_env.prepare import load_cached
 from drive_env.scenes.compile import compile_scene
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, parse_scene, read_scene, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.sources import sources_of
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError, SceneError
 from puffervec.train.config.flags import MOST_CONFIG_BYTES, read_toml
 from puffervec.train.run import checkpoint
@@ -96,7 +97,7 @@ def test_odd_files_are_refused_without_being_opened_or_read(tmp_path: Path) -> N
         assert load_cached(path) is None
         if name != "folder.json":
             with pytest.raises(SceneError):
-                scene_source(str(path))
+                sources_of(str(path))
     sparse = tmp_path / "sparse.json"
     assert sparse.stat().st_size > MAX_FILE_BYTES
     reasons = {item.path: item.reason for item in map(read_usable, scene_files(tmp_path)) if isinstance(item, LeftOut)}
@@ -108,7 +109,7 @@ def test_odd_files_are_refused_without_being_opened_or_read(tmp_path: Path) -> N
 
 def test_homes_that_nobody_has() -> None:
     with pytest.raises(SceneError, match="~nobody-of-that-name"):
-        scene_source("~nobody-of-that-name/scenes")
+        sources_of("~nobody-of-that-name/scenes")
 
 
 def test_files_of_a_checkpoint_that_are_no_files(tmp_path: Path) -> None:

@@ -1,0 +1,210 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What the setting `scenes` means: which scenes there are, where they come from, and to which split each belongs.
+
+Runs in the learner before workers start. Nothing is parsed here: a scene is an identity and a function that loads it, which
+drive_env/prepare.py calls in helper processes where the scene is not in the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, SPLITS, sets_of
+from drive_env.generate import generate
+from drive_env.scenes.compile import CompileSettings
+from drive_env.scenes.reader import LeftOut, read_bytes, read_drivable, read_usable, scene_files
+from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import Scene
+from drive_env.scenes.stored import StoredScene
+from puffervec.errors import SceneError
+from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
+
+COMPILED = ".pvs"
+SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # up to which part of [0, 1) each split reaches
+MOST_INDEX_BYTES = 1 << 28
+FRESH_NS = 2_000_000_000  # a file that was changed so shortly before it was read may change again without a trace
+_COUNTED = re.compile(r"generated:([1-9][0-9]{0,4})")
+
+Load = Callable[[], Scene | tuple[StoredScene, CompileSettings] | LeftOut]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One scene. id: what its split depends on. identity: JSON-like; equal where the content is."""
+
+    id: str
+    identity: Any
+    load: Load
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the sets that the setting names. weight: how often its scenes are drawn, all together; None: not given."""
+
+    name: str
+    items: tuple[Item, ...]
+    weight: float | None = None
+    compiled: Path | None = None  # it is this .pvs file
+
+
+def sources_of(scenes: str, split: str = "all") -> list[Source]:
+    """Return the sets that the setting `scenes` names, each with its scenes of a split.
+
+    Raises:
+        SceneError: there is no such folder or file, or none of its scenes belongs to the split.
+    """
+    found = []
+    for name, weight in sets_of(scenes):
+        items, compiled = _items_of(name)
+        kept = tuple(item for item in items if split in ("all", split_of(item.id)))
+        if not kept:
+            raise SceneError(f"{name}: none of its {len(items)} scenes is in the split {split} (of {', '.join(SPLITS)})")
+        found.append(Source(name, kept, weight, compiled))
+    return found
+
+
+def split_of(scene_id: str) -> str:
+    """Return the split of a scene: "train" (80 %), "validation" or "test" (10 % each), by a hash of its id.
+
+    The id is the file's name without folder and ending, so a scene stays in its split when it is copied or converted, and
+    whatever other scenes there are.
+
+    >>> split_of("tfrecord-00000-of-01000_325")
+    'train'
+    """
+    place = int.from_bytes(hashlib.sha256(scene_id.encode("utf-8", "surrogateescape")).digest()[:8], "big") / 2**64
+    return next(name for name, end in SHARES.items() if place < end)
+
+
+def _items_of(name: str) -> tuple[list[Item], Path | None]:
+    """Return the scenes of one set, and the path if it is a .pvs file."""
+    counted = _COUNTED.fullmatch(name)
+    if name == DEFAULT_SCENES or counted:
+        return generated(int(counted[1]) if counted else generate.DEFAULT_COUNT, generate.DEFAULT_SEED), None
+    if name == HELD_OUT_SCENES:
+        return generated(generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, wide=True), None
+    try:
+        given = Path(name).expanduser()
+        if given.is_dir():
+            return _of_folder(given), None
+        if given.is_file() and given.suffix == COMPILED:
+            return _of_compiled(given), given
+        if given.is_file():
+            return [Item(given.stem, [given.name, digest_of(given)], functools.partial(read_drivable, given))], None
+    except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
+        raise SceneError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
+
+
+def generated(count: int, seed: int, wide: bool = False) -> list[Item]:
+    """Return scenes of the generator."""
+    return [
+        Item(
+            f"generated-{seed}-{index}",
+            ["generated", generate.GENERATOR_VERSION, seed, index, wide],
+            functools.partial(generate.generate_scene, seed, index, wide),
+        )
+        for index in range(count)
+    ]
+
+
+def _of_folder(folder: Path) -> list[Item]:
+    """Return the scenes in a folder and its subfolders, of all formats; what cannot be read says so when it is loaded."""
+    files = scene_files(folder)
+    digests = digests_of(folder, [path for path in files if path.suffix != COMPILED])
+    found: list[Item] = []
+    for path in files:
+        if path.suffix == COMPILED:
+            try:
+                found += _of_compiled(path)
+            except SceneError as error:
+                reason = str(error).removeprefix(f"{path}: ")
+                found.append(Item(path.stem, [path.name, reason], functools.partial(LeftOut, path, reason)))
+        else:
+            found.append(Item(path.stem, [path.name, digests[path]], functools.partial(read_usable, path)))
+    return found
+
+
+def _of_compiled(path: Path) -> list[Item]:
+    """Return the scenes of a .pvs file. Raises: SceneError: see SceneSet."""
+    scenes = SceneSet(path)
+    total = int(scenes.head["crc32"])  # of the table, which has the sums of the scenes
+    return [
+        Item(Path(name).stem, ["compiled", total, index], functools.partial(stored_scene, path, index))
+        for index, name in enumerate(scenes.names)
+    ]
+
+
+def stored_scene(path: Path, index: int) -> tuple[StoredScene, CompileSettings] | LeftOut:
+    """Return a scene of a .pvs file and what it was compiled with, or why it cannot be used."""
+    try:
+        scenes = _opened(path)
+        return scenes[index], scenes.settings
+    except SceneError as error:
+        return LeftOut(path, str(error).removeprefix(f"{path}: "))
+
+
+_opened = functools.lru_cache(maxsize=4)(SceneSet)  # in each helper process
+
+
+# ---- what files contain ------------------------------------------------------------------------------------
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a scene file's content, hexadecimal. Raises SceneError as `reader.read_bytes`."""
+    return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
+def digest_or_refusal(path: Path) -> str:
+    """`digest_of`, or the reason why the file cannot be read."""
+    try:
+        return digest_of(path)
+    except SceneError as error:
+        return str(error)
+
+
+def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
+    """Return the digests of a folder's files. For those that have not changed they come from a list in the cache, as in Git.
+
+    A file counts as unchanged if its size, inode and times are those of the list, and it was changed well before the list was
+    written.
+    """
+    listed = cache_folder() / SCENES / f"{key_of('digests', str(folder.resolve()))}.json"
+    known, written_ns = _known_digests(listed)
+    found: dict[Path, str] = {}
+    entries: dict[str, list[Any]] = {}
+    for path in files:
+        stamp: list[Any] = []
+        with contextlib.suppress(OSError, ValueError):
+            seen = path.stat()
+            stamp = [seen.st_size, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns]
+        name = str(path.relative_to(folder))
+        entry = known.get(name)
+        settled = bool(stamp) and max(stamp[2:]) < written_ns - FRESH_NS
+        unchanged = settled and isinstance(entry, list) and len(entry) == 2 and entry[0] == stamp and isinstance(entry[1], str)
+        found[path] = str(entry[1]) if unchanged and entry else digest_or_refusal(path)
+        entries[name] = [stamp, found[path]]
+    if entries != known:
+        with contextlib.suppress(SceneError, UnicodeEncodeError):  # a cache that cannot be written is named when it is needed
+            write_atomically(listed, [json.dumps(entries).encode()])
+    return found
+
+
+def _known_digests(listed: Path) -> tuple[Mapping[str, Any], int]:
+    """Return the list of digests, and when it was written; nothing if there is none."""
+    try:
+        with holding(listed) as place:
+            written_ns = place.stat(listed.name).st_mtime_ns
+            known = json.loads(place.read(listed.name, MOST_INDEX_BYTES))
+            return (known, written_ns) if isinstance(known, dict) else ({}, 0)
+    except (OSError, ValueError, RecursionError):
+        return {}, 0
