@@ -190,9 +190,8 @@ class DriveConfig:
     control_ids: tuple[int, ...] = field(default=(), metadata={"python": True})
     """Track ids of the agents under control=ids; in each scene those that it has."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; or a folder of scene
-    files, with its subfolders, or a file. "A,B" takes both, "A=3,B=1" draws three scenes of A for one of B. Paths that exist
-    become absolute, so that a run can be used from any folder."""
+    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; a folder of scene
+    files, or a file; or several, as "A,B" or "A=3,B=1" with weights. Paths become absolute: a run works from any folder."""
     split: Literal["all", "train", "validation", "test"] = field(default="all", metadata={"python": True})
     """Which of the scenes: "all", or "train" (80 %), "validation" or "test" (10 % each), by a hash of the file's name."""
     simplify_m: float = field(default=0.1, metadata={"python": True})

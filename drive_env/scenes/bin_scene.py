@@ -39,7 +39,7 @@ from drive_env.scenes.check import (
     SPEED_LIMIT_MPS,
     wrapped,
 )
-from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, Road, Scene, SceneObject
+from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, UNKNOWN, Control, Road, Scene, SceneObject
 from puffervec.errors import SceneError
 
 # Codes of roads, and what a reader can still tell of their subtype (map_element_id): the writers do not keep it.
@@ -166,8 +166,17 @@ def _assembled(contents: Contents, name: str) -> Scene:
         traffic_lights={},
         metadata=contents.metadata,
         has_height=any(points[:, 2].any() for points in heights),
-        controls=contents.controls,
+        controls=None if contents.controls is None else tuple(_as_long(item, frame_count) for item in contents.controls),
     )
+
+
+def _as_long(control: Control, frames: int) -> Control:
+    """Return a control with a state for each frame, UNKNOWN where there is none, or with a single one for all."""
+    if len(control.states) == 1:
+        return control
+    states = np.full(frames, UNKNOWN, dtype=np.uint8)
+    states[: len(control.states)] = control.states[:frames]
+    return dataclasses.replace(control, states=states)
 
 
 def _fitted(item: SceneObject, frames: int, nameless: bool) -> SceneObject:

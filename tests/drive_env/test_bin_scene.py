@@ -23,7 +23,7 @@ from drive_env.scenes.json_scene import json_bytes, scene_from_tree
 from drive_env.scenes.reader import parse_scene
 from drive_env.scenes.schema import CONTROL_KINDS, GREEN, RED, LaneLinks, Scene
 from puffervec.errors import SceneError
-from tests.drive_env.bins import tails, v3_bytes
+from tests.drive_env.bins import listed, tails, v3_bytes
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -105,6 +105,18 @@ def test_version_3_in_all_its_variants(tiny_tree: MakeTree, variant: Variant) ->
         assert found.metadata["tracks_to_predict"] == [{"track_index": index, "difficulty": 0} for index in (0, 1)]
     with pytest.raises(SceneError, match=r"v3: byte \d+: expected the end of the file, found 3 more bytes"):
         parse_scene(v3_bytes(scene, variant, b"abc"), "t", "t")
+
+
+def test_lights_have_a_state_for_each_frame(tiny_tree: MakeTree) -> None:
+    """Whatever their own count says; found by the fuzzer."""
+    scene = small(tiny_tree)
+    given = v3_bytes(scene, Variant())
+    for cut, expected in ((4, [RED] * 10 + [GREEN] * 16 + [0] * 4), (-3, [RED] * 10 + [GREEN] * 20)):
+        count = 30 - cut
+        states = [1] * 10 + [3] * (count - 10)
+        data = given.replace(listed(*[1] * 10, *[3] * 20), listed(*states))
+        controls = parse_scene(data, "t", "t").controls
+        assert controls is not None and controls[1].states.tolist() == expected
 
 
 def test_another_time_step_is_refused(tiny_tree: MakeTree) -> None:
