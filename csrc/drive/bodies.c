@@ -15,6 +15,7 @@ static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t
     bodies->speed[i] = as < 0 ? 0.0f : agents->speed[row];
     bodies->half_length[i] = 0.5f * agents->length[row];
     bodies->half_width[i] = 0.5f * agents->width[row];
+    bodies->ground[i] = agents->ground[row];
     bodies->object[i] = agents->object[row];
     bodies->row[i] = as;
 }
@@ -27,6 +28,7 @@ static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_f
     bodies->speed[i] = stands ? 0.0f : (float)frame->speed * SPEED_UNIT;
     bodies->half_length[i] = 0.5f * object->length_m;
     bodies->half_width[i] = 0.5f * object->width_m;
+    bodies->ground[i] = frame->z_m - 0.5f * object->height_m;
     bodies->object[i] = index;
     bodies->row[i] = -1;
 }

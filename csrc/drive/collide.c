@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Contacts of full-size oriented boxes: of agents with other objects and with road edges. Each pair is checked once, and only
-// if the circles around the two boxes touch, which few do.
+// if the circles around the two boxes touch, which few do. Where the scene has levels (height.c), boxes touch if their heights
+// overlap too; for that they count as at least LEAST_HEIGHT_M tall, which keeps what is on one level in contact.
 //
 // A contact counts in the step in which it begins. Whether a pair touched before is computed again from the poses before the
 // step. So there is nothing to save, and hitting a second car counts while the first one still touches.
@@ -10,9 +11,10 @@
 #include "state.h"
 
 #define REACH_MARGIN_M 1e-3f
+#define LEAST_HEIGHT_M 1.0f // SAME_LEVEL_M in drive_env/scenes/compile.py must not be more
 
 typedef struct box {
-    float x, y, cosine, sine, half_length, half_width;
+    float x, y, cosine, sine, half_length, half_width, ground;
 } box;
 
 // True if two boxes overlap or touch: no side of one separates them (separating axis theorem).
@@ -26,7 +28,17 @@ PV_INLINE int boxes_touch(box a, box b) {
 }
 
 static box box_now(const drive_bodies* bodies, uint32_t i) {
-    return (box){bodies->x[i], bodies->y[i], bodies->cosine[i], bodies->sine[i], bodies->half_length[i], bodies->half_width[i]};
+    return (box){bodies->x[i],           bodies->y[i],          bodies->cosine[i], bodies->sine[i],
+                 bodies->half_length[i], bodies->half_width[i], bodies->ground[i]};
+}
+
+// True if the heights of bodies i and j overlap, or if the scene has one level.
+static int levels_touch(const drive_turn* turn, uint32_t i, uint32_t j, float ground_i, float ground_j) {
+    const uint32_t* object = turn->scratch.bodies.object;
+    if (!drive_has_levels(&turn->scene)) return 1;
+    float height_i = drive_max(turn->scene.objects[object[i]].height_m, LEAST_HEIGHT_M);
+    float height_j = drive_max(turn->scene.objects[object[j]].height_m, LEAST_HEIGHT_M);
+    return ground_i <= ground_j + height_j && ground_j <= ground_i + height_i;
 }
 
 // The body's box before this step. Returns 0 if it was not there.
@@ -38,6 +50,7 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
         out->y = turn->scratch.old_y[row];
         out->cosine = turn->scratch.old_cosine[row];
         out->sine = turn->scratch.old_sine[row];
+        out->ground = turn->scratch.old_ground[row];
         return 1;
     }
     if (row < -1) return 1; // stands
@@ -45,15 +58,17 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
     if (!frame) return 0;
     out->x = frame->x_m;
     out->y = frame->y_m;
+    out->ground = frame->z_m - 0.5f * turn->scene.objects[turn->scratch.bodies.object[i]].height_m;
     pv_sincos((float)frame->heading * HEADING_UNIT, &out->sine, &out->cosine);
     return 1;
 }
 
 static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
-    if (!boxes_touch(box_now(bodies, i), box_now(bodies, j))) return;
-    box a, b;
-    int begins = moved && !(box_before(turn, i, &a) && box_before(turn, j, &b) && boxes_touch(a, b));
+    box a = box_now(bodies, i), b = box_now(bodies, j);
+    if (!boxes_touch(a, b) || !levels_touch(turn, i, j, a.ground, b.ground)) return;
+    int begins = moved && !(box_before(turn, i, &a) && box_before(turn, j, &b) && boxes_touch(a, b) &&
+                            levels_touch(turn, i, j, a.ground, b.ground));
     for (int side = 0; side < 2; side++) {
         int32_t row = bodies->row[side ? j : i];
         if (row < 0) continue;
@@ -145,7 +160,8 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
     }
     for (uint32_t i = 0; i < count; i++) {
         if (complete && edges->square[i] > reach * reach) break; // sorted
-        if (edge_meets_box(turn, row, index[i]) || (moved && path_crosses(turn, row, index[i]))) return 1;
+        if (!edge_meets_box(turn, row, index[i]) && !(moved && path_crosses(turn, row, index[i]))) continue;
+        if (!drive_has_levels(&turn->scene) || drive_edge_on_level(turn, row, index[i])) return 1;
     }
     return 0;
 }

@@ -38,6 +38,7 @@ static void place_at_start(const drive_turn* turn, uint32_t row, const pv_frame*
     agents->y[row] = frame->y_m;
     agents->heading[row] = (float)frame->heading * HEADING_UNIT;
     agents->speed[row] = (float)frame->speed * SPEED_UNIT;
+    drive_place_height(turn, row, frame->z_m);
 }
 
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
@@ -45,6 +46,7 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     const pv_frame* frame = drive_frame(&turn->scene, object, drive_log_frame(turn));
     PV_ASSERT(frame); // agents are there when the scene starts
     drive_agents* agents = &turn->agents;
+    agents->object[row] = o;
     place_at_start(turn, row, frame);
     agents->length[row] = object->length_m;
     agents->width[row] = object->width_m;
@@ -52,7 +54,6 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->goal_y[row] = object->goal_y_m;
     agents->goal_distance[row] = drive_goal_distance(agents, row);
     agents->inverse_wheelbase[row] = 1.0f / (turn->config->wheelbase_factor * object->length_m);
-    agents->object[row] = o;
     agents->slot[row] = (uint32_t)(turn->slot - turn->slots);
     agents->flags[row] = DRIVE_ACTIVE | (drive_starts_at_goal(turn->config, object, frame) ? DRIVE_NO_GOAL : 0);
     turn->block->rows[0].agent_types[turn->first_row + row] = object->type;
@@ -158,6 +159,7 @@ void drive_slot_advance(drive_turn* turn) {
     const int last = out_of_time || turn->state->step >= (uint32_t)turn->config->resample_steps; // no row begins in a last step
     drive_step_begin(turn);
     drive_dynamics(turn);
+    drive_follow_ground(turn);
     drive_collect_bodies(turn);
     drive_collisions(turn, 1);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {

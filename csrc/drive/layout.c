@@ -40,7 +40,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 12 * (uint64_t)layout->bodies + 7 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+    return 13 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + layout->numbers;
 }
 
@@ -94,10 +94,12 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     TAKE(bodies.half_length, bodies);
     TAKE(bodies.half_width, bodies);
     TAKE(bodies.radius, bodies);
+    TAKE(bodies.ground, bodies);
     TAKE(old_x, agents);
     TAKE(old_y, agents);
     TAKE(old_cosine, agents);
     TAKE(old_sine, agents);
+    TAKE(old_ground, agents);
     TAKE(old_speed, agents);
     TAKE(old_heading, agents);
     TAKE(square, near);

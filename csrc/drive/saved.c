@@ -48,6 +48,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
                    {agents->cosine[row], 1.001f},
                    {agents->sine[row], 1.001f},
                    {agents->speed[row], 400.0f},
+                   {agents->ground[row], 1e7f},
                    {agents->progress[row], 1e9f},
                    {agents->goal_distance[row], 1e8f},
                    {agents->episode_return[row], 1e30f}};
@@ -101,8 +102,8 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
 
 // ---- the readable state -------------------------------------------------------------------------------------------
 
-// X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent all is 0, but object and slot are
-// -1, as are the scenes that a bundle does not have.
+// X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent all is 0, but object, slot and
+// surface are -1, as are the scenes that a bundle does not have.
 #define DRIVE_STATE(X)                                                                                                         \
     X(float, PV_F32, x, "m", -1e6f, 1e6f, agents)                                                                              \
     X(float, PV_F32, y, "m", -1e6f, 1e6f, agents)                                                                              \
@@ -112,6 +113,8 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(float, PV_F32, width, "m", 0.0f, 1e3f, agents)                                                                           \
     X(float, PV_F32, goal_x, "m", -1e6f, 1e6f, agents)                                                                         \
     X(float, PV_F32, goal_y, "m", -1e6f, 1e6f, agents)                                                                         \
+    X(float, PV_F32, ground, "m", -1e6f, 1e6f, agents)   /* as in DRIVE_AGENT_FIELDS */                                        \
+    X(int32_t, PV_I32, surface, "", -1.0f, 1e9f, agents) /* ... and -1 for none */                                             \
     X(int32_t, PV_I32, object, "", -1.0f, 1e9f, agents)                                                                        \
     X(int32_t, PV_I32, slot, "", -1.0f, 1e9f, agents)                                                                          \
     X(uint8_t, PV_U8, active, "", 0.0f, 1.0f, agents)                                                                          \
@@ -208,6 +211,8 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
         view.width[i] = agents->width[i];
         view.goal_x[i] = agents->goal_x[i];
         view.goal_y[i] = agents->goal_y[i];
+        view.ground[i] = agents->ground[i];
+        view.surface[i] = i < rows && agents->surface[i] != DRIVE_NO_SEGMENT ? (int32_t)agents->surface[i] : -1;
         view.object[i] = i < rows ? (int32_t)agents->object[i] : -1;
         view.slot[i] = i < rows ? (int32_t)agents->slot[i] : -1;
         view.active[i] = (flags & DRIVE_ACTIVE) != 0;
@@ -277,6 +282,8 @@ static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t 
                    {"y", (double)view->y[i], 0.0},
                    {"heading", (double)view->heading[i], 0.0},
                    {"speed", (double)view->speed[i], 0.0},
+                   {"ground", (double)view->ground[i], 0.0},
+                   {"surface", view->surface[i], -1.0},
                    {"active", view->active[i], 0.0},
                    {"collided", view->collided[i], 0.0},
                    {"offroad", view->offroad[i], 0.0},
@@ -355,6 +362,8 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
         agents->speed[i] = view.speed[i];
         agents->goal_x[i] = view.goal_x[i];
         agents->goal_y[i] = view.goal_y[i];
+        agents->ground[i] = view.ground[i];
+        agents->surface[i] = view.surface[i] < 0 ? DRIVE_NO_SEGMENT : (uint32_t)view.surface[i];
         const uint32_t kept = agents->flags[i] & (DRIVE_NO_GOAL | DRIVE_BLANK | (view.reached[i] ? DRIVE_SCORED | ~0u << DRIVE_AGAIN_SHIFT : 0));
         agents->flags[i] = kept | (view.active[i] ? DRIVE_ACTIVE : 0) | (view.collided[i] ? DRIVE_COLLIDED : 0) |
                            (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0) |

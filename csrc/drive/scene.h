@@ -257,6 +257,9 @@ static inline const pv_scene_entry* drive_entry(const uint8_t* data, uint32_t sc
 
 void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out);
 
+// True if contacts have to look at heights.
+static inline int drive_has_levels(const drive_scene* scene) { return (scene->head->flags & PV_SCENE_LEVELS) != 0; }
+
 // The object's frame at time t, or NULL if it is not there.
 static inline const pv_frame* drive_frame(const drive_scene* scene, const pv_object* object, uint32_t t) {
     if (t < object->frame_first || t - object->frame_first >= object->frame_count) return NULL;

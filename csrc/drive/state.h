@@ -115,6 +115,8 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
     X(float, width)                                                                                                            \
     X(float, goal_x) /* m, scene frame */                                                                                      \
     X(float, goal_y)                                                                                                           \
+    X(float, ground)            /* height of the ground under it, m; follows the road where the scene has levels */             \
+    X(uint32_t, surface)        /* segment that it stands on, or DRIVE_NO_SEGMENT */                                           \
     X(float, inverse_wheelbase) /* 1/m */                                                                                      \
     X(uint32_t, object)         /* index in the scene */                                                                       \
     X(uint32_t, slot)                                                                                                          \
@@ -126,6 +128,8 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
     X(float, seen_x)        /* m: where it was when its road block was last filled */                                          \
     X(float, seen_y)                                                                                                           \
     X(float, seen_reach)    /* m: and how far that reached, 0: unknown; speeds up the search and changes no result */
+
+#define DRIVE_NO_SEGMENT UINT32_MAX
 
 typedef struct drive_agents {
 #define FIELD(type, name) type* name; // (A,)
@@ -251,6 +255,7 @@ typedef struct drive_block {
 // Objects that are in the scene at this step, agents and others, in object order.
 typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
+    float* ground; // (bodies,) height of its underside, m
     uint32_t* object;                                                                   // (bodies,)
     int32_t* row;   // (bodies,) the agent's row; -1: not an agent; -2: an agent that stays where its row has ended
     uint32_t count; // the rest, up to a multiple of 16, are points far away
@@ -260,6 +265,7 @@ typedef struct drive_bodies {
 typedef struct drive_scratch {
     drive_bodies bodies;
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
+    float* old_ground;                            // (A,) ... and heights, where the scene has levels
     float *old_speed, *old_heading;               // (A,) likewise, where a step's motion is measured
     uint32_t* new_contacts;                       // (A,) of this step
     float* square;                                // (max(segments, bodies),) squared distances
@@ -359,8 +365,12 @@ void drive_action_values(int32_t action, float* acceleration_mps2, float* steeri
 void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
 
+// height.c
+void drive_place_height(const drive_turn* turn, uint32_t row, float centre_z_m);
+void drive_follow_ground(drive_turn* turn);                                     // after drive_dynamics: heights of the slot's agents
+int drive_edge_on_level(const drive_turn* turn, uint32_t row, uint32_t segment); // ... near enough to touch the agent
+
 // lanes.c
-#define DRIVE_NO_SEGMENT UINT32_MAX
 #define DRIVE_JOIN_M 10.0f // an agent farther from all lanes has no way to a next goal
 // The nearest lane segment within reach that leads at most 45 degrees off a direction.
 uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float reach_m);
@@ -383,6 +393,9 @@ void drive_write_segments(const drive_scene* scene, int type, const drive_pose* 
 uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
                                const drive_scratch* scratch); // all of them, into scratch.index and scratch.square
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
+
+// The cell's list, which holds the index_k nearest within the range, or NULL where the index does not answer.
+const uint16_t* drive_segment_list(const drive_scene* scene, int type, float x, float y, float range_m, uint32_t* count);
 
 // Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.
 void drive_prefetch_cell(const drive_scene* scene, float x, float y);

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Heights, in scenes where the ground rises by more than a metre (PV_SCENE_LEVELS). Elsewhere everything is on one level, and
+// nothing here runs.
+//
+// Objects that follow their log have its heights. A car that a policy drives starts at the height of its log and then stands on
+// the road: on the segment of a lane or edge that is nearest to its centre, among those whose height there is within CLIMB_M
+// of its own, at most SEARCH_M away. It keeps a lane's segment as long as it is beside it, so that most steps search nothing.
+// Its height follows that of the segment by at most RISE_M per step. Where there is no such segment, it stays as it is.
+#include "kernels.h"
+#include "state.h"
+
+#define CLIMB_M 2.0f
+#define SEARCH_M 20.0f
+#define RISE_M 0.5f  // at 30 m/s a slope of 16 %
+#define BESIDE_M 3.0f // of a lane's centre line
+#define EDGE_M 2.0f  // an edge higher above or deeper below a car's ground is on another level
+
+typedef struct surface {
+    uint32_t segment; // or DRIVE_NO_SEGMENT
+    float height;     // of the segment where it is nearest, m
+    float square;     // squared distance in the plane, m^2
+} surface;
+
+static surface surface_of(const drive_scene* scene, uint32_t s, float x, float y) {
+    float dx = x - scene->x[s], dy = y - scene->y[s], half = scene->half[s];
+    float along = drive_clamp(dx * scene->ux[s] + dy * scene->uy[s], -half, half);
+    float rest_x = dx - along * scene->ux[s], rest_y = dy - along * scene->uy[s];
+    return (surface){s, scene->z[s] + along * scene->slope[s], rest_x * rest_x + rest_y * rest_y};
+}
+
+static int is_plausible(const surface* found, float ground) { return drive_abs(found->height - ground) <= CLIMB_M; }
+
+// The nearest plausible segment of a type that is nearer than *best.
+static void search_type(const drive_scene* scene, int type, float x, float y, float ground, surface* best) {
+    uint32_t count = 0, nearer = 0;
+    const uint16_t* list = drive_segment_list(scene, type, x, y, SEARCH_M, &count);
+    surface found = *best;
+    for (uint32_t i = 0; i < count; i++) {
+        surface it = surface_of(scene, list[i], x, y);
+        if (it.square < found.square && is_plausible(&it, ground)) found = it;
+    }
+    for (uint32_t i = 0; i < count; i++) nearer += surface_of(scene, list[i], x, y).square < found.square;
+    // The list holds the index_k nearest. If fewer are nearer than what was found, none outside of it is.
+    if (list && nearer < scene->index_k[type]) {
+        *best = found;
+        return;
+    }
+    for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
+        surface it = surface_of(scene, s, x, y);
+        if (it.square < best->square && is_plausible(&it, ground)) *best = it;
+    }
+}
+
+static void follow_ground(drive_turn* turn, uint32_t row) {
+    const drive_agents* agents = &turn->agents;
+    const drive_scene* scene = &turn->scene;
+    float x = agents->x[row], y = agents->y[row], ground = agents->ground[row];
+    surface best = {DRIVE_NO_SEGMENT, ground, SEARCH_M * SEARCH_M};
+    uint32_t kept = agents->surface[row];
+    if (kept < scene->first[PV_LANE + 1]) {
+        float along = (x - scene->x[kept]) * scene->ux[kept] + (y - scene->y[kept]) * scene->uy[kept];
+        surface under = surface_of(scene, kept, x, y);
+        if (drive_abs(along) <= scene->half[kept] && under.square <= BESIDE_M * BESIDE_M && is_plausible(&under, ground))
+            best = under;
+    }
+    if (best.segment == DRIVE_NO_SEGMENT) {
+        search_type(scene, PV_LANE, x, y, ground, &best);
+        search_type(scene, PV_EDGE, x, y, ground, &best);
+    }
+    agents->surface[row] = best.segment;
+    agents->ground[row] = ground + drive_clamp(best.height - ground, -RISE_M, RISE_M);
+}
+
+void drive_place_height(const drive_turn* turn, uint32_t row, float centre_z_m) {
+    turn->agents.ground[row] = centre_z_m - 0.5f * turn->scene.objects[turn->agents.object[row]].height_m;
+    turn->agents.surface[row] = DRIVE_NO_SEGMENT;
+}
+
+void drive_follow_ground(drive_turn* turn) {
+    if (!drive_has_levels(&turn->scene)) return;
+    uint32_t first = turn->slot->row, end = first + turn->slot->count;
+    memcpy(turn->scratch.old_ground + first, turn->agents.ground + first, turn->slot->count * sizeof(float));
+    for (uint32_t row = first; row < end; row++) {
+        if (!(turn->agents.flags[row] & DRIVE_ACTIVE)) continue;
+        const pv_object* object = &turn->scene.objects[turn->agents.object[row]];
+        const pv_frame* frame = turn->config->replay_log ? drive_frame(&turn->scene, object, drive_log_frame(turn)) : NULL;
+        if (frame) drive_place_height(turn, row, frame->z_m);
+        if (!turn->config->replay_log) follow_ground(turn, row);
+    }
+}
+
+int drive_edge_on_level(const drive_turn* turn, uint32_t row, uint32_t s) {
+    surface edge = surface_of(&turn->scene, s, turn->agents.x[row], turn->agents.y[row]);
+    return drive_abs(edge.height - turn->agents.ground[row]) <= EDGE_M;
+}
