@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from drive_env.scenes import packed
-from drive_env.scenes.schema import Road, Scene, SceneObject
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import Road, Scene, SceneObject
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, write_world
 from tests.twins.drive import corners, gap, segment_in_box
