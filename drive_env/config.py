@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from drive_env.actions import as_texts, axes_of, given_values
 from drive_env.rewards import parse_ranges
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
@@ -49,6 +50,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
 CHOICES = _choices()
 CONTROLS = CHOICES["control"]
 NUMBERED = {"control": 2, "goal_behavior": 2}  # How many of a setting's names older runs give by number.
+LIMITS = ("max_acceleration_mps2", "max_lateral_mps2", "max_jerk_mps3", "max_steering_rate_radps")
+UNLIMITED = ("delta_local", "state")
 _BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
 if TYPE_CHECKING:
     Control = str
@@ -59,12 +62,15 @@ if TYPE_CHECKING:
     GoalBehavior = str
     CollisionBehavior = str
     OffroadBehavior = str
+    Dynamics = str
+    Actions = str
 else:
     Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
     Observation, RowDtype, SegmentChoice = (Literal[CHOICES[name]] for name in ("observation", "row_dtype", "segments"))
     Others = Literal[CHOICES["others"]]
     GoalBehavior = Literal[(*CHOICES["goal_behavior"], *range(NUMBERED["goal_behavior"]))]
     CollisionBehavior, OffroadBehavior = (Literal[CHOICES[name]] for name in ("collision_behavior", "offroad_behavior"))
+    Dynamics, Actions = Literal[CHOICES["dynamics"]], Literal[CHOICES["actions"]]
 
 AS_PRESET = -1  # a block's setting: what the preset of observations says
 _COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0}
@@ -189,6 +195,24 @@ class DriveConfig:
     reward_lane_align from these ranges."""
     control_ids: tuple[int, ...] = field(default=(), metadata={"python": True})
     """Track ids of the agents under control=ids; in each scene those that it has."""
+    dynamics: Dynamics = "bicycle"
+    """How agents move (docs/drive.md has the formulas): a kinematic bicycle; GPUDrive's and PufferDrive's classic models; a
+    bicycle by acceleration and curvature; displacements in the car's frame; poses that are set; PufferDrive's jerk model."""
+    actions: Actions = "discrete"
+    """discrete: one number for a combination of values; multi_discrete: one per axis; continuous: a Box, in their units."""
+    expert_actions: int = 0
+    """1: agents play the actions by which the model follows their log, instead of their own."""
+    max_acceleration_mps2: float = 0.0
+    """Limit on accelerations along the heading, both ways; 0: none."""
+    max_lateral_mps2: float = 0.0
+    """Grip: limit on the lateral acceleration. Where it would be more, the car turns less; 0: none."""
+    max_jerk_mps3: float = 0.0
+    """Limit on how fast the acceleration changes; 0: none."""
+    max_steering_rate_radps: float = 0.0
+    """Limit on how fast the front wheels turn; 0: none."""
+    action_values: tuple[str, ...] = field(default=(), metadata={"python": True})
+    """What actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of the model; an axis that is not named
+    keeps its own values. A continuous action goes from the least to the greatest of them."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; a folder of scene
     files, or a file; or several, as "A,B" or "A=3,B=1" with weights. Paths become absolute: a run works from any folder."""
@@ -227,6 +251,25 @@ class DriveConfig:
         parse_ranges(self.reward_ranges)
         object.__setattr__(self, "control_ids", _ids(self.control_ids))
         object.__setattr__(self, "scenes", _resolved(self.scenes))
+        object.__setattr__(self, "action_values", as_texts(self.action_values))
+        self._check_motion()
+
+    def _check_motion(self) -> None:
+        values = given_values(self.action_values, self.dynamics)
+        missing = [axis.name for axis in axes_of(self.dynamics) if not axis.values and axis.name not in values]
+        if missing and self.actions != "continuous":
+            raise ConfigError(
+                f"drive: actions is {self.actions!r}, but dynamics={self.dynamics} has no values to choose from: use "
+                f"actions=continuous, or give action_values for {', '.join(missing)}"
+            )
+        limits = [name for name in LIMITS if getattr(self, name)]
+        if limits and self.dynamics in UNLIMITED:
+            raise ConfigError(
+                f"drive: {limits[0]} is {getattr(self, limits[0])}, but dynamics={self.dynamics} sets poses, which have no "
+                "limits: set it to 0"
+            )
+        if self.expert_actions and self.dynamics == "jerk":
+            raise ConfigError("drive: expert_actions is 1, but dynamics=jerk cannot be inverted: use another model")
 
     @property
     def segment_k(self) -> tuple[int, int, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drive_env.actions import action_params
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.rewards import reward_params
@@ -57,7 +58,7 @@ TRAINING = Training(
 
 
 def build(config: DriveConfig) -> EnvData:
-    """Compile the scenes of a config, or find them in the cache.
+    """Compile the scenes of a config, or find them in the cache; take the user's own values of actions.
 
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
@@ -66,9 +67,10 @@ def build(config: DriveConfig) -> EnvData:
 
 
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
-    """What the C env reads besides its config and the scenes: ranges of rewards (csrc/drive/reward.c), ids (control.c)."""
+    """What the C env reads besides its config and the scenes: ranges of rewards (csrc/drive/reward.c), ids (control.c),
+    values of actions (actions.c)."""
     ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}
-    return {**reward_params(config.reward_ranges), **ids}
+    return {**reward_params(config.reward_ranges), **action_params(config.action_values, config.dynamics), **ids}
 
 
 def evaluation() -> Evaluation:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -193,11 +194,14 @@ def _type_name(f: dataclasses.Field[Any]) -> str:
     return f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
 
 
+_hints: Any = functools.cache(typing.get_type_hints)
+
+
 def _choices(config: type[Any], f: dataclasses.Field[Any]) -> tuple[Any, ...]:
     """Return the names that a field takes, as C numbers them, then the numbers that it takes; () for other types."""
     if _type_name(f) in _KIND:
         return ()
-    hint = typing.get_type_hints(config)[f.name]
+    hint = _hints(config)[f.name]
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 

@@ -71,9 +71,8 @@ static int drive_describe(const pv_context* context, pv_spec* spec, char* text) 
     strcpy(group->name, "agents");
     group->agents = layout.agents;
     drive_describe_observation(config, &layout, group);
-    group->action_kind = PV_DISCRETE;
-    group->action_dims = 1;
-    group->action_sizes[0] = DRIVE_ACTIONS;
+    code = drive_describe_actions(context, group, text);
+    if (code) return code;
     drive_describe_counters(spec);
     drive_describe_records(config, spec);
     drive_describe_state(&layout, spec);

@@ -1,14 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Moves agents, by their actions or by the log.
-//
-// Classic kinematic bicycle with the reference point at the centre (Rajamani, Vehicle Dynamics and Control, 2nd ed.,
-// section 2.2, with l_f = l_r):
-//     v'    = clip(v + a dt)                          signed: backward is negative
-//     slip  = atan(tan(steering) / 2)
-//     x'    = x + v' cos(heading + slip) dt           y' likewise with sin
-//     turn  = v' cos(slip) tan(steering) / wheelbase  heading' = wrap(heading + turn dt)
+// Moves agents, by their actions or by the log. models.h has the models of motion. The default one, the bicycle with its own values,
+// runs over a table of what each action does; all others run over the rows one by one.
 #include "kernels.h"
 #include "state.h"
 
@@ -27,11 +21,6 @@ void drive_actions_init(drive_action* actions) {
         actions[i].sine = (float)sin(slip);
         actions[i].turn = (float)(cos(slip) * tangent);
     }
-}
-
-void drive_action_values(int32_t action, float* acceleration_mps2, float* steering_rad) {
-    *acceleration_mps2 = (float)accelerations[action / DRIVE_STEERINGS];
-    *steering_rad = (float)steerings[action % DRIVE_STEERINGS];
 }
 
 PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count) {
@@ -67,6 +56,55 @@ PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_ac
     }
 }
 
+static drive_motion motion_of(const drive_agents* agents, uint32_t row) {
+    drive_motion body = {.x = agents->x[row], .y = agents->y[row], .heading = agents->heading[row],
+                         .cosine = agents->cosine[row], .sine = agents->sine[row], .speed = agents->speed[row],
+                         .length = agents->length[row]};
+    if (agents->steering) {
+        body.acceleration = agents->acceleration[row];
+        body.lateral = agents->lateral[row];
+        body.steering = agents->steering[row];
+    }
+    return body;
+}
+
+static void put_motion(const drive_agents* agents, uint32_t row, const drive_motion* body) {
+    agents->x[row] = body->x;
+    agents->y[row] = body->y;
+    agents->heading[row] = body->heading;
+    agents->speed[row] = body->speed;
+    if (!agents->steering) return;
+    agents->acceleration[row] = body->acceleration;
+    agents->lateral[row] = body->lateral;
+    agents->steering[row] = body->steering;
+}
+
+// Moves rows [first, end) by any model. Agents that are done stay where they are.
+static void move_by_models(drive_turn* turn, uint32_t first, uint32_t end) {
+    const drive_mover mover = drive_mover_of(turn->config, turn->scene.head->dt_s);
+    const drive_agents* agents = &turn->agents;
+    float* action = turn->scratch.played + (size_t)DRIVE_MAX_AXES * first;
+    for (uint32_t row = first; row < end; row++, action += DRIVE_MAX_AXES) {
+        const pv_object* object = &turn->scene.objects[agents->object[row]];
+        drive_motion body = motion_of(agents, row);
+        if (!(agents->flags[row] & DRIVE_ACTIVE)) {
+            agents->speed[row] = 0.0f;
+            continue;
+        }
+        if (turn->config->expert_actions) {
+            drive_expert_action(&mover, &turn->scene, object, drive_log_frame(turn), &body, action);
+            drive_action_fit(turn->config, &turn->layout->axes, action);
+        } else {
+            drive_action_read(turn, row, action);
+        }
+        drive_move_any(&mover, object->type, &body, action);
+        put_motion(agents, row, &body);
+    }
+}
+
+// True if every agent is a vehicle, whatever the scene.
+static int only_vehicles(const pv_drive_config* config) { return config->control <= DRIVE_IS_control_valid; }
+
 // Puts rows [first, end) where the log has them. Where the log has a gap they stand still.
 static void move_by_log(drive_turn* turn, uint32_t first, uint32_t end) {
     drive_agents* agents = &turn->agents;
@@ -91,6 +129,8 @@ void drive_dynamics(drive_turn* turn) {
     memcpy(turn->scratch.old_sine + first, agents->sine + first, bytes);
     if (turn->config->replay_log) {
         move_by_log(turn, first, end);
+    } else if (!turn->layout->plain || !only_vehicles(turn->config)) {
+        move_by_models(turn, first, end);
     } else {
         move_by_actions(agents, turn->layout->actions, turn->block->rows[0].indices + turn->first_row, first, end,
                         turn->scene.head->dt_s, turn->config->max_speed_mps, turn->config->max_reverse_mps);

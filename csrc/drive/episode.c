@@ -34,11 +34,15 @@ void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count) {
 // Puts an agent where the log has it when the scene starts.
 static void place_at_start(const drive_turn* turn, uint32_t row, const pv_frame* frame) {
     const drive_agents* agents = &turn->agents;
+    const pv_object* object = &turn->scene.objects[agents->object[row]];
+    const uint32_t start = (uint32_t)turn->config->init_step;
     agents->x[row] = frame->x_m;
     agents->y[row] = frame->y_m;
     agents->heading[row] = (float)frame->heading * HEADING_UNIT;
     agents->speed[row] = (float)frame->speed * SPEED_UNIT;
     drive_place_height(turn, row, frame->z_m);
+    if (turn->config->expert_actions) agents->speed[row] = drive_expert_start(turn->config, &turn->scene, object, start);
+    if (agents->steering) agents->acceleration[row] = agents->lateral[row] = agents->steering[row] = 0.0f;
 }
 
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
@@ -221,6 +225,7 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
     slot->over = (uint32_t)is_over(turn);
     const int over = last || slot->over;
     drive_sincos_array(agents->heading + slot->row, agents->sine + slot->row, agents->cosine + slot->row, slot->count);
+    memset(turn->scratch.played + (size_t)DRIVE_MAX_AXES * slot->row, 0, slot->count * DRIVE_MAX_AXES * sizeof(float));
     drive_collect_bodies(turn);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
         if (was_over && !over) { // sums of an episode whose record is left already

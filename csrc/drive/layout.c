@@ -40,7 +40,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 13 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+    return 13 * (uint64_t)layout->bodies + (8 + DRIVE_MAX_AXES) * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + layout->numbers;
 }
 
@@ -56,6 +56,18 @@ static void place_observation(const pv_drive_config* config, drive_block* out) {
     out->numbers = (uint32_t)pv_align_up(out->numbers, ROUND);
 }
 
+// What moving agents needs. Refused settings, which describe has told about, leave no axes.
+static void place_motion(const pv_context* context, drive_block* out) {
+    const pv_drive_config* config = drive_config_of(context);
+    const int limited = config->max_acceleration_mps2 > 0.0f || config->max_lateral_mps2 > 0.0f ||
+                        config->max_jerk_mps3 > 0.0f || config->max_steering_rate_radps > 0.0f;
+    char text[PV_ERROR_TEXT];
+    out->motion = limited || config->dynamics == DRIVE_IS_dynamics_jerk;
+    if (drive_axes_fill(context, &out->axes, text)) memset(&out->axes, 0, sizeof out->axes);
+    out->plain = config->dynamics == DRIVE_IS_dynamics_bicycle && config->actions == DRIVE_IS_actions_discrete &&
+                 !limited && !config->expert_actions && out->axes.own;
+}
+
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
     memset(out, 0, sizeof *out);
     place_observation(drive_config_of(context), out);
@@ -68,6 +80,8 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->arrays_offset = place(&env_end, (uint64_t)DRIVE_AGENT_FIELD_COUNT * out->agent_stride * 4);
     if (out->parts) out->judged_offset = place(&env_end, (uint64_t)DRIVE_JUDGED_FIELD_COUNT * out->agent_stride * 4);
     if (out->conditioned) out->weights_offset = place(&env_end, (uint64_t)DRIVE_REWARD_COUNT * out->agent_stride * 4);
+    place_motion(context, out);
+    if (out->motion) out->motion_offset = place(&env_end, (uint64_t)DRIVE_MOTION_FIELD_COUNT * out->agent_stride * 4);
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
     out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
@@ -103,6 +117,7 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     TAKE(old_speed, agents);
     TAKE(old_heading, agents);
     TAKE(square, near);
+    TAKE(played, agents * DRIVE_MAX_AXES);
 #undef TAKE
     uint32_t* integers = (uint32_t*)(void*)at;
     out->bodies.object = integers;
@@ -142,6 +157,12 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
 #undef FIELD
     }
     out->weights = (float*)(void*)(base + layout->weights_offset);
+    at = base + layout->motion_offset;
+#define FIELD(type, name)                                                                                                      \
+    out->agents.name = layout->motion ? (type*)(void*)at : NULL;                                                               \
+    at += (uint64_t)layout->agent_stride * sizeof(type);
+    DRIVE_MOTION_FIELDS(FIELD)
+#undef FIELD
     drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);
 }
 

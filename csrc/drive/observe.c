@@ -266,14 +266,26 @@ static void write_gpudrive_roads(drive_look* look, float* out) { write_roads(loo
 
 static void write_lidar(drive_look* look, float* out) { drive_write_lidar(look->turn, look->row, &look->at, out); }
 
-static void write_previous_action(drive_look* look, float* out) {
+// What was played in this step, times the scales' inverses. In the first row of an episode there is nothing yet.
+static void write_action(drive_look* look, const float* inverses, uint32_t count, float* out) {
     const drive_turn* turn = look->turn;
-    float acceleration_mps2 = 0.0f, steering_rad = 0.0f;
-    if (turn->slot->clock) // in the first row of an episode there is none yet
-        drive_action_values(turn->block->rows[0].indices[turn->first_row + look->row], &acceleration_mps2, &steering_rad);
-    out[DRIVE_action_acceleration] = acceleration_mps2 * (1.0f / DRIVE_SCALE_action_acceleration);
-    out[DRIVE_action_steering] = steering_rad * (1.0f / DRIVE_SCALE_action_steering);
+    float action[DRIVE_MAX_AXES] = {0};
+    if (turn->slot->clock) drive_previous_action(turn, look->row, action);
+    for (uint32_t i = 0; i < count; i++) out[i] = drive_clamp(action[i] * inverses[i], -look->at.bound, look->at.bound);
 }
+
+#define INVERSE(set, name, unit, scale, most, meaning) 1.0f / (scale),
+#define WRITER(set)                                                                                                            \
+    static void write_previous_##set(drive_look* look, float* out) {                                                           \
+        static const float inverses[] = {DRIVE_COLUMNS_##set(INVERSE)};                                                        \
+        write_action(look, inverses, DRIVE_COUNT_##set, out);                                                                  \
+    }
+WRITER(action)
+WRITER(curvature)
+WRITER(delta)
+WRITER(jerk)
+#undef WRITER
+#undef INVERSE
 
 static void write_raster(drive_look* look, void* out) { drive_write_raster(look->turn, look->row, &look->at, out); }
 

@@ -51,7 +51,10 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
                    {agents->ground[row], 1e7f},
                    {agents->progress[row], 1e9f},
                    {agents->goal_distance[row], 1e8f},
-                   {agents->episode_return[row], 1e30f}};
+                   {agents->episode_return[row], 1e30f},
+                   {agents->steering ? agents->acceleration[row] : 0.0f, 1e4f},
+                   {agents->steering ? agents->lateral[row] : 0.0f, 1e7f},
+                   {agents->steering ? agents->steering[row] : 0.0f, 10.0f}};
     for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (!(fabsf(numbers[i].value) <= numbers[i].most)) return 0;
     }
@@ -103,7 +106,9 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
 // ---- the readable state -------------------------------------------------------------------------------------------
 
 // X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent all is 0, but object, slot and
-// surface are -1, as are the scenes that a bundle does not have.
+// surface are -1, as are the scenes that a bundle does not have. The
+// fields of `motion` are there with DRIVE_MOTION_FIELDS only.
+#define ABSENT UINT32_MAX
 #define DRIVE_STATE(X)                                                                                                         \
     X(float, PV_F32, x, "m", -1e6f, 1e6f, agents)                                                                              \
     X(float, PV_F32, y, "m", -1e6f, 1e6f, agents)                                                                              \
@@ -126,7 +131,10 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(int32_t, PV_I32, slot_scene, "", -1.0f, 1e9f, slots)                                                                     \
     X(int32_t, PV_I32, slot_clock, "", -1.0f, 1e9f, slots)                                                                     \
     X(uint64_t, PV_U64, episode, "", 0.0f, 1e9f, one)                                                                          \
-    X(uint32_t, PV_U32, step, "", 0.0f, 1e9f, one)
+    X(uint32_t, PV_U32, step, "", 0.0f, 1e9f, one)                                                                             \
+    X(float, PV_F32, model_acceleration, "m/s^2", -1e4f, 1e4f, motion)                                                         \
+    X(float, PV_F32, model_lateral, "m/s^2", -1e7f, 1e7f, motion)                                                              \
+    X(float, PV_F32, steering, "rad", -10.0f, 10.0f, motion)
 
 // Pointers into the bytes of a readable state.
 typedef struct drive_view {
@@ -141,9 +149,10 @@ typedef struct drive_view {
 } drive_view;
 
 void drive_describe_state(const drive_block* layout, pv_spec* spec) {
-    const uint32_t agents = layout->agents, slots = layout->slots, one = 0;
+    const uint32_t agents = layout->agents, slots = layout->slots, one = 0, motion = layout->motion ? agents : ABSENT;
 #define FIELD(type, code, name, unit, low, high, count)                                                                        \
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, count, 0, low, high, 1.0f);
+    if ((count) != ABSENT)                                                                                                     \
+        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, count, 0, low, high, 1.0f);
     DRIVE_STATE(FIELD)
 #undef FIELD
     if (layout->parts) {
@@ -160,7 +169,7 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec) {
 }
 
 static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
-    const uint32_t agents = layout->agents, slots = layout->slots, one = 1;
+    const uint32_t agents = layout->agents, slots = layout->slots, one = 1, motion = layout->motion ? agents : 0;
     uint64_t at = 0;
     drive_view view;
 #define FIELD(type, code, name, unit, low, high, count)                                                                        \
@@ -222,6 +231,12 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
         view.ended[i] = (uint8_t)drive_end_of(flags);
         view.alone[i] = (flags & DRIVE_ALONE) != 0;
     }
+    if (turn.layout->motion) {
+        const size_t bytes = turn.layout->agents * sizeof(float);
+        memcpy(view.model_acceleration, agents->acceleration, bytes);
+        memcpy(view.model_lateral, agents->lateral, bytes);
+        memcpy(view.steering, agents->steering, bytes);
+    }
     for (uint32_t i = 0; i < turn.layout->slots; i++) {
         view.slot_scene[i] = i < turn.state->slots ? (int32_t)turn.slots[i].scene : -1;
         view.slot_clock[i] = i < turn.state->slots ? (int32_t)turn.slots[i].clock : -1;
@@ -268,7 +283,7 @@ static int check_end(const drive_turn* turn, const drive_view* view, uint32_t i)
 
 static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t i) {
     const drive_agents* agents = &turn->agents;
-    const int is_agent = i < turn->state->rows;
+    const int is_agent = i < turn->state->rows, motion = turn->layout->motion != 0;
     const struct {
         const char* name;
         double given, own;
@@ -284,6 +299,9 @@ static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t 
                    {"speed", (double)view->speed[i], 0.0},
                    {"ground", (double)view->ground[i], 0.0},
                    {"surface", view->surface[i], -1.0},
+                   {"model_acceleration", motion ? (double)view->model_acceleration[i] : 0.0, 0.0},
+                   {"model_lateral", motion ? (double)view->model_lateral[i] : 0.0, 0.0},
+                   {"steering", motion ? (double)view->steering[i] : 0.0, 0.0},
                    {"active", view->active[i], 0.0},
                    {"collided", view->collided[i], 0.0},
                    {"offroad", view->offroad[i], 0.0},
@@ -360,6 +378,11 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
         agents->y[i] = view.y[i];
         agents->heading[i] = view.heading[i];
         agents->speed[i] = view.speed[i];
+        if (turn->layout->motion) {
+            agents->acceleration[i] = view.model_acceleration[i];
+            agents->lateral[i] = view.model_lateral[i];
+            agents->steering[i] = view.steering[i];
+        }
         agents->goal_x[i] = view.goal_x[i];
         agents->goal_y[i] = view.goal_y[i];
         agents->ground[i] = view.ground[i];

@@ -6,7 +6,8 @@
 //
 //   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...  (parts start on 64 bytes)
 //   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS) |
-//                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] |     the last two only where they are needed
+//                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] | DRIVE_MOTION_FIELDS, likewise |
+//                 the last three only where they are needed
 //
 // An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing from one turn to the next. A
 // row belongs to one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object
@@ -14,6 +15,7 @@
 #pragma once
 
 #include "../env.h"
+#include "models.h"
 #include "scene.h"
 #include "tables.h"
 
@@ -131,9 +133,17 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
 
 #define DRIVE_NO_SEGMENT UINT32_MAX
 
+// What a model of dynamics or a limit keeps from step to step. Only there where drive_block.motion is set, else NULL: states of
+// the default have nothing to save here.
+#define DRIVE_MOTION_FIELDS(X)                                                                                                 \
+    X(float, acceleration) /* m/s^2 along the heading, of the last step */                                                     \
+    X(float, lateral)      /* m/s^2 to the left */                                                                             \
+    X(float, steering)     /* rad, of the front wheels */
+
 typedef struct drive_agents {
 #define FIELD(type, name) type* name; // (A,)
     DRIVE_AGENT_FIELDS(FIELD)
+    DRIVE_MOTION_FIELDS(FIELD)
 #undef FIELD
 } drive_agents;
 
@@ -194,7 +204,7 @@ typedef struct drive_outcome {
 } drive_outcome;
 
 #define FIELD(type, name) +1
-enum { DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD) };
+enum { DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD), DRIVE_MOTION_FIELD_COUNT = 0 DRIVE_MOTION_FIELDS(FIELD) };
 #undef FIELD
 
 // A scene of the bundle.
@@ -224,6 +234,19 @@ typedef struct drive_action {
     float turn;         // cos(slip) * tan(steering): yaw rate per speed and inverse wheelbase
 } drive_action;
 
+// What actions choose from on one axis of the model (actions.c).
+typedef struct drive_axis {
+    uint32_t count;
+    float low, high; // of a continuous action
+    float values[DRIVE_MAX_VALUES];
+} drive_axis;
+
+typedef struct drive_axes {
+    uint32_t count;
+    uint32_t own; // 1: the values are the model's own
+    drive_axis axes[DRIVE_MAX_AXES];
+} drive_axes;
+
 // Where the parts lie, in bytes from block->state, and constants of the block. At the front of block->state.
 typedef struct drive_block {
     uint32_t agents;       // A: rows per env
@@ -249,6 +272,10 @@ typedef struct drive_block {
     uint32_t conditioned; // bit t: the weight of term t is drawn for each agent
     float ranges[DRIVE_REWARD_COUNT][2]; // of the weights: lowest, highest
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
+    uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
+    uint64_t motion_offset;               // ... within an env
+    uint32_t plain;                       // all that moves agents is the table of actions below
+    drive_axes axes;
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
@@ -268,6 +295,7 @@ typedef struct drive_scratch {
     float* old_ground;                            // (A,) ... and heights, where the scene has levels
     float *old_speed, *old_heading;               // (A,) likewise, where a step's motion is measured
     uint32_t* new_contacts;                       // (A,) of this step
+    float* played;                                // (A, DRIVE_MAX_AXES) actions of this step, where they are the experts'
     float* square;                                // (max(segments, bodies),) squared distances
     uint32_t* index;                              // (max(segments, bodies),)
     uint32_t* road_groups;                        // (all groups of a scene,)
@@ -359,9 +387,21 @@ void drive_bundle_init(const pv_context* context, drive_block* block);        //
 int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);  // checks a scene whole, before it is first driven
 int drive_bundle_fill(drive_turn* turn);                                      // draws the slots of turn->state
 
+// actions.c
+int drive_axes_fill(const pv_context* context, drive_axes* out, char* text);
+int drive_describe_actions(const pv_context* context, pv_group_spec* group, char* text);
+void drive_action_read(const drive_turn* turn, uint32_t row, float* action);     // of the row, on the model's axes
+void drive_previous_action(const drive_turn* turn, uint32_t row, float* action); // what moved the row in this step
+void drive_action_fit(const pv_drive_config* config, const drive_axes* axes, float* action); // cuts, or takes the nearest value
+
+// expert.c: how to be where the object's log is at time t (between its neighbours in a gap); zeros where the log has ended
+void drive_expert_action(const drive_mover* mover, const drive_scene* scene, const pv_object* object, uint32_t t,
+                         const drive_motion* body, float* action);
+// The speed with which experts start at time t.
+float drive_expert_start(const pv_drive_config* config, const drive_scene* scene, const pv_object* object, uint32_t t);
+
 // dynamics.c
 void drive_actions_init(drive_action* actions);
-void drive_action_values(int32_t action, float* acceleration_mps2, float* steering_rad);
 void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
 

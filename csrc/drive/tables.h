@@ -11,7 +11,7 @@
 // block is a picture of bytes, whose columns are its channels.
 #pragma once
 
-#include "../base.h"
+#include "../env.h"
 
 /* [cffi] */
 typedef struct pv_drive_setting {
@@ -25,6 +25,21 @@ typedef struct pv_drive_choice {
     const char* const* names;
     uint32_t count;
 } pv_drive_choice;
+
+// One number of a model's action.
+typedef struct pv_drive_axis {
+    const char* name;
+    const char* unit;
+    float low, high;     // bounds of a continuous action
+    const float* values; // what discrete actions choose from; NULL: nothing
+    uint32_t count;
+} pv_drive_axis;
+
+typedef struct pv_drive_model {
+    const char* name; // of the setting dynamics
+    uint32_t axis_count;
+    pv_drive_axis axes[4];
+} pv_drive_model;
 
 typedef struct pv_drive_column {
     const char* name;
@@ -51,6 +66,17 @@ const pv_drive_setting* pv_drive_settings(uint32_t* count);
 const pv_drive_choice* pv_drive_choices(uint32_t* count);
 const pv_drive_reward* pv_drive_rewards(uint32_t* count);
 const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
+const pv_drive_model* pv_drive_models(uint32_t* count);
+
+// Moves one body by one step. motion: x, y, heading, speed, acceleration, lateral acceleration, steering angle and length, in m, s
+// and rad, updated in place but for the length. type: PV_VEHICLE ...; action: on the axes of the config's model.
+void pv_drive_move(const void* config, float dt_s, int32_t type, float* motion, const float* action);
+
+// Rolls one object of a scene along its log, from frame `first` on, by the model and the action space of a config. Writes a row of
+// 4 numbers per frame: the actions (of frame t: what leads to t + 1; the last row stays as it is) and the poses, x, y, heading and
+// speed, from `first` to the last frame. PV_ERROR_STATE: the object is not there in that frame.
+int pv_drive_expert_actions(const pv_context* context, uint32_t scene_index, uint32_t object_index, uint32_t first,
+                            float* actions, float* poses);
 /* [/cffi] */
 
 #define DRIVE_MAX_AGENTS 4096 // rows of one env
@@ -58,6 +84,8 @@ const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 #define DRIVE_MAX_RASTER 1024 // pixels along a side of the raster
 #define DRIVE_MAX_ROADS 256   // segments of a block for all types
 #define DRIVE_MAX_RAYS 256    // of the lidar
+#define DRIVE_MAX_VALUES 64   // of one axis of an action
+#define DRIVE_MAX_CHOICES 65536 // of a discrete action
 
 // Rows of bytes: 0 in what is not there, else DRIVE_BYTE_ZERO + value / (the column's most) * (DRIVE_BYTE_ZERO - 2), rounded. The
 // bound of 254 keeps tables of bytes from being taken for pictures.
@@ -145,8 +173,21 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
     X(offroad_behavior, stop)                                                                                                  \
     X(offroad_behavior, remove)
 
+// Models of motion; models.h has the formulas.
+#define DRIVE_CHOICES_dynamics(X)                                                                                              \
+    X(dynamics, bicycle)                                                                                                       \
+    X(dynamics, classic_gpudrive)                                                                                              \
+    X(dynamics, classic_pufferdrive)                                                                                           \
+    X(dynamics, invertible_bicycle)                                                                                            \
+    X(dynamics, delta_local)                                                                                                   \
+    X(dynamics, state)                                                                                                         \
+    X(dynamics, jerk)
+
+#define DRIVE_CHOICES_actions(X) X(actions, discrete) X(actions, multi_discrete) X(actions, continuous)
+
 #define DRIVE_CHOICE_SETS(X)                                                                                                   \
-    X(control) X(observation) X(segments) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior) X(offroad_behavior)
+    X(control) X(observation) X(segments) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior) X(offroad_behavior)    \
+    X(dynamics) X(actions)
 
 #define CHOICE(set, name) DRIVE_IS_##set##_##name,
 #define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
@@ -195,7 +236,15 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, collision_behavior, 0, DRIVE_CHOICES(collision_behavior))                                                       \
     X(int32_t, offroad_behavior, 0, DRIVE_CHOICES(offroad_behavior))                                                           \
     X(float, respawn_goal_share, 0, 1)                                                                                         \
-    X(float, next_goal_m, 1, 500)
+    X(float, next_goal_m, 1, 500)                                                                                              \
+    /* dynamics and actions; a limit of 0 is off */                                                                            \
+    X(int32_t, dynamics, 0, DRIVE_CHOICES(dynamics))                                                                           \
+    X(int32_t, actions, 0, DRIVE_CHOICES(actions))                                                                             \
+    X(int32_t, expert_actions, 0, 1)                                                                                           \
+    X(float, max_acceleration_mps2, 0, 100)                                                                                    \
+    X(float, max_lateral_mps2, 0, 100)                                                                                         \
+    X(float, max_jerk_mps3, 0, 1000)                                                                                           \
+    X(float, max_steering_rate_radps, 0, 100)
 
 typedef struct pv_drive_config {
 #define MEMBER(type, name, low, high) type name;
@@ -335,6 +384,20 @@ DRIVE_REWARDS(, CHECK)
     X(ray, pedestrian, "", 1.0f, 1, "")                                                                                        \
     X(ray, cyclist, "", 1.0f, 1, "")
 
+// The same in the units of the other models' actions. What does not fit the bounds of its block is cut.
+#define DRIVE_COLUMNS_curvature(X)                                                                                             \
+    X(curvature, acceleration, "m/s^2", 6.0f, 6, "the same of dynamics=invertible_bicycle")                                    \
+    X(curvature, curvature, "1/m", 0.3f, 3, "")
+
+#define DRIVE_COLUMNS_delta(X)                                                                                                 \
+    X(delta, dx, "m", 2.0f, 6, "the same of dynamics=delta_local")                                                             \
+    X(delta, dy, "m", 2.0f, 6, "")                                                                                             \
+    X(delta, dyaw, "rad", 1.0f, 3.14f, "")
+
+#define DRIVE_COLUMNS_jerk(X)                                                                                                  \
+    X(jerk, jerk, "m/s^3", 15.0f, 15, "the same of dynamics=jerk")                                                             \
+    X(jerk, lateral_jerk, "m/s^3", 4.0f, 4, "")
+
 // Channels of the raster, in the order of its planes. Another one is a line here, at the end, and a call in raster.c; policies
 // that were trained on fewer channels do not fit then.
 #define DRIVE_COLUMNS_channel(X)                                                                                               \
@@ -349,8 +412,9 @@ DRIVE_REWARDS(, CHECK)
     X(channel, others, "", 1.0f, 1, "boxes of what is none of these")
 
 #define DRIVE_COLUMN_SETS(X)                                                                                                   \
-    X(ego) X(partner) X(segment) X(action) X(channel) X(typed_partner) X(pufferdrive_ego) X(pufferdrive_partner)               \
-    X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road) X(ray)
+    X(ego) X(partner) X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner)                           \
+    X(pufferdrive_ego) X(pufferdrive_partner) X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road)         \
+    X(ray)
 
 #define DRIVE_MOST_COLUMNS 16 // of a block
 
@@ -381,6 +445,11 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     return config->observation == DRIVE_IS_observation_compact || config->observation == DRIVE_IS_observation_far;
 }
 
+// Blocks of the previous action: each is there with its own models of dynamics.
+#define DRIVE_STEERED (config->dynamics <= DRIVE_IS_dynamics_classic_pufferdrive)
+#define DRIVE_PREVIOUS(model)                                                                                                  \
+    DRIVE_NUMBERS(config->observe_previous_action && config->dynamics == DRIVE_IS_dynamics_##model)
+
 // X(block, set of columns, kind, k, bound of the stored values), in the order of a row. k is 0 where the block is left out, and
 // 1 for DRIVE_ONE. k and bound are expressions over `config`. observe.c has a function write_<block> for each block.
 #define DRIVE_BLOCKS(X)                                                                                                        \
@@ -389,7 +458,10 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     X(lanes, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lanes), range_bound(config))                                        \
     X(lines, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lines), range_bound(config))                                        \
     X(edges, segment, DRIVE_OBJECTS, DRIVE_NUMBERS(config->edges), range_bound(config))                                        \
-    X(previous_action, action, DRIVE_ONE, DRIVE_NUMBERS(config->observe_previous_action), 1.0f)                                \
+    X(previous_action, action, DRIVE_ONE, DRIVE_NUMBERS(DRIVE_STEERED && config->observe_previous_action), 1.0f)               \
+    X(previous_curvature, curvature, DRIVE_ONE, DRIVE_PREVIOUS(invertible_bicycle), 10.0f)                                     \
+    X(previous_delta, delta, DRIVE_ONE, DRIVE_PREVIOUS(delta_local), 4.0f)                                                     \
+    X(previous_jerk, jerk, DRIVE_ONE, DRIVE_PREVIOUS(jerk), 1.0f)                                                              \
     X(typed_partners, typed_partner, DRIVE_OBJECTS, DRIVE_COMPACT(config->partner_types ? config->partners : 0),               \
       range_bound(config))                                                                                                     \
     X(pufferdrive_ego, pufferdrive_ego, DRIVE_ONE, DRIVE_OF(pufferdrive, 1), 20.0f)                                            \

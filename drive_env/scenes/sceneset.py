@@ -132,6 +132,11 @@ class SceneSet(Sequence[StoredScene]):
             raise SceneError(f"{self.path}: an object's frames do not lie in the file ({error})") from error
         return np.array(counts, dtype=np.int64)
 
+    @property
+    def data(self) -> Any:
+        """The set as C reads it."""
+        return self._data
+
     def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
         """Return the head (a record of packed.SCENE) and sections (by their names in packed.ORDER) of one scene, unchecked."""
         start = int(self.entries[index]["offset"])

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from drive_env.config import CHOICES, DriveConfig
+from drive_env.actions import axes_of
+from drive_env.config import CHOICES, LIMITS, DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
 from drive_env.evaluate.observation import Column, columns
@@ -62,6 +63,19 @@ def test_actions() -> None:
     assert len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD) == 91
 
 
+def test_models_and_their_axes() -> None:
+    head = "`dynamics` | axis | unit | values | from | to"
+    axes = [(name, axis) for name in CHOICES["dynamics"] for axis in axes_of(name)]
+    for cells, (name, axis) in zip(table(head), axes, strict=True):
+        assert cells[:3] == [name, axis.name, axis.unit]
+        assert [float(cell) for cell in cells[4:]] == pytest.approx([axis.low, axis.high], rel=1e-5)
+        if axis.values and not cells[3].endswith("evenly"):
+            assert [float(text) for text in cells[3].split(",")] == pytest.approx(list(axis.values), rel=1e-5)
+    assert [cells[0] for cells in table("`dynamics` | formula | source")] == list(CHOICES["dynamics"])
+    assert [cells[0] for cells in table("`actions` | space | an action")][1:] == list(CHOICES["actions"])[1:]
+    assert {cells[0] for cells in table("setting | limit")} == set(LIMITS)
+
+
 def test_rewards_and_their_defaults() -> None:
     rows = [
         (f"`reward_{term.name}`", f"{getattr(DriveConfig, f'reward_{term.name}'):g}", term.unit, term.meaning)
@@ -82,13 +96,15 @@ def test_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_and_flags_exist() -> None:
     config = TrainConfig.bare("drive")
     names = set(re.findall(r"`(\w+_\w+)`", PAGE))
+    listed_names = {name for names in CHOICES.values() for name in names}
+    listed_names |= {axis.name for name in CHOICES["dynamics"] for axis in axes_of(name)}
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
     listed = {column.name for found in columns().values() for column in found} | set(columns())
     listed |= {name for names in CHOICES.values() for name in names}
     others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types", "remove_at_goal", "PUFFERVEC_CACHE",
               "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_REWARDS_ASKED", "value_NAME",
-              "reward_NAME", "partners_cut", "lanes_cut", "roads_cut"}  # fmt: skip
-    assert names - known - listed - others == set()
+              "reward_NAME", "partners_cut", "lanes_cut", "roads_cut", "invalid_actions"}  # fmt: skip
+    assert names - known - listed - listed_names - others == set()
     assert f"more than {LEVEL_M:g} m apart" in PAGE
     own = ENV.own_evaluation()
     assert own is not None

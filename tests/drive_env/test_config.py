@@ -15,7 +15,7 @@ from drive_env import config as module
 from drive_env.config import CHOICES, DriveConfig
 from drive_env.env import ENV
 from puffervec.errors import ConfigError
-from puffervec.native import pack_config
+from puffervec.native import c_fields, pack_config
 from puffervec.train.config.flags import settled
 from puffervec.train.config.ranges import build_space, with_values
 from puffervec.train.config.sections import TrainConfig
@@ -54,7 +54,7 @@ def test_bounds_include_their_ends() -> None:
 
 def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
     fields = {item.name for item in dataclasses.fields(DriveConfig)}
-    assert set(module._BOUNDS) | set(CHOICES) == fields - {"scenes", "split", "reward_ranges", "control_ids"}
+    assert set(module._BOUNDS) | set(CHOICES) == fields - {"scenes", "split", "reward_ranges", "control_ids", "action_values"}
     body = next(node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)).body
     described = {
         node.target.id
@@ -67,9 +67,9 @@ def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
 
 @pytest.mark.parametrize("setting", list(CHOICES))
 def test_a_name_is_its_place_in_c(setting: str) -> None:
-    at = 4 * [item.name for item in dataclasses.fields(DriveConfig)].index(setting)
+    at = 4 * [item.name for item in c_fields(DriveConfig)].index(setting)
     for number, name in enumerate(CHOICES[setting]):
-        blob = pack_config(DriveConfig(**{setting: name}))
+        blob = pack_config(DriveConfig(**{"actions": "continuous", setting: name}))  # what all models of dynamics take
         assert int.from_bytes(blob[at : at + 4], "little") == number
 
 

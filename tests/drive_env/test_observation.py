@@ -78,7 +78,7 @@ def test_columns_have_names_units_and_scales() -> None:
     for block in listed.values():
         names = [column.name for column in block]
         assert len(set(names)) == len(names) and all(column.scale > 0 for column in block)
-    assert {column.unit for block in listed.values() for column in block} <= {"", "m", "m/s", "m/s^2", "rad"}
+    assert {column.unit for block in listed.values() for column in block} <= {"", "m", "1/m", "m/s", "m/s^2", "m/s^3", "rad"}
 
 
 def test_a_policy_reads_the_previous_action(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:

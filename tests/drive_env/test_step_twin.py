@@ -19,9 +19,10 @@ import pytest
 
 from drive_env.config import DriveConfig
 from drive_env.generate.generate import generate_scene
+from drive_env.motion import Body
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
-from drive_env.scenes.schema import Road, Scene
+from drive_env.scenes.schema import OBJECT_TYPES, Road, Scene
 from puffervec.reference.philox import below
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import (
@@ -37,7 +38,18 @@ from tests.drive_env.worlds import (
     random_scene,
     write_world,
 )
-from tests.twins.drive import Bodies, SceneTwin, bicycle, distance_to_path, gap, paths_cross, segment_in_box
+from tests.twins.drive import (
+    ACCELERATIONS,
+    STEERINGS,
+    Bodies,
+    SceneTwin,
+    bicycle,
+    distance_to_path,
+    gap,
+    paths_cross,
+    segment_in_box,
+)
+from tests.twins.drive_models import step
 
 MARGIN_M = 1e-3
 State = dict[str, np.ndarray]
@@ -205,6 +217,10 @@ class SlotStep:
         length = float(self.twin.objects[o]["length_m"])
         start, action = pose_of(self.before, row), int(self.actions[row])
         expected: tuple[float, ...] = bicycle(start, action, length, self.twin.dt_s, self.config)
+        if kind := int(self.twin.objects[o]["type"]):
+            chosen = ACCELERATIONS[action // 13], STEERINGS[action % 13]
+            moved = step(self.config, Body(*start, length=length), chosen, OBJECT_TYPES[kind], self.twin.dt_s)
+            expected = moved.x, moved.y, moved.heading, moved.speed
         if self.config.replay_log:
             frame = self.twin.frame(o, self.clock + self.config.init_step)
             expected = (*pose_of(self.before, row)[:3], 0.0)

@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Expert actions (csrc/drive/inverse.c, expert.c; drive_env/motion.py): they follow the log, and the env plays the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.motion import Body, expert_actions, main, move, tracked
+from drive_env.scenes.sceneset import SceneSet
+from puffervec.errors import ConfigError
+from tests.drive_env.worlds import make_env, random_scene, write_world
+
+INVERTIBLE = ("state", "delta_local", "invertible_bicycle", "bicycle", "classic_gpudrive", "classic_pufferdrive")
+SPACES = ("discrete", "multi_discrete", "continuous")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> SceneSet:
+    path = tmp_path_factory.mktemp("motion") / "set"
+    return write_world(path, [random_scene(seed, objects=20, spread_m=90.0, frames=60) for seed in (4, 5)])
+
+
+def config_of(dynamics: str, actions: str = "continuous", **settings: Any) -> DriveConfig:
+    return DriveConfig(dynamics=dynamics, actions=actions, expert_actions=1, control="valid", **settings)
+
+
+@pytest.mark.parametrize(("dynamics", "most_m"), [("state", 1e-6), ("delta_local", 1e-4)])
+def test_models_that_set_poses_are_exactly_where_the_log_is(world: SceneSet, dynamics: str, most_m: float) -> None:
+    found = expert_actions(config_of(dynamics), 0, world)
+    assert np.nanmax(found.errors) <= most_m and np.isfinite(found.errors).sum() > 200
+
+
+@pytest.mark.parametrize("dynamics", INVERTIBLE[2:])
+def test_the_others_follow_smooth_logs(world: SceneSet, dynamics: str) -> None:
+    """Cars that drive arcs at a constant speed, forward; a log that jumps or goes sideways is not followed."""
+    worst = np.concatenate([np.nanmax(expert_actions(config_of(dynamics), scene, world).errors, axis=1) for scene in (0, 1)])
+    assert np.mean(worst <= 0.5) >= 0.95, np.sort(worst)
+
+
+@pytest.mark.parametrize("actions", SPACES)
+@pytest.mark.parametrize("dynamics", INVERTIBLE)
+def test_an_env_plays_them(world: SceneSet, dynamics: str, actions: str) -> None:
+    """The env's mode leads to the poses of the function."""
+    if dynamics == "state" and actions != "continuous":
+        return
+    found = expert_actions(config_of(dynamics, actions), 1, world)
+    steps = 30
+    with make_env(world.path, dynamics=dynamics, actions=actions, expert_actions=1, control="valid", remove_at_goal=0) as vec:
+        vec.reset(0)
+        state = vec.peek(0)
+        slot = int(np.flatnonzero(state["slot_scene"] == 1)[0])
+        rows = {int(state["object"][row]): int(row) for row in np.flatnonzero(state["slot"] == slot)}
+        for t in range(1, steps):
+            vec.step(np.zeros_like(vec.action_space.sample()))
+            state = vec.peek(0)
+            for o, row in rows.items():
+                pose = found.poses[list(found.objects).index(o), t]
+                assert np.array([state[name][row] for name in ("x", "y", "heading", "speed")]) == pytest.approx(pose, abs=1e-4)
+    assert len(rows) > 2
+
+
+@pytest.mark.parametrize("actions", SPACES)
+def test_actions_are_those_of_the_action_space(world: SceneSet, actions: str) -> None:
+    found = expert_actions(config_of("bicycle", actions), 0, world)
+    n, frames = found.errors.shape
+    assert found.values.shape == (n, frames - 1, 2) and found.poses.shape == (n, frames, 4)
+    assert found.actions.shape == ((n, frames - 1) if actions == "discrete" else (n, frames - 1, 2))
+    body = Body(*found.poses[0, 0].tolist(), length=float(world.scene(0)[1]["objects"][found.objects[0]]["length_m"]))
+    for t in range(frames - 1):
+        body = move(config_of("bicycle", actions), body, tuple(found.values[0, t].tolist()))
+        assert (body.x, body.y) == pytest.approx(found.poses[0, t + 1, :2].tolist(), abs=1e-3)
+
+
+def test_what_cannot_be_is_refused(world: SceneSet) -> None:
+    with pytest.raises(ConfigError, match="jerk cannot be inverted"):
+        expert_actions(DriveConfig(dynamics="jerk"), 0, world)
+    for scene in (2, -1, "x"):
+        with pytest.raises(ConfigError, match="there is no scene"):
+            expert_actions(DriveConfig(), scene, world)
+    with pytest.raises(ConfigError, match="move: action"):
+        move(DriveConfig(), Body(), (1.0,))
+    with pytest.raises(ConfigError, match="kind of vehicle"):
+        move(DriveConfig(), Body(), (1.0, 0.0), "tram")
+
+
+def test_the_command_wants_scenes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2 and "usage" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamics", INVERTIBLE)
+def test_real_logs_are_followed_within_half_a_metre(
+    real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch, dynamics: str
+) -> None:
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
+    close, count = tracked(config_of(dynamics, scenes=str(real_scenes)))
+    print(f"{dynamics}: {close} of {count} vehicles within 0.5 m for 9 s, {close / count:.1%}")
+    assert close >= 0.95 * count
