@@ -37,13 +37,13 @@ FLOORS = (
     ("puffervec.gym", "puffervec.torch_view", "puffervec.pettingzoo", "puffervec.equality"),
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
-    ("puffervec", "drive_env.rewards"),  # the first loads each name when it is asked for
+    ("puffervec", "drive_env.rewards", "drive_env.actions"),  # the first loads each name when it is asked for
     ("puffervec.train.config", "drive_env.config", "drive_env.progress"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate"),
     ("puffervec.train.plan", "drive_env.sources"),
     ("puffervec.train.metrics", "drive_env.prepare"),
-    ("puffervec.train.collect", "drive_env.render"),
+    ("puffervec.train.collect", "drive_env.render", "drive_env.motion"),
     ("puffervec.train.learn", "drive_env.evaluate"),
     ("puffervec.train.run", "drive_env.env"),
     ("puffervec.train.act", "drive_env"),
