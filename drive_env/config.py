@@ -144,8 +144,14 @@ class DriveConfig:
     """Reward times the cosine of the angle between the car's motion and its lane, in every step."""
     reward_lane_center: float = 0.0
     """Reward per metre from the centre line of the lane, in every step; below 0 to keep to it."""
+    reward_speed_limit: float = 0.0
+    """Reward per m/s above the lane's speed limit, in every step; below 0 to keep to it."""
+    reward_red_light: float = 0.0
+    """Reward for crossing a stop line while its light is red, each time."""
     reward_log: float = 0.0
     """Reward per metre from where the log has the car, in every step; below 0 to imitate it."""
+    unknown_speed_limit_mps: float = 0.0
+    """Speed limit of lanes for which the scene has none; 0: they have no limit."""
     draw_rewards: int = 1
     """1: weights with a range (reward_ranges) are drawn from it for each agent and episode; 0: the settings hold for all."""
     max_speed_mps: float = 30.0

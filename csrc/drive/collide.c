@@ -63,6 +63,35 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
     return 1;
 }
 
+// ---- faults -------------------------------------------------------------------------------------------------------
+
+#define STANDS_MPS 0.1f // slower is standing
+#define STRIP_M 0.1f
+
+// The part of body i's box behind its front (way 1) or rear (way -1), `deep` metres of it.
+static box strip_of(const drive_bodies* bodies, uint32_t i, float way, float deep) {
+    box strip = box_now(bodies, i);
+    float half = drive_min(0.5f * deep, strip.half_length), ahead = way * (strip.half_length - half);
+    strip.x += ahead * strip.cosine;
+    strip.y += ahead * strip.sine;
+    strip.half_length = half;
+    return strip;
+}
+
+// Whether a contact that begins is the fault of agent i: after the rules of nuPlan's metric "no at-fault collisions". It is where
+// it moves, and the other one stands, or the end that goes first meets it; and where they meet side by side (not at its other end)
+// while it does not follow a lane. How deep the ends are: what the cars move in a step, and 10 cm.
+static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    float speed = bodies->speed[i], other = drive_abs(bodies->speed[j]), dt_s = turn->scene.head->dt_s;
+    float way = speed < 0.0f ? -1.0f : 1.0f;
+    if (drive_abs(speed) <= STANDS_MPS) return 0;
+    if (other <= STANDS_MPS) return 1;
+    if (boxes_touch(strip_of(bodies, i, way, drive_abs(speed) * dt_s + STRIP_M), box_now(bodies, j))) return 1;
+    if (boxes_touch(strip_of(bodies, i, -way, other * dt_s + STRIP_M), box_now(bodies, j))) return 0;
+    return !drive_follows_lane(turn, (uint32_t)bodies->row[i]);
+}
+
 static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     box a = box_now(bodies, i), b = box_now(bodies, j);
@@ -74,6 +103,7 @@ static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
         if (row < 0) continue;
         turn->agents.flags[row] |= DRIVE_COLLIDED;
         turn->scratch.new_contacts[row] += (uint32_t)begins;
+        if (begins && turn->config->metrics) turn->judged.faults[row] += (uint32_t)is_at_fault(turn, side ? j : i, side ? i : j);
     }
 }
 

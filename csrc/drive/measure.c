@@ -37,6 +37,7 @@ static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* st
     const drive_scene* scene = &turn->scene;
     float forward = agents->speed[row] < 0.0f ? -1.0f : 1.0f;
     float c = forward * agents->cosine[row], s = forward * agents->sine[row], best = __builtin_inff();
+    uint32_t lane = 0;
     uint32_t count = drive_segments_within(scene, PV_LANE, agents->x[row], agents->y[row], DRIVE_LANE_REACH_M, &turn->scratch);
     step->lane_offset = DRIVE_LANE_REACH_M;
     for (uint32_t i = 0; i < count; i++) {
@@ -48,6 +49,50 @@ static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* st
         step->in_lane = 1;
         step->lane_cos = cosine;
         step->lane_offset = distance;
+        lane = segment;
+    }
+    if (!step->in_lane) return;
+    float limit = scene->lanes[scene->polyline[lane]].speed_limit_mps;
+    if (limit <= 0.0f) limit = turn->config->unknown_speed_limit_mps;
+    step->has_limit = limit > 0.0f;
+    if (step->has_limit) step->over_limit = drive_max(drive_abs(agents->speed[row]) - limit, 0.0f);
+}
+
+int drive_follows_lane(const drive_turn* turn, uint32_t row) {
+    drive_outcome found = {0};
+    measure_lane(turn, row, &found);
+    return found.in_lane && found.lane_cos >= DRIVE_ALIGNED;
+}
+
+// ---- red lights ---------------------------------------------------------------------------------------------------
+
+// True if the path from (x0, y0) to (x1, y1) crosses the control's stop line in the direction of its traffic.
+static int crosses_line(const pv_control* control, float x0, float y0, float x1, float y1) {
+    float lx = control->line_x1_m - control->line_x0_m, ly = control->line_y1_m - control->line_y0_m; // to the right
+    float before = (x0 - control->line_x0_m) * ly - (y0 - control->line_y0_m) * lx;
+    float after = (x1 - control->line_x0_m) * ly - (y1 - control->line_y0_m) * lx;
+    if (!(before >= 0.0f && after < 0.0f) || (lx == 0.0f && ly == 0.0f)) return 0;
+    float t = before / (before - after);
+    float px = x0 + t * (x1 - x0) - control->line_x0_m, py = y0 + t * (y1 - y0) - control->line_y0_m;
+    float along = px * lx + py * ly;
+    return along >= 0.0f && along <= lx * lx + ly * ly;
+}
+
+// A car runs a red light where the middle of its front crosses the stop line of a light that was red when the step began. A
+// flashing light is none: it asks to stop once.
+static void measure_lights(const drive_turn* turn, uint32_t row, drive_outcome* step) {
+    const drive_agents* agents = &turn->agents;
+    const drive_scene* scene = &turn->scene;
+    float front = 0.5f * agents->length[row];
+    float x0 = turn->scratch.old_x[row] + front * turn->scratch.old_cosine[row];
+    float y0 = turn->scratch.old_y[row] + front * turn->scratch.old_sine[row];
+    float x1 = agents->x[row] + front * agents->cosine[row], y1 = agents->y[row] + front * agents->sine[row];
+    for (uint64_t i = 0; i < scene->head->sections[DRIVE_SECTION_controls].count; i++) {
+        const pv_control* control = &scene->controls[i];
+        if (control->kind != PV_TRAFFIC_LIGHT || !crosses_line(control, x0, y0, x1, y1)) continue;
+        uint32_t last = control->state_count - 1, frame = drive_log_frame(turn) - 1;
+        uint8_t state = scene->states[control->states + (frame < last ? frame : last)];
+        if ((state & PV_STATE_COLOUR) == PV_STATE_RED && !(state & PV_STATE_FLASHING)) step->red_light = 1;
     }
 }
 
@@ -88,6 +133,7 @@ void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const uint32_t parts = turn->layout->parts;
     if (parts & DRIVE_PART_MOTION) measure_motion(turn, row, step);
     if (parts & DRIVE_PART_LANE) measure_lane(turn, row, step);
+    if (parts & DRIVE_PART_LIGHT) measure_lights(turn, row, step);
     if (parts & DRIVE_PART_LOG) measure_log(turn, row, step);
     if (parts & DRIVE_PART_AHEAD) step->ttc = time_to_collision(turn, row);
 }

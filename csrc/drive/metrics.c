@@ -5,8 +5,7 @@
 #include "kernels.h"
 #include "state.h"
 
-#define ALIGNED_COSINE 0.9659258f // 15 degrees
-#define AGAINST_COSINE -0.5f      // 120 degrees
+#define AGAINST_COSINE -0.5f // 120 degrees
 
 void drive_describe_records(const pv_drive_config* config, pv_spec* spec) {
 #define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
@@ -43,8 +42,10 @@ static int is_comfortable(const drive_outcome* step) {
 static void add_lane(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
     const drive_judged* judged = &turn->judged;
     judged->lane_steps[row]++;
-    judged->aligned_steps[row] += (uint32_t)(step->lane_cos >= ALIGNED_COSINE);
+    judged->aligned_steps[row] += (uint32_t)(step->lane_cos >= DRIVE_ALIGNED);
     judged->lane_offset_sum[row] += step->lane_offset;
+    judged->limit_steps[row] += (uint32_t)step->has_limit;
+    judged->speeding_steps[row] += (uint32_t)(step->over_limit > 0.0f);
     if (step->lane_cos <= AGAINST_COSINE)
         judged->wrong_way[row] += drive_abs(turn->agents.speed[row]) * turn->scene.head->dt_s;
 }
@@ -59,6 +60,9 @@ void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* s
     judged->peak_lateral[row] = drive_max(judged->peak_lateral[row], drive_abs(step->lateral));
     judged->peak_jerk[row] = drive_max(judged->peak_jerk[row], drive_abs(step->jerk));
     judged->comfort_steps[row] += (uint32_t)is_comfortable(step);
+    judged->red_lights[row] += (uint32_t)step->red_light;
+    if (step->begun && !judged->contact_step[row]) judged->contact_step[row] = turn->slot->clock;
+    if (step->departed && !judged->departure_step[row]) judged->departure_step[row] = turn->slot->clock;
     if (step->in_lane) add_lane(turn, row, step);
     if (step->logged) {
         judged->displacement[row] = step->log_distance;
@@ -84,13 +88,16 @@ static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
     const uint32_t logged = judged->displacement_steps[row];
 #define ADD(name, value) v[DRIVE_RECORD_##name] += (float)(value)
     ADD(at_fault, judged->faults[row] > 0);
-    ADD(wrong_way, judged->wrong_way[row] > DRIVE_WRONG_WAY_M);
+    ADD(red_light, judged->red_lights[row] > 0);
+    ADD(wrong_way, judged->wrong_way[row] > PV_DRIVE_WRONG_WAY_M);
     ADD(short_ttc, judged->short_ttc_steps[row] > 0);
     ADD(route_share, route_share(turn, row));
     ADD(steps, judged->judged_steps[row]);
     ADD(lane_steps, judged->lane_steps[row]);
     ADD(aligned_steps, judged->aligned_steps[row]);
     ADD(lane_offset_m, judged->lane_offset_sum[row]);
+    ADD(limit_steps, judged->limit_steps[row]);
+    ADD(speeding_steps, judged->speeding_steps[row]);
     ADD(comfort_steps, judged->comfort_steps[row]);
     ADD(short_ttc_steps, judged->short_ttc_steps[row]);
     ADD(least_ttc_s, judged->least_ttc[row]);

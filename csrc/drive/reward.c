@@ -101,6 +101,10 @@ static float value_lane_align(const drive_outcome* step) { return step->lane_cos
 
 static float value_lane_center(const drive_outcome* step) { return step->lane_offset; }
 
+static float value_speed_limit(const drive_outcome* step) { return step->over_limit; }
+
+static float value_red_light(const drive_outcome* step) { return (float)step->red_light; }
+
 static float value_log(const drive_outcome* step) { return step->log_distance; }
 
 static float pay(const drive_turn* turn, uint32_t row, const drive_outcome* step) {

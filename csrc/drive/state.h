@@ -52,9 +52,9 @@ static inline uint32_t drive_end_of(uint32_t flags) { return (flags & DRIVE_ENDE
 #define DRIVE_EVENT_GOAL 4u      // it reached its goal
 
 #define DRIVE_LANE_REACH_M 4.0f     // farther from a lane's centre line a car is in no lane
+#define DRIVE_ALIGNED 0.9659258f    // cosine of 15 degrees: within them a car is aligned with its lane
 #define DRIVE_MOST_TTC_S 5.0f       // no time to collision is longer
 #define DRIVE_SHORT_TTC_S 0.95f     // ... and those below are short
-#define DRIVE_WRONG_WAY_M 6.0f      // an agent that drives farther against its lane counts as one that drove the wrong way
 
 // Limits of comfort, in SI units: those of nuPlan's metrics (Karnchanachari et al., "Towards learning-based planning: The nuPlan
 // benchmark for real-world autonomous driving", 2024).
@@ -80,13 +80,16 @@ static inline uint32_t drive_end_of(uint32_t flags) { return (flags & DRIVE_ENDE
 // ... and with the setting `metrics`:
 #define DRIVE_RECORD_METRICS(X)                                                                                                \
     X(at_fault)          /* agents with a contact that was their fault */                                                      \
-    X(wrong_way)         /* agents that drove more than DRIVE_WRONG_WAY_M against their lane */                                \
+    X(red_light)         /* agents that crossed a stop line at red */                                                          \
+    X(wrong_way)         /* agents that drove more than PV_DRIVE_WRONG_WAY_M against their lane */                             \
     X(short_ttc)         /* agents with a time to collision below DRIVE_SHORT_TTC_S */                                         \
     X(route_share)       /* of agents: the share of the way to the goal that they came */                                      \
     X(steps)             /* of agents */                                                                                       \
     X(lane_steps)        /* ... with a lane */                                                                                 \
     X(aligned_steps)     /* ... within 15 degrees of it */                                                                     \
     X(lane_offset_m)     /* of lane_steps: distances from the lane's centre line */                                            \
+    X(limit_steps)       /* of lane_steps: the lane has a speed limit */                                                       \
+    X(speeding_steps)    /* ... and the car is faster */                                                                       \
     X(comfort_steps)     /* of steps: within all limits of comfort */                                                          \
     X(short_ttc_steps)   /* of steps */                                                                                        \
     X(least_ttc_s)       /* of agents: the least time to collision */                                                          \
@@ -159,7 +162,12 @@ typedef struct drive_agents {
     X(uint32_t, PV_U32, aligned_steps, "", 1e9f)                                                                               \
     X(float, PV_F32, lane_offset_sum, "m", 1e10f)                                                                              \
     X(float, PV_F32, wrong_way, "m", 1e10f)                                                                                    \
+    X(uint32_t, PV_U32, limit_steps, "", 1e9f)                                                                                 \
+    X(uint32_t, PV_U32, speeding_steps, "", 1e9f)                                                                              \
+    X(uint32_t, PV_U32, red_lights, "", 1e9f)        /* crossed */                                                             \
     X(uint32_t, PV_U32, faults, "", 1e9f)            /* contacts that were its fault */                                        \
+    X(uint32_t, PV_U32, contact_step, "", 1e9f)      /* clock of the first contact; 0: none */                                 \
+    X(uint32_t, PV_U32, departure_step, "", 1e9f)    /* ... departure */                                                       \
     X(uint32_t, PV_U32, comfort_steps, "", 1e9f)                                                                               \
     X(float, PV_F32, peak_acceleration, "m/s^2", 1e5f)                                                                         \
     X(float, PV_F32, peak_braking, "m/s^2", 1e5f)                                                                              \
@@ -198,6 +206,9 @@ typedef struct drive_outcome {
     int in_lane;                       // LANE: a lane is in reach
     float lane_cos;    // LANE: of the angle between the car's motion and the lane
     float lane_offset; // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
+    int has_limit;     // LANE: it has a speed limit
+    float over_limit;  // LANE: m/s by which the car is faster
+    int red_light;     // LIGHT: crossed a stop line at red
     float log_distance; // LOG: m
     int logged;         // LOG: the log has a frame
     float ttc;          // AHEAD: s to the collision with what is ahead, at most DRIVE_MOST_TTC_S
@@ -507,6 +518,7 @@ float drive_judge(drive_turn* turn, uint32_t row, int offroad, uint32_t* events)
 // measure.c
 void drive_step_begin(const drive_turn* turn); // before the agents move
 void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
+int drive_follows_lane(const drive_turn* turn, uint32_t row); // it has a lane, and is within 15 degrees of it
 
 // metrics.c
 void drive_clear_sums(const drive_turn* turn, uint32_t row);    // of the agent's episode

@@ -55,6 +55,8 @@ typedef struct pv_drive_observation_block {
     uint32_t column_count;
 } pv_drive_observation_block;
 
+#define PV_DRIVE_WRONG_WAY_M 6 // an agent that drives farther against its lane counts as one that drove the wrong way
+
 typedef struct pv_drive_reward {
     const char* name;
     const char* unit; // of the value that the weight reward_<name> is multiplied with
@@ -117,6 +119,8 @@ int pv_drive_expert_actions(const pv_context* context, uint32_t scene_index, uin
     TERM(X, lateral, DRIVE_PART_MOTION, "m/s^2", "size of speed * yaw rate")                                                   \
     TERM(X, lane_align, DRIVE_PART_LANE, "", "cosine of the angle between the car's motion and its lane; 0 without a lane")    \
     TERM(X, lane_center, DRIVE_PART_LANE, "m", "distance from the lane's centre line; 4 without a lane")                       \
+    TERM(X, speed_limit, DRIVE_PART_LANE, "m/s", "by which the speed is above the lane's limit")                               \
+    TERM(X, red_light, DRIVE_PART_LIGHT, "", "1 in a step that crosses a stop line at red")                                    \
     TERM(X, log, DRIVE_PART_LOG, "m", "distance from where the log has the car; 0 where it has no such frame")
 
 #define DRIVE_REWARD_SETTING(X, name, part, unit, meaning) X(float, reward_##name, -1000, 1000)
@@ -215,6 +219,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, goal_radius_m, 0.1, 100)                                                                                          \
     X(int32_t, goal_behavior, 0, DRIVE_CHOICES(goal_behavior))                                                                 \
     DRIVE_REWARDS(X, DRIVE_REWARD_SETTING)                                                                                     \
+    X(float, unknown_speed_limit_mps, 0, 100)                                                                                  \
     X(int32_t, draw_rewards, 0, 1)                                                                                             \
     X(float, max_speed_mps, 1, 100)                                                                                            \
     X(float, max_reverse_mps, 0, 100)                                                                                          \

@@ -20,7 +20,7 @@ from drive_env.env import params_of
 from puffervec.native import pack_config, pack_params
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.covering import COVERING
-from tests.drive_env.worlds import make_env, random_scene, write_world
+from tests.drive_env.worlds import lit, make_env, random_scene, write_world
 from tests.helpers import action_table, raw_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ def state_of(vec: VectorEnv) -> bytes:
 def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
     if missing := NEEDED.get(variant, set()) - CPU:
         pytest.skip(f"this CPU has no {', '.join(sorted(missing))}")
-    scenes = [random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed) for seed in (1, 2, 3)]
+    scenes = [lit(random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed), seed) for seed in (1, 2, 3)]
     write_world(tmp_path / "set", scenes)
     core = ("env.c", "rng.c", "probe.c", "cartpole.c")
     sources = [ROOT / "tests" / "c" / "drive_main.c", *(ROOT / "csrc" / name for name in core)]

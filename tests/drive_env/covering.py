@@ -44,6 +44,7 @@ COVERING: list[dict[str, Any]] = [
         "reward_log": -0.04,
         "reward_goal": 2.0,
     },
+    {"reward_speed_limit": -0.1, "unknown_speed_limit_mps": 5.0, "reward_red_light": -2.0},
     {"reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1", "metrics": 1, "reward_offroad": -1.0, "max_steps": 15},
     {"reward_ranges": "goal=0.5:1", "draw_rewards": 0, "reward_collision": -1.0},
     {"dynamics": "bicycle", "actions": "continuous", "max_acceleration_mps2": 3.0, "max_steering_rate_radps": 0.7},

@@ -13,7 +13,7 @@ import pytest
 from drive_env.config import DriveConfig
 from puffervec.native import NativeEnv
 from tests.drive_env.covering import COVERING
-from tests.drive_env.worlds import env_data, random_scene, write_world
+from tests.drive_env.worlds import env_data, lit, random_scene, write_world
 from tests.golden import record
 from tests.golden.cases import Case
 
@@ -31,7 +31,7 @@ WAYS: list[dict[str, Any]] = [
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Scenes of random numbers: 20 to 40 objects of all kinds, of which some come and go, and roads that cross everywhere."""
     path = tmp_path_factory.mktemp("covering") / "set"
-    write_world(path, [random_scene(seed, objects=20, spread_m=20.0 * seed, frames=25) for seed in (1, 2, 3)])
+    write_world(path, [lit(random_scene(seed, objects=20, spread_m=20.0 * seed, frames=25), seed) for seed in (1, 2, 3)])
     return path
 
 

@@ -17,14 +17,26 @@ import pytest
 from drive_env.rewards import terms
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.vec.vector_env import VectorEnv
-from tests.drive_env.worlds import agents_of, make_env, pose_of, random_scene, write_world
+from tests.drive_env.test_step_twin import SlotStep
+from tests.drive_env.worlds import agents_of, lit, make_env, pose_of, random_scene, write_world
 from tests.twins import drive_judge as judge
 from tests.twins.drive import SceneTwin
 
 State = dict[str, np.ndarray]
 NAMES = [term.name for term in terms()]
 WEIGHTS = {f"reward_{name}": round(0.01 * (-1) ** i * (i + 1), 3) for i, name in enumerate(NAMES)}
-SUMS = ("judged_steps", "lane_steps", "aligned_steps", "displacement_steps", "comfort_steps", "short_ttc_steps", "faults")
+SUMS = (
+    "judged_steps",
+    "lane_steps",
+    "aligned_steps",
+    "displacement_steps",
+    "comfort_steps",
+    "short_ttc_steps",
+    "faults",
+    "red_lights",
+    "limit_steps",
+    "speeding_steps",
+)
 
 
 class Judge:
@@ -47,6 +59,8 @@ class Judge:
                 continue
             poses = {o: pose_of(after, row) for o, row in agents_of(after, slot).items()}
             bodies = twin.bodies(int(after["slot_clock"][slot]), poses, self.config)
+            poses = {o: pose_of(before, row) for o, row in agents_of(after, slot).items()}
+            self.before = twin.bodies(int(after["slot_clock"][slot]) - 1, poses, self.config)
             for o, row in agents_of(after, slot).items():
                 self.agent(twin, bodies, o, row, before, after, float(rewards[row]))
         return after
@@ -59,12 +73,36 @@ class Judge:
         lane = judge.lane_of(twin, new)
         frame = twin.frame(o, clock + self.config.init_step)
         log_m = None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
-        value = judge.values(found, lane, log_m) | self.events(before, after, row)
-        if lane.clear:
+        red, clear = judge.runs_red_light(twin, clock + self.config.init_step - 1, old, new, float(after["length"][row]))
+        unknown = self.config.unknown_speed_limit_mps
+        value = judge.values(found, lane, log_m, unknown, new[3]) | self.events(before, after, row) | {"red_light": float(red)}
+        if lane.clear and clear:
             expected = sum(self.weight(after, row, name) * value[name] for name in NAMES)
             assert reward == pytest.approx(expected, abs=2e-3, rel=1e-4), (o, clock)
             self.seen["paid"] += 1
+            self.seen["red"] += red
+            self.seen["speeding"] += value["speed_limit"] > 0
+        if self.config.metrics:
+            self.faults(twin, self.before, bodies, o, int(after["faults"][row]) - int(before["faults"][row]))
+            assert not clear or int(after["red_lights"][row]) - int(before["red_lights"][row]) == red
+            for name, sums in (("contact_step", "contacts"), ("departure_step", "departures")):
+                first = before[name][row] == 0 and after[sums][row] > before[sums][row]
+                assert after[name][row] == (clock if first else before[name][row])
         self.sums(found, lane, log_m, judge.time_to_collision(bodies, bodies.at(o)), twin.dt_s, row, before, after)
+
+    def faults(self, twin: SceneTwin, before: Any, bodies: Any, o: int, counted: int) -> None:
+        """Contacts that begin, by whose fault they are."""
+        own, faults, clear = bodies.at(o), 0, True
+        for i, other in enumerate(bodies.object):
+            if i == own or np.hypot(bodies.x[i] - bodies.x[own], bodies.y[i] - bodies.y[own]) > 14:
+                continue
+            now, then = SlotStep.gap_of(bodies, o, int(other)), SlotStep.gap_of(before, o, int(other))
+            clear &= abs(now) > judge.NEAR and abs(then) > judge.NEAR
+            if now <= 0 < then:
+                fault, sure = judge.at_fault(twin, bodies, own, i, twin.dt_s)
+                faults, clear = faults + fault, clear and sure
+                self.seen["at fault" if fault else "not at fault"] += 1
+        assert counted == faults or not clear, (o, counted, faults)
 
     def weight(self, state: State, row: int, name: str) -> float:
         if "reward_weights" in state:
@@ -123,6 +161,10 @@ class Judge:
         if abs(lane.cosine - np.cos(np.radians(15))) > judge.NEAR:
             assert more["aligned_steps"] == (lane.there and lane.cosine >= np.cos(np.radians(15)))
             self.seen["aligned"] += more["aligned_steps"]
+        limit = lane.limit_mps or self.config.unknown_speed_limit_mps
+        assert more["limit_steps"] == (lane.there and limit > 0)
+        if abs(way_m / 0.1 - limit) > judge.NEAR:
+            assert more["speeding_steps"] == (more["limit_steps"] and way_m / 0.1 > limit)
         against = float(after["wrong_way"][row]) - float(before["wrong_way"][row])
         if abs(lane.cosine + 0.5) > judge.NEAR:
             assert against == pytest.approx(way_m if lane.there and lane.cosine <= -0.5 else 0.0, abs=1e-3)
@@ -146,12 +188,16 @@ def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
     share = np.where(part["reached"] == 1, 1.0, np.clip(part["progress"] / np.maximum(way, 1e-9), 0, 1))
     return {
         "at_fault": (part["faults"] > 0).sum(),
+        "red_light": (part["red_lights"] > 0).sum(),
         "wrong_way": (part["wrong_way"] > 6).sum(),
         "short_ttc": (part["short_ttc_steps"] > 0).sum(),
         "route_share": share.sum(),
         "steps": part["judged_steps"].sum(),
         "lane_offset_m": part["lane_offset_sum"].sum(),
-        **{name: part[name].sum() for name in ("lane_steps", "aligned_steps", "comfort_steps", "short_ttc_steps")},
+        **{
+            name: part[name].sum()
+            for name in ("lane_steps", "aligned_steps", "comfort_steps", "short_ttc_steps", "limit_steps", "speeding_steps")
+        },
         "least_ttc_s": part["least_ttc"].sum(),
         **{f"peak_{name}": part[f"peak_{name}"].sum() for name in ("acceleration", "braking", "lateral", "jerk")},
         "logged": logged.sum(),
@@ -163,7 +209,7 @@ def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"metrics": 1, "goal_behavior": "drive_on", **WEIGHTS},
+        {"metrics": 1, "goal_behavior": "drive_on", "unknown_speed_limit_mps": 6.0, **WEIGHTS},
         pytest.param(
             {**WEIGHTS, "metrics": 1, "replay_log": 1, "control": "valid", "autoreset": "same_step"}, marks=pytest.mark.slow
         ),
@@ -174,7 +220,7 @@ def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
 def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     settings = dict(settings)
     mode = settings.pop("autoreset", "next_step")
-    scenes = write_world(tmp_path / "set", [random_scene(seed, spread_m=25.0, frames=25) for seed in (21, 22)])
+    scenes = write_world(tmp_path / "set", [lit(random_scene(seed, spread_m=20.0, frames=25), seed) for seed in (21, 22)])
     rng = np.random.default_rng(2)
     with make_env(tmp_path / "set", num_agents=30, autoreset=mode, **settings) as vec:
         vec.reset(3)
@@ -190,6 +236,16 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
                 found.seen["records"] += 1
     assert found.seen["paid"] > 300 and found.seen["starts"] > 1
     if vec.config.metrics:
-        least = {"comfortable": 3, "followed": 20, "short": 2, "aligned": 20, "against": 20}
+        least = {
+            "comfortable": 3,
+            "followed": 20,
+            "short": 2,
+            "aligned": 20,
+            "against": 20,
+            "red": 2,
+            "speeding": 20,
+            "at fault": 5,
+            "not at fault": 5,
+        }
         assert all(found.seen[name] >= most for name, most in least.items()), found.seen
         assert found.seen["records"] or mode != "next_step"

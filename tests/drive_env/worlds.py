@@ -14,10 +14,11 @@ import numpy as np
 import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import params_of
+from drive_env.scenes import packed
 from drive_env.scenes.cells import Grid, build_index
 from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
-from drive_env.scenes.schema import Road, Scene, SceneObject
+from drive_env.scenes.schema import GREEN, RED, YELLOW, Control, LaneLinks, Road, Scene, SceneObject
 from drive_env.scenes.segments import Segments
 from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
@@ -65,6 +66,20 @@ def random_scene(
     last = len(items) - 1
     metadata = {"sdc_track_index": last, "tracks_to_predict": [{"track_index": o, "difficulty": 0} for o in (0, last)]}
     return Scene(f"random {seed}", "", frames, tuple(items), tuple(lines), {}, metadata)
+
+
+def lit(scene: Scene, seed: int) -> Scene:
+    """The scene with traffic lights that change in every frame, and speed limits on every other lane."""
+    rng = np.random.default_rng(seed)
+    lanes = [road for road in scene.roads if road.type == "lane"]
+    shown = np.array([RED, RED, GREEN, YELLOW, RED | packed.STATE_ARROW, RED | packed.STATE_FLASHING], np.uint8)
+    controls = tuple(
+        Control(1, road.points_m[len(road.points_m) // 2], road.id, rng.choice(shown, scene.frame_count), number)
+        for number, road in enumerate(lanes)
+    )
+    limits = {road.id: LaneLinks(speed_limit_mps=float(rng.uniform(2, 9))) for road in lanes[::2]}
+    roads = tuple(dataclasses.replace(road, links=limits.get(road.id, road.links)) for road in scene.roads)
+    return dataclasses.replace(scene, controls=controls, roads=roads)
 
 
 def no_index(segments: Segments, grid: Grid, k: tuple[int, int, int], range_m: float, most: int = 0) -> Any:

@@ -50,7 +50,7 @@ class SceneTwin:
 
     def __init__(self, scenes: SceneSet, index: int) -> None:
         head, arrays = scenes.scene(index)
-        self.dt_s = float(head["dt_s"])
+        self.arrays, self.dt_s = arrays, float(head["dt_s"])
         self.steps = int(head["frame_count"]) - 1
         self.objects, self.frames = arrays["objects"], arrays["frames"]
         self.lanes, self.links, self.polyline = arrays["lanes"], arrays["links"], arrays["polyline"]

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.twins.drive import Bodies, SceneTwin, corners, turned
+from drive_env.scenes.packed import STATE_FLASHING as FLASHING
+from drive_env.scenes.schema import RED
+from tests.twins.drive import Bodies, SceneTwin, corners, distance_to_path, gap, paths_cross, turned
 
 NEAR = 2e-3  # how close to a threshold nothing is judged
 LANE_REACH_M, LANE_TURN_COST_M, MOST_TTC_S = 4.0, 3.0, 5.0
@@ -28,6 +30,7 @@ class Lane:
     cosine: float = 0.0
     offset: float = LANE_REACH_M
     clear: bool = True
+    limit_mps: float = 0.0  # 0: not known
 
 
 def motion(before: Pose, after: Pose, dt_s: float) -> dict[str, float]:
@@ -58,7 +61,8 @@ def lane_of(twin: SceneTwin, pose: Pose) -> Lane:
     same = np.isclose(distance, distance[best], atol=NEAR) & np.isclose(cosine, cosine[best], atol=NEAR)
     clear &= not any(cost[i] - cost[order[0]] < NEAR and not same[near[i]] for i in order[1:])
     clear &= not (np.abs(cosine[near] - np.cos(np.radians(30))) < NEAR).any()
-    return Lane(True, float(cosine[best]), float(distance[best]), bool(clear))
+    limit = float(twin.arrays["lanes"][twin.arrays["polyline"][of][best]]["speed_limit_mps"])
+    return Lane(True, float(cosine[best]), float(distance[best]), bool(clear), limit)
 
 
 def time_to_collision(bodies: Bodies, own: int) -> tuple[float, bool]:
@@ -85,14 +89,58 @@ def time_to_collision(bodies: Bodies, own: int) -> tuple[float, bool]:
     return (min(gap / closing, MOST_TTC_S) if closing > 0 else MOST_TTC_S), clear
 
 
-def values(found: dict[str, Any], lane: Lane, log_m: float | None) -> dict[str, float]:
+def runs_red_light(twin: SceneTwin, frame: int, before: Pose, after: Pose, length: float) -> tuple[bool, bool]:
+    """Whether the middle of the car's front crosses a line whose light is steadily red at `frame`; whether none is close."""
+    p, q = (np.array([x, y]) + length / 2 * np.array([np.cos(h), np.sin(h)]) for x, y, h, _ in (before, after))
+    found, clear = False, True
+    for control in twin.arrays["controls"]:
+        left, right = (np.array([control[f"line_x{i}_m"], control[f"line_y{i}_m"]], float) for i in (0, 1))
+        state = twin.arrays["states"][control["states"] + min(frame, control["state_count"] - 1)]
+        if control["kind"] != 1 or state & 7 != RED or state & FLASHING or (left == right).all():
+            continue
+        ahead = np.array([left[1] - right[1], right[0] - left[0]])  # the direction of the traffic
+        sides = [float((point - left) @ ahead) for point in (p, q)]
+        clear &= min(map(abs, sides)) > NEAR or distance_to_path(left, p, q) > 9
+        clear &= min(distance_to_path(end, p, q) for end in (left, right)) > NEAR
+        found |= sides[0] < 0 < sides[1] and paths_cross(p, q, left, right)
+    return found, clear
+
+
+def at_fault(twin: SceneTwin, bodies: Bodies, own: int, other: int, dt_s: float) -> tuple[bool, bool]:
+    """Whether the contact of two bodies is the fault of the first, and whether no threshold is close."""
+    speed, its = float(bodies.speed[own]), abs(float(bodies.speed[other]))
+    clear = min(abs(abs(speed) - 0.1), abs(its - 0.1)) > NEAR
+    if abs(speed) <= 0.1 or its <= 0.1:
+        return abs(speed) > 0.1, clear
+    way = 1.0 if speed >= 0 else -1.0
+    first, last = (end_gap(bodies, own, other, side, deep * dt_s + 0.1) for side, deep in ((way, abs(speed)), (-way, its)))
+    clear &= min(abs(first), abs(last)) > NEAR
+    if first <= 0 or last <= 0:
+        return first <= 0, clear
+    pose = tuple(float(values[own]) for values in (bodies.x, bodies.y, bodies.heading, bodies.speed))
+    lane = lane_of(twin, pose)  # type: ignore[arg-type]
+    aligned = np.cos(np.radians(15))
+    return not (lane.there and lane.cosine >= aligned), clear and lane.clear and abs(lane.cosine - aligned) > NEAR
+
+
+def end_gap(bodies: Bodies, own: int, other: int, way: float, deep: float) -> float:
+    """How far a body is from the front (way 1) or rear of another, `deep` metres of it; below 0: they touch."""
+    deep = min(deep, float(bodies.length[own]))
+    heading, ahead = float(bodies.heading[own]), way * (bodies.length[own] - deep) / 2
+    x, y = bodies.x[own] + ahead * np.cos(heading), bodies.y[own] + ahead * np.sin(heading)
+    return gap(corners(x, y, heading, deep, bodies.width[own]), bodies.corners(other))
+
+
+def values(found: dict[str, Any], lane: Lane, log_m: float | None, unknown_limit_mps: float, speed: float) -> dict[str, float]:
     """Values of the terms that are measured."""
+    limit = lane.limit_mps or unknown_limit_mps
     return {
         "acceleration": abs(found["acceleration"]),
         "jerk": abs(found["jerk"]),
         "lateral": abs(found["lateral"]),
         "lane_align": lane.cosine,
         "lane_center": lane.offset,
+        "speed_limit": max(abs(speed) - limit, 0.0) if lane.there and limit else 0.0,
         "log": log_m or 0.0,
     }
 
