@@ -13,6 +13,7 @@ import numpy as np
 
 from drive_env.actions import action_params
 from drive_env.config import DriveConfig
+from drive_env.evaluate.columns import MEANS, MORE_RATES
 from drive_env.prepare import prepare_scenes
 from drive_env.rewards import reward_params
 from puffervec.evaluation import Evaluation, Recorder
@@ -52,6 +53,7 @@ TRAINING = Training(
         "offroad": "offroads",
         **{name: name for name in ("goal_steps", "contacts", "departures", "progress_m")},
     },
+    more_rates={**MORE_RATES, **MEANS},
     search={"train.gamma": "0.95:0.99", "policy.hidden": "64,64/128,128/256,256", "env.reward_progress": "0.02:0.1:log"},
     solved_after=2_500_000,  # a score of 0.70 on the held-out scenes
 )

@@ -67,6 +67,8 @@ class Report:
         remarks: lines to read beside the table: what a rate is a share of, what was left out.
         score: the column that says how good a part is; the higher, the better. `--draw worst:N` sorts by it.
         drawn: name of the part that is drawn where nobody asks for another.
+        shown: columns of the printed table; empty: all. Files have all.
+        tables: further tables by name, each with rows of the same columns.
     """
 
     rows: Sequence[Row]
@@ -74,6 +76,8 @@ class Report:
     remarks: Sequence[str] = ()
     score: str | None = None
     drawn: str | None = None
+    shown: Sequence[str] = ()
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
@@ -91,14 +95,20 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """JSON-like data: an interval is the value under its column and [low, high] under `<column>_95`; NaN is null."""
         total = None if self.total is None else _plain(self.total)
-        return {"rows": [_plain(row) for row in self.rows], "total": total, "remarks": list(self.remarks)}
+        found = {"rows": [_plain(row) for row in self.rows], "total": total, "remarks": list(self.remarks)}
+        tables = {name: [_plain(row) for row in rows] for name, rows in self.tables.items()}
+        return found | ({"tables": tables} if tables else {})
 
-    def to_csv(self) -> str:
-        """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and `<column>_high`."""
+    def to_csv(self, table: str | None = None) -> str:
+        """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and `<column>_high`.
+
+        Args: table: one of `tables` instead of the parts.
+        """
         out = io.StringIO()
-        rows = [_spread(row) for row in self.rows]
+        given = self.rows if table is None else self.tables[table]
+        rows = [_spread(row) for row in given]
         columns: list[str] = []
-        for column in self.rows[0] if self.rows else ():
+        for column in given[0] if given else ():
             wide = any(f"{column}_low" in row for row in rows)
             columns += [column, f"{column}_low", f"{column}_high"] if wide else [column]
         writer = csv.DictWriter(out, columns, lineterminator="\n")
@@ -107,10 +117,32 @@ class Report:
         return out.getvalue()
 
     def cells(self) -> list[tuple[str, ...]]:
-        """Head, rows and total as text."""
-        rows = [*self.rows, *([self.total] if self.total else [])]
-        head = tuple(rows[0]) if rows else ()
-        return [head, *(tuple(as_text(row[column]) for column in head) for row in rows)]
+        """Head, rows and total as text: the columns that are shown."""
+        return cells_of([*self.rows, *([self.total] if self.total else [])], self.shown)
+
+    def rest(self) -> list[tuple[str, ...]]:
+        """The total's columns that are not shown, as (column, text)."""
+        hidden = [column for column in self.total or () if self.shown and column not in self.shown]
+        return [(column, as_text(self.total[column])) for column in hidden if self.total is not None]
+
+
+def cells_of(rows: Sequence[Row], shown: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """Return head and rows as text. Args: shown: columns; empty: all."""
+    head = tuple(shown or (rows[0] if rows else ()))
+    return [head, *(tuple(as_text(row[column]) for column in head) for row in rows)]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Another evaluation of an env, asked for with `--suite NAME`.
+
+    Attributes:
+        evaluate: as `Evaluation.evaluate`. episodes: N where the user gives none. about: one line that says what it measures.
+    """
+
+    evaluate: Callable[..., Report]
+    about: str
+    episodes: int = 1
 
 
 @dataclass(frozen=True)
@@ -125,6 +157,7 @@ class Evaluation:
         baselines: by name, a function that makes the actor from a seed. "random" need not be among them.
         draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the report, by their names.
         describe: describe(config) -> text for the beginning of a training: what there is to train on.
+        suites: other evaluations by name.
     """
 
     evaluate: Callable[..., Report]
@@ -133,6 +166,7 @@ class Evaluation:
     baselines: Mapping[str, Callable[[int], Actor]] = field(default_factory=dict)
     draw: Callable[..., Iterable[tuple[str, bytes]]] | None = None
     describe: Callable[[Any], str] | None = None
+    suites: Mapping[str, Suite] = field(default_factory=dict)
 
 
 def as_text(cell: Cell) -> str:

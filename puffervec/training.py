@@ -19,8 +19,9 @@ class Training:
         preset: settings by table and key, as in a `--config` file: what is set where the user says nothing. Empty: the settings
             for envs about which nothing is known.
         metric: the metric that says how good a run is.
-        rates: of records that stand for many agents and hold counts: name in the log -> record. They become rates per agent;
-            the record `agents` says how many one stands for.
+        rates: of records that stand for many agents and hold sums: name in the log -> record. They become rates per agent; the
+            record `agents` says how many one stands for. "sum/count" divides by the sums of another record instead.
+        more_rates: likewise, of records that only some settings leave.
         search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH", "LOW:HIGH:log" or "ONE/TWO/...".
         warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that the name implies.
         solved_after: agent-steps after which the preset was seen to do well, for an estimate of the time; 0: unknown.
@@ -29,6 +30,7 @@ class Training:
     preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     metric: str = RETURN
     rates: Mapping[str, str] = field(default_factory=dict)
+    more_rates: Mapping[str, str] = field(default_factory=dict)
     search: Mapping[str, str] = field(default_factory=dict)
     warpdrive: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     solved_after: int = 0

@@ -51,6 +51,18 @@ def test_the_worst_parts_come_first_and_parts_without_a_score_not_at_all() -> No
     assert dataclasses.replace(REPORT, score=None).worst(9) == []
 
 
+def test_some_columns_are_shown_and_the_total_has_the_rest() -> None:
+    report = dataclasses.replace(REPORT, shown=("part", "good"))
+    assert report.cells()[0] == ("part", "good") and report.rest() == [("n", "4"), ("mean", "1.00")]
+    assert REPORT.rest() == [] and report.to_json() == REPORT.to_json() and report.to_csv() == REPORT.to_csv()
+
+
+def test_further_tables_are_in_the_files() -> None:
+    report = dataclasses.replace(REPORT, tables={"failures": [{"part": "one", "why": "rain"}], "none": []})
+    assert report.to_json()["tables"] == {"failures": [{"part": "one", "why": "rain"}], "none": []}
+    assert report.to_csv("failures") == "part,why\none,rain\n" and report.to_csv() == REPORT.to_csv()
+
+
 @pytest.mark.parametrize(
     ("evaluation", "words"),
     [

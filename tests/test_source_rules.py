@@ -58,6 +58,8 @@ TESTED_TOGETHER = {
     "csrc/tag/neighbours.c": "tests/envs/test_tag_continuous.py",
     "csrc/tag/observe.c": "tests/envs/test_tag_continuous.py",
     "csrc/tag/saved.c": "tests/envs/test_tag_continuous.py",
+    "drive_env/evaluate/columns.py": "tests/drive_env/test_evaluate.py",
+    "drive_env/evaluate/envs.py": "tests/drive_env/test_evaluate.py",
     "puffervec/train/policies/mlp.py": "tests/train/test_policy.py",
     "puffervec/train/policies/protocol.py": "tests/train/test_policy.py",
     "puffervec/train/run/collector.py": "tests/train/test_resume.py",

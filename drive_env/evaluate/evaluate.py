@@ -5,17 +5,14 @@
 Runs in the learner; the envs run in any backend. Env i of a batch holds scene i alone, as its task. The table is made from the
 first `episodes` records of each env, so C is the judge. Shaping rewards are off. The driver is an `Actor`: a baseline
 (drive_env.evaluate.baselines) or a policy wrapped by the trainer.
-
-Cars of one scene meet each other and the same road, so they succeed or fail together: the interval of a total takes scenes for
-clusters, since one that took all cars for independent draws would be too narrow.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,81 +21,40 @@ from numpy.typing import NDArray
 
 from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig
 from drive_env.evaluate.baselines import BASELINES, baseline
+from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
+from drive_env.evaluate.envs import evaluation_config, longest, make_envs
+from drive_env.evaluate.failures import add_failures
+from drive_env.evaluate.intervals import clustered, mean_interval, wilson
+from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.schema import Floats
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
-from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row
+from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row, Suite
 from puffervec.host.folder import replace_file, said
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
-Z95 = 1.959963984540054
-
-
-def wilson(hits: float, count: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a rate (Wilson 1927). No data: (0, 1). Fractional counts are allowed.
-
-    >>> tuple(round(bound, 3) for bound in wilson(8, 10))
-    (0.49, 0.943)
-    """
-    if count <= 0:
-        return (0.0, 1.0)
-    rate = hits / count
-    shrink = 1 + Z95**2 / count
-    middle = (rate + Z95**2 / (2 * count)) / shrink
-    half = Z95 / shrink * math.sqrt(rate * (1 - rate) / count + Z95**2 / (4 * count**2))
-    # The ends are exact where nothing or everything succeeded; rounding would leave 1e-19 or 1 - 1e-16.
-    return (0.0 if hits <= 0 else max(0.0, middle - half), 1.0 if hits >= count else min(1.0, middle + half))
-
-
-def clustered(hits: Floats, counts: Floats) -> tuple[float, float]:
-    """95 % interval of sum(hits) / sum(counts) where each scene is a cluster.
-
-    Wilson's interval with the sample size divided by the design effect: the variance of the ratio estimator over clusters
-    (Cochran, Sampling Techniques, 6.3, with the factor K / (K - 1)) over that of independent draws, never below 1. One scene
-    alone shows nothing of the spread between scenes: its interval is Wilson's.
-
-    Args:
-        hits, counts: (scenes,) successes and trials per scene.
-    """
-    used = counts > 0
-    hits, counts = hits[used], counts[used]
-    total = float(counts.sum())
-    if total == 0:
-        return (0.0, 1.0)
-    rate = float(hits.sum()) / total
-    independent = rate * (1 - rate) / total
-    clusters = len(counts)
-    effect = 1.0
-    if clusters > 1 and independent > 0:
-        residual = hits - rate * counts
-        variance = clusters / (clusters - 1) * float(np.sum(residual**2)) / total**2
-        effect = max(1.0, variance / independent)
-    return wilson(rate * total / effect, total / effect)
-
-
 __all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
 
 BATCH_ROWS = 8192  # agent rows of one batch of envs, to bound memory
-FOREVER = 1_000_000  # resample_steps that no evaluation reaches
-RATES = ("score", "goal", "collision", "offroad")
-_RECORDED = {"score": "score", "goal": "goals", "collision": "collisions", "offroad": "offroads"}
+SHOWN = ("scene", "episodes", "agents", *RATES, "return", "length")
 
 
 @dataclass(frozen=True)
 class Results:
-    """Counts of one scene, or of all: agents over all episodes, and how many of them reached the goal, collided ..."""
+    """What the records of one scene, or of all, add up to."""
 
     name: str
     episodes: int
-    agents: int
+    agents: int  # over all episodes
     counts: Mapping[str, int]  # by name in RATES
     intervals: Mapping[str, tuple[float, float]]  # 95 %, by name in RATES
     mean_return: float  # per agent, NaN where there are no agents
     mean_length: float  # steps per episode
+    more: Mapping[str, Interval | None] = field(default_factory=dict)  # by name in MORE_RATES and MEANS
 
     def rate(self, name: str) -> float:
         """Share of the agents, NaN where there are none."""
@@ -114,6 +70,7 @@ class Results:
             **rates,
             "return": self.mean_return,
             "length": self.mean_length,
+            **{name: self.more.get(name) for name in (*MORE_RATES, *MEANS)},
         }
 
 
@@ -124,6 +81,7 @@ class Outcome:
     scenes: tuple[Results, ...]
     total: Results
     remarks: tuple[str, ...] = ()  # files that were left out, scenes in which height matters
+    failures: tuple[Row, ...] = ()  # a line per agent that did not score
 
     def report(self) -> Report:
         """As a table for people: rates of agents with 95 % intervals."""
@@ -135,6 +93,8 @@ class Outcome:
             remarks=["rates are shares of the agents; in the total's 95 % intervals scenes are clusters", *self.remarks],
             score="score",
             drawn=most.name if names and most else None,
+            shown=SHOWN,
+            tables={"failures": self.failures},
         )
 
 
@@ -161,35 +121,17 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     batch = int(min(len(todo), max(1, BATCH_ROWS // config.num_agents)))
     records: dict[int, list[Any]] = {int(index): [] for index in todo}
+    failed: list[Row] = []
     names: tuple[str, ...] = ()
     with make_envs(config, batch, seed, backend) as vec:
         names = tuple(vec.spec.record_names)
         limit = turns_needed(config, episodes, int(longest(scenes)))
         for first in range(0, len(todo), batch):
-            run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records)
+            left = partial(add_failures, vec, scenes, failed)
+            run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records, left)
     remarks = tuple(remarks_on(prepared.left_out, prepared.levels))
-    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks)
-
-
-def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
-    """The config with shaping off and bundles that are never drawn anew."""
-    largest = 4096  # the most; the caller lowers it to what the scenes need
-    return dataclasses.replace(
-        config, **{"reward_progress": 0.0, "reward_step": 0.0, "resample_steps": FOREVER, "num_agents": largest, **overrides}
-    )
-
-
-def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> VectorEnv:
-    """A vector env for evaluation, with as many workers as there is work for."""
-    import puffervec
-
-    workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
-    return puffervec.make("drive", env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
-
-
-def longest(scenes: Any) -> int:
-    """Most frames of any scene."""
-    return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))
+    failed.sort(key=lambda row: (str(row["scene"]), str(row["episode"]), str(row["object"])))
+    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks, failures=tuple(failed))
 
 
 def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
@@ -198,13 +140,15 @@ def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
 
 
 def run_batch(
-    actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]]
-) -> None:
+    actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]],
+    left: Callable[[Any, int], None],
+) -> None:  # fmt: skip
     """Drive some scenes, one per env, until each has left its records.
 
     Args:
         scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and are not counted.
         records: filled per scene with (length, return, values of all names).
+        left: called with each record that counts, and the number of its scene's episode.
     """
     tasks = np.concatenate([scenes, np.repeat(scenes[:1], vec.num_envs - len(scenes))])
     vec.set_tasks(np.arange(vec.num_envs), tasks)
@@ -218,6 +162,7 @@ def run_batch(
         for record in infos.episodes:
             scene = int(record["task"])
             if int(record["env"]) < len(scenes) and scene in open_scenes:
+                left(record, len(records[scene]))
                 records[scene].append((int(record["length"]), float(record["return"]), np.array(record["values"])))
                 if len(records[scene]) >= episodes:
                     open_scenes.discard(scene)
@@ -238,12 +183,13 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
         names: of all scenes. records: per scene index (length, mean return of its agents, values). columns: names of values.
     """
     agents_at = columns.index("agents")
-    found = []
+    found, sums = [], np.zeros((len(names), len(columns)))
     for index, name in enumerate(names):
         runs = records.get(index, [])
-        sums = np.sum([run[2] for run in runs], axis=0) if runs else np.zeros(len(columns))
-        agents = int(sums[agents_at])
-        counts = {rate: int(sums[columns.index(_RECORDED[rate])]) for rate in RATES}
+        sums[index] = np.sum([run[2][: len(columns)] for run in runs], axis=0) if runs else 0.0
+        own = dict(zip(columns, sums[index].tolist(), strict=True))
+        agents = int(own["agents"])
+        counts = {rate: int(own[of]) for rate, of in RATES.items()}
         found.append(
             Results(
                 name=name,
@@ -253,12 +199,32 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
                 intervals={rate: wilson(counts[rate], agents) for rate in RATES},
                 mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents if agents else float("nan"),
                 mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
+                more=more_of(sums[index : index + 1], columns),
             )
         )
-    return Outcome(tuple(found), _total(found))
+    return Outcome(tuple(found), _total(found, sums, columns))
 
 
-def _total(scenes: list[Results]) -> Results:
+def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None]:
+    """Return rates and means with their intervals over scenes, None where there is nothing to divide by.
+
+    Args: sums: (scenes, columns) of records.
+    """
+    found: dict[str, Interval | None] = {}
+    for name, of in (MORE_RATES | MEANS).items():
+        total, _, count = of.partition("/")
+        if not {total, count or "agents"} <= set(columns):
+            continue
+        values, counts = sums[:, columns.index(total)], sums[:, columns.index(count or "agents")]
+        if counts.sum() == 0:
+            found[name] = None
+            continue
+        of_all = float(values.sum() / counts.sum())
+        found[name] = Interval(of_all, *(clustered(values, counts) if name in MORE_RATES else mean_interval(values, counts)))
+    return found
+
+
+def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Results:
     """All scenes together; the intervals take each scene as a cluster."""
     counts: Floats = np.array([scene.agents for scene in scenes], dtype=np.float64)
     driven = [scene for scene in scenes if scene.agents]
@@ -274,6 +240,7 @@ def _total(scenes: list[Results]) -> Results:
         },
         mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents if agents else float("nan"),
         mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes if episodes else float("nan"),
+        more=more_of(sums, columns),
     )
 
 
@@ -345,4 +312,5 @@ EVALUATION = Evaluation(
     baselines=BASELINES,
     draw=drawings,
     describe=lambda config: describe_scenes(config).text(),
+    suites={"realism": Suite(evaluate_realism, "how likely the log is among 32 roll-outs", ROLLOUTS)},
 )

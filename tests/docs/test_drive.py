@@ -14,6 +14,8 @@ from drive_env.actions import axes_of
 from drive_env.config import CHOICES, LIMITS, DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
+from drive_env.evaluate.columns import MEANS, MORE_RATES
+from drive_env.evaluate.likelihood import ESTIMATORS
 from drive_env.evaluate.observation import Column, columns
 from drive_env.rewards import terms
 from drive_env.scenes.levels import LEVEL_M
@@ -24,11 +26,12 @@ from puffervec.train.verbs import eval as evaluate
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
+RECORDS = "record | in the log and in `eval` | what it is a share or mean of"
 
 
-def table(head: str) -> list[list[str]]:
-    """Return the rows of the table under a head row, as cells without backquotes."""
-    rows = PAGE.partition(f"| {head} |\n")[2].partition("\n\n")[0].splitlines()[1:]
+def table(head: str, number: int = 0) -> list[list[str]]:
+    """Return the rows of the table under a head row, as cells without backquotes. number: which of those with this head."""
+    rows = PAGE.split(f"| {head} |\n")[1 + number].partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip().replace("`", "") for cell in row.split("|")[1:-1]] for row in rows]
 
 
@@ -89,8 +92,33 @@ def test_rewards_and_their_defaults() -> None:
 def test_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
     spec = env_spec(TrainConfig.bare("drive").merged({"env": {"scenes": "generated:2", "num_agents": 24}}))
-    head = "record | in the log and in `eval` | what it is a share or mean of"
+    head = RECORDS
     assert {cells[0] for cells in table(head)} == set(spec.record_names)
+    measured = env_spec(TrainConfig.bare("drive").merged({"env": {"scenes": "generated:2", "num_agents": 24, "metrics": 1}}))
+    rows = table(head, 1)
+    names = [name for cells in rows for name in cells[0].split(", ")]
+    assert names == list(measured.record_names[len(spec.record_names) :])
+    shown = {shown: record for record, shown, _ in rows if shown and shown != "the same"}
+    rates = {**MORE_RATES, **MEANS}
+    assert shown == {name: of.partition("/")[0] for name, of in rates.items() if not name.startswith("peak_")}
+    for name, of in rates.items():
+        said = next(cells[2] for cells in rows if of.partition("/")[0] in cells[0])
+        assert not of.partition("/")[2] or of.partition("/")[2] in said, name
+
+
+def test_estimators_of_realism() -> None:
+    rows = [
+        [name, f"{e.low:g}", f"{e.high:g}", str(e.bins), f"{e.pseudocount:g}", f"{e.weight:g}", e.group]
+        for name, e in ESTIMATORS.items()
+    ]
+    assert table("feature | low | high | bins | pseudocount | weight | group") == rows
+
+
+def test_limits_of_comfort() -> None:
+    header = (pages.ROOT / "csrc/drive/state.h").read_text()
+    limits = dict(re.findall(r"#define DRIVE_COMFORT_(\w+) ([\d.]+)f", header))
+    said = PAGE.partition("- **Comfort** is ")[2].partition("nuPlan")[0]
+    assert len(limits) == 5 and all(f" {value} " in said.replace(",", " ").replace("\n", " ") for value in limits.values())
 
 
 def test_settings_and_flags_exist() -> None:
@@ -100,6 +128,12 @@ def test_settings_and_flags_exist() -> None:
     listed_names |= {axis.name for name in CHOICES["dynamics"] for axis in axes_of(name)}
     known = {flag.removeprefix("--env.").replace("-", "_") for flag in known_flags(config)}
     listed = {column.name for found in columns().values() for column in found} | set(columns())
+    listed |= {
+        *MORE_RATES,
+        *MEANS,
+        *ESTIMATORS,
+        *(cell for number in (0, 1) for row in table(RECORDS, number) for cell in row[0].split(", ")),
+    }
     listed |= {name for names in CHOICES.values() for name in names}
     others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types", "remove_at_goal", "PUFFERVEC_CACHE",
               "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_REWARDS_ASKED", "value_NAME",
@@ -109,7 +143,7 @@ def test_settings_and_flags_exist() -> None:
     own = ENV.own_evaluation()
     assert own is not None
     commands = [line for block in pages.blocks(PAGE) if block.info == "sh" for line in block.text.splitlines()]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         request = evaluate.parse(shlex.split(command)[2:])
         assert request.baseline is None or request.baseline in own.baselines

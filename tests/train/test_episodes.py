@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from puffervec.core.slab import RECORD_DTYPE
+from puffervec.errors import ConfigError
 from puffervec.train.collect.episodes import EpisodeTracker, EpisodeWindow, InfoMeans, ReturnScale, as_records, mean_interval
 
 
@@ -109,6 +110,16 @@ def test_counts_are_shared_out_over_agents() -> None:
     window = EpisodeWindow(("agents", "goals", "complete"), {"goal": "goals"})
     window.add([records((2.0, 90, (1.0, 1.0, 1.0)), (6.0, 90, (3.0, 2.0, 1.0)))])
     assert window.means() == {"episode/return": 5.0, "episode/length": 90.0, "env/goal": 0.75, "env/complete": 1.0}
+
+
+def test_sums_are_shared_out_over_other_counts() -> None:
+    """Of what nobody counted there is no rate."""
+    names = ("agents", "aligned", "steps", "over", "limits")
+    window = EpisodeWindow(names, {"aligned": "aligned/steps", "over": "over/limits"})
+    window.add([records((0.0, 9, (1.0, 3.0, 4.0)), (0.0, 9, (2.0, 1.0, 6.0)))])
+    assert window.means() == {"episode/return": 0.0, "episode/length": 9.0, "env/aligned": 0.4}
+    with pytest.raises(ConfigError, match="need records that it does not have: agents, hits"):
+        EpisodeWindow(("steps",), {"hit": "hits/steps"})
 
 
 def returns(*values: float) -> np.ndarray:

@@ -126,6 +126,13 @@ def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
     assert set(training.rates.values()) <= set(env_spec(config).record_names)
 
 
+def test_drives_further_rates_are_of_what_its_metrics_record() -> None:
+    training = puffervec.envs.get("drive").training
+    config = TrainConfig.of("drive", env={"metrics": 1, "scenes": "generated:2"})
+    records = {record for of in training.more_rates.values() for record in of.split("/")}
+    assert records <= set(env_spec(config).record_names) and not set(training.more_rates) & set(training.rates)
+
+
 def test_a_setting_of_one_policy_is_searched() -> None:
     config = TrainConfig.of("probe", policies={"a": {"hidden": [3]}})
     given = {"policies.a.lr": "1e-4:1e-2:log", "policies.a.hidden": "4,4/8"}

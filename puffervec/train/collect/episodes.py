@@ -32,18 +32,21 @@ class EpisodeWindow:
     They are over the episodes that ended in the latest roll-out; where those are fewer than LEAST_EPISODES, over the latest
     LEAST_EPISODES. There is a line of metrics per roll-out, so a mean follows the policy, however many envs there are.
 
-    Where a record stands for several agents and holds counts of those that did something, `per_agent` says which of its values
-    are such counts: they are shown as shares of all agents, and the return is shown per agent.
+    Where a record stands for several agents and holds sums over them, `per_agent` says which of its values are such sums: they
+    are shown per agent, or as "sum/count" per another of its values. The return is shown per agent then.
     """
 
     def __init__(
         self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None, types: Sequence[str] = ()
     ) -> None:
-        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name; types: names by the records' agent type,
-        where the return of each is shown too."""
+        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name, or "sum/count"; types: names by the
+        records' agent type, where the return of each is shown too."""
         self.names, self.types = tuple(record_names), tuple(types)
-        self.per_agent = dict(per_agent or {})
-        if missing := {*self.per_agent.values(), *(("agents",) if self.per_agent else ())} - set(self.names):
+        self.per_agent = {
+            name: (of.partition("/")[0], of.partition("/")[2] or "agents") for name, of in (per_agent or {}).items()
+        }
+        needed = {record for pair in self.per_agent.values() for record in pair} | ({"agents"} if self.per_agent else set())
+        if missing := needed - set(self.names):
             raise ConfigError(f"training.rates of this env need records that it does not have: {', '.join(sorted(missing))}")
         self._rows = np.zeros((0, self.columns))  # The window, oldest first.
         self.total = 0
@@ -87,8 +90,9 @@ class EpisodeWindow:
         means = dict(zip(("return", "length", *self.names), self._rows.mean(axis=0).tolist(), strict=False))
         agents = max(means["agents"], 1e-9) if self.per_agent else 1.0
         shown = {keys.EPISODE_RETURN: means["return"] / agents, keys.EPISODE_LENGTH: means["length"]}
-        shown |= {keys.ENV + name: means[counted] / agents for name, counted in self.per_agent.items()}
-        hidden = {*self.per_agent.values(), "agents"} if self.per_agent else set()
+        rates = {name: (means[total], means[count]) for name, (total, count) in self.per_agent.items()}
+        shown |= {keys.ENV + name: total / count for name, (total, count) in rates.items() if count > 0}
+        hidden = {record for pair in self.per_agent.values() for record in pair} | ({"agents"} if self.per_agent else set())
         shown |= {keys.ENV + name: means[name] for name in self.names if name not in hidden}
         for kind, name in enumerate(self.types):
             if len(own := self._rows[self._rows[:, -1] == kind]):

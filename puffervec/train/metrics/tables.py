@@ -8,10 +8,11 @@ import shlex
 import shutil
 import sys
 
-from puffervec.evaluation import Report
+from puffervec.evaluation import Report, cells_of
 from puffervec.host.output import printable, table_lines
 
 WIDE = 160  # characters of a table in a file or a pipe
+MOST_ROWS = 20  # of a further table that are printed
 
 
 def print_report(report: Report, title: str, parts: bool = True) -> None:
@@ -22,12 +23,24 @@ def print_report(report: Report, title: str, parts: bool = True) -> None:
     cells = report.cells()
     if not parts and report.total is not None:
         cells = [cells[0], cells[-1]]
+    lines = _fitting(cells)
+    more = report.rest()
+    if more:
+        lines += ["", *table_lines([("also of all", ""), *more])]
+    for name, rows in report.tables.items() if parts else ():
+        lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(rows[:MOST_ROWS]))] if rows else []
+        lines += [f"  ... and {len(rows) - MOST_ROWS} more: --json and --csv have all"] if len(rows) > MOST_ROWS else []
+    print("\n" + printable("\n".join([title, *lines, *(f"  {remark}" for remark in report.remarks)])))
+
+
+def _fitting(cells: list[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table, turned where it is too wide."""
     lines = table_lines(cells)
     room = shutil.get_terminal_size((WIDE, 0)).columns if sys.stdout.isatty() else WIDE
     turned = table_lines(list(zip(*cells, strict=True)))
     if max(map(len, lines)) > room and max(map(len, turned)) < max(map(len, lines)):
         lines = turned
-    print("\n" + printable("\n".join([title, *lines, *(f"  {remark}" for remark in report.remarks)])))
+    return lines
 
 
 def note(text: str) -> None:

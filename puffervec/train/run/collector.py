@@ -58,7 +58,7 @@ class Collector:
             name: ReturnScale(learned[name].rows, own.gamma) for name, own in sections.items() if own.scale_rewards
         }
         python = setup.config.python  # Its envs keep no records of their own.
-        rates, kinds = ({}, tuple(setup.rows)) if python else (vec.env.training.rates, vec.env.agent_types)
+        rates, kinds = ({}, tuple(setup.rows)) if python else (_rates(vec), vec.env.agent_types)
         types = kinds if len(kinds) > 1 and not rates else ()
         self.episodes = EpisodeWindow(() if python else vec.spec.record_names, rates, types)
         self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ())) if python else None
@@ -193,6 +193,12 @@ class Collector:
         for name, scale in self.return_scales.items():
             scale.returns = fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()
         self.rollout.full = True
+
+
+def _rates(vec: Any) -> dict[str, str]:
+    """Return the rates of a C env's records, with those that its settings make it leave."""
+    training, names = vec.env.training, set(vec.spec.record_names)
+    return {**training.rates, **{name: of for name, of in training.more_rates.items() if names.issuperset(of.split("/"))}}
 
 
 def _scale_name(policy: str) -> str:

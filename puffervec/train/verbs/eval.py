@@ -24,13 +24,14 @@ ABOUT = """\
   Evaluates a run, or with --baseline what needs no training.
 
   --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, log)
+  --suite NAME          another evaluation that the env brings (drive: realism)
   --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
   --env.NAME VALUE      settings of the env, over those of the run
   --scenes WHAT         short for --env.scenes
   --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
   --policy MODULE:CLASS the run's policy, likewise
   --json FILE           also write the results as JSON
-  --csv FILE            ... as CSV, one line per part (agent type; drive: scene)
+  --csv FILE            ... as CSV, one line per part (agent type; drive: scene); further tables beside it, as FILE.TABLE.csv
   --png FILE|FOLDER     draw episodes, where the env can
   --draw WHICH          which parts: part:NAME, worst:N (by score) or all [default: worst:10 into a folder]
   --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
@@ -42,13 +43,14 @@ ABOUT = """\
 """
 EPISODES = 100  # of an env without an evaluation of its own
 DRAWN = "worst:10"
-_VALUES = ("episodes", "png", "draw", "json", "csv")
+_VALUES = ("suite", "episodes", "png", "draw", "json", "csv")
 
 
 @dataclass(frozen=True)
 class EvalRequest(PlayerRequest):
     """What `puffer-train eval` was asked for."""
 
+    suite: str | None = None
     episodes: int | None = None
     png: Path | None = None
     draw: str | None = None
@@ -72,6 +74,7 @@ def parse(args: list[str]) -> EvalRequest:
     return EvalRequest(
         target,
         **player,
+        suite=values["suite"],
         episodes=flags.whole("--episodes", values["episodes"], 1),
         png=_path(values["png"]),
         draw=values["draw"],
@@ -91,7 +94,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
     _check_outputs(request)
-    player = find_player(request, lambda config: _check_draws(config, request))
+    player = find_player(request, lambda config: _check(config, request))
     config, own = player.config, own_evaluation(player.config.target)
     report = _evaluated(config, own, player.actor, request)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
@@ -101,15 +104,21 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
         _draw(request, own, report, config, player.actor)
 
 
-def _check_draws(config: TrainConfig, request: EvalRequest) -> None:
+def _check(config: TrainConfig, request: EvalRequest) -> None:
+    """Refuse pictures and suites that the env does not have."""
     own = own_evaluation(config.target)
+    suites = {} if own is None else own.suites
+    if request.suite is not None and request.suite not in suites:
+        has = ", ".join(f"{name} ({suite.about})" for name, suite in suites.items()) or "none"
+        raise ConfigError(f"--suite {request.suite}: the suites of {config.target} are: {has}")
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
 
 
 def _evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
     if own is not None:
-        report = own.evaluate(actor, config.env, episodes=request.episodes or own.episodes, seed=request.seed)
+        suite = own if request.suite is None else own.suites[request.suite]
+        report = suite.evaluate(actor, config.env, episodes=request.episodes or suite.episodes, seed=request.seed)
         if not isinstance(report, Report):
             raise ConfigError(
                 f"the evaluation of {config.target} returned {report!r}: it must return a puffervec.evaluation.Report"
@@ -153,14 +162,17 @@ def _write(request: EvalRequest, report: Report, config: TrainConfig, label: str
         "policy": label,
         "seed": request.seed,
     }
-    texts = {
-        request.json: lambda: json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n",
-        request.csv: report.to_csv,
-    }
-    for path, text in texts.items():
-        if path is not None:
-            _save(path, text().encode())
-            print(f"{path}: written")
+    _save_text(request.json, json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n")
+    _save_text(request.csv, report.to_csv())
+    for name, rows in report.tables.items():
+        if request.csv is not None and rows:
+            _save_text(request.csv.with_suffix(f".{name}.csv"), report.to_csv(name))
+
+
+def _save_text(path: Path | None, text: str) -> None:
+    if path is not None:
+        _save(path, text.encode())
+        print(f"{path}: written")
 
 
 def _save(path: Path, data: bytes) -> None:

@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Rates and means that the records of the driving env give (csrc/drive/state.h), for the log and for evaluations.
+
+Each is the sum of a record over the number of agents, or, as "sum/count", over the sum of another record.
+"""
+
+from __future__ import annotations
+
+RATES = {  # shares of agents, printed for each scene
+    "score": "score",
+    "goal": "goals",
+    "collision": "collisions",
+    "offroad": "offroads",
+}
+MORE_RATES = {  # further shares of agents or steps, which the setting `metrics` makes the env record
+    "at_fault": "at_fault",
+    "red_light": "red_light",
+    "wrong_way": "wrong_way",
+    "short_ttc": "short_ttc",
+    "lane_aligned": "aligned_steps/lane_steps",
+    "comfort": "comfort_steps/steps",
+    "speeding": "speeding_steps/limit_steps",
+}
+MEANS = {  # and means
+    "route_share": "route_share",
+    "lane_offset_m": "lane_offset_m/lane_steps",
+    "least_ttc_s": "least_ttc_s",
+    "peak_acceleration": "peak_acceleration",
+    "peak_braking": "peak_braking",
+    "peak_lateral": "peak_lateral",
+    "peak_jerk": "peak_jerk",
+    "ade_m": "ade_m/logged",
+    "fde_m": "fde_m/logged",
+}

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Vector envs for evaluations: settings without shaping, and as many workers as there is work for. Runs in the learner."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from drive_env.config import DriveConfig
+
+if TYPE_CHECKING:
+    from puffervec.vec.vector_env import VectorEnv
+
+FOREVER = 1_000_000  # resample_steps that no evaluation reaches
+
+
+def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
+    """The config with shaping off, metrics on, and bundles that are never drawn anew."""
+    largest = 4096  # the most; the caller lowers it to what the scenes need
+    return dataclasses.replace(
+        config,
+        **{
+            "reward_progress": 0.0,
+            "reward_step": 0.0,
+            "metrics": 1,
+            "resample_steps": FOREVER,
+            "num_agents": largest,
+            **overrides,
+        },
+    )
+
+
+def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> VectorEnv:
+    """A vector env for evaluation, with as many workers as there is work for."""
+    import puffervec
+
+    workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
+    return puffervec.make("drive", env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
+
+
+def longest(scenes: Any) -> int:
+    """Most frames of any scene."""
+    return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))

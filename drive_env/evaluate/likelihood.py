@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How likely the log is among roll-outs: histograms per object, and their weighted mean.
+
+Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023), section 4. Bins, smoothing and weights: the
+challenge of 2024 (its file challenge_2024_config.textproto). NumPy only; runs in the learner.
+
+The roll-outs' values of a feature of one object, all times together, make a histogram with a pseudocount in each bin. The log's
+value at a time has the probability of its bin. A feature's likelihood is exp(mean of log-probabilities over valid objects and
+times). Of the two indications an object counts once: whether it collides, or is off the road, at any valid time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.schema import Floats
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Histogram of a feature; `weight`: its share of the score."""
+
+    low: float
+    high: float
+    bins: int
+    pseudocount: float
+    weight: float
+    group: str
+
+
+_BOOL = (-0.5, 1.5, 2, 0.001)
+ESTIMATORS: dict[str, Estimator] = {
+    "linear_speed": Estimator(0.0, 25.0, 10, 0.1, 0.05, "kinematic"),
+    "linear_acceleration": Estimator(-12.0, 12.0, 11, 0.1, 0.05, "kinematic"),
+    "angular_speed": Estimator(-0.628, 0.628, 11, 0.1, 0.05, "kinematic"),
+    "angular_acceleration": Estimator(-3.14, 3.14, 11, 0.1, 0.05, "kinematic"),
+    "distance_to_nearest_object": Estimator(-5.0, 40.0, 10, 0.1, 0.10, "interaction"),
+    "collision": Estimator(*_BOOL, 0.25, "interaction"),
+    "time_to_collision": Estimator(0.0, 5.0, 10, 0.1, 0.10, "interaction"),
+    "distance_to_road_edge": Estimator(-20.0, 40.0, 10, 0.1, 0.10, "map"),
+    "offroad": Estimator(*_BOOL, 0.25, "map"),
+}
+GROUPS = ("kinematic", "interaction", "map")
+
+
+def log_probability(estimator: Estimator, log: Floats, rollouts: Floats) -> Floats:
+    """Log-probability of each logged value under the roll-outs' histogram of its object.
+
+    Args: log: (N, T). rollouts: (R, N, T); NaN are left out. Values outside the bins are put into the outermost ones.
+    Returns: (N, T).
+    """
+    objects = len(log)
+    values = rollouts.transpose(1, 0, 2).reshape(objects, -1)
+    flat = (_bins(estimator, values) + np.arange(objects)[:, None] * estimator.bins).reshape(-1)
+    known = np.isfinite(values).reshape(-1)
+    counts = np.bincount(flat, known, objects * estimator.bins).reshape(objects, estimator.bins) + estimator.pseudocount
+    share = np.log(counts / counts.sum(axis=1, keepdims=True))
+    return np.asarray(np.take_along_axis(share, _bins(estimator, log), axis=1))
+
+
+def _bins(estimator: Estimator, values: Floats) -> NDArray[np.int64]:
+    edges = np.linspace(estimator.low, estimator.high, estimator.bins + 1)
+    clipped = np.nan_to_num(np.clip(values, estimator.low, estimator.high), nan=estimator.low)
+    return np.clip(np.searchsorted(edges, clipped, side="right") - 1, 0, estimator.bins - 1).astype(np.int64)
+
+
+def likelihood(name: str, log: Floats, rollouts: Floats, valid: Bools) -> float:
+    """Likelihood of a feature, in (0, 1]; NaN where nothing is valid.
+
+    Args: name: in ESTIMATORS. log, valid: (N, T). rollouts: (R, N, T). `collision` and `offroad` are 0 or 1 per time.
+    """
+    estimator = ESTIMATORS[name]
+    if estimator.bins == 2:
+        log = np.asarray((log.astype(bool) & valid).any(axis=1, keepdims=True), np.float64)
+        rollouts = np.asarray((rollouts.astype(bool) & valid).any(axis=2, keepdims=True), np.float64)
+        valid = np.ones(log.shape, np.bool_)
+    if not valid.any():
+        return float("nan")
+    return float(np.exp(log_probability(estimator, log, rollouts)[valid].mean()))
+
+
+def combined(likelihoods: Mapping[str, float]) -> dict[str, float]:
+    """Weighted means of likelihoods: `realism` of all, and each group's. Features that are NaN are left out, and their weight.
+
+    >>> found = combined({name: 0.5 for name in ESTIMATORS})
+    >>> {name: round(value, 6) for name, value in found.items()}
+    {'realism': 0.5, 'kinematic': 0.5, 'interaction': 0.5, 'map': 0.5}
+    """
+    found = {"realism": _mean(likelihoods, None)}
+    return found | {group: _mean(likelihoods, group) for group in GROUPS}
+
+
+def _mean(likelihoods: Mapping[str, float], group: str | None) -> float:
+    known = [name for name, value in likelihoods.items() if value == value]
+    used = {name: ESTIMATORS[name].weight for name in known if group in (None, ESTIMATORS[name].group)}
+    total = sum(used.values())
+    return sum(weight * likelihoods[name] for name, weight in used.items()) / total if total else float("nan")

@@ -1,0 +1,226 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How much roll-outs look like the log: `puffer-train eval drive --suite realism`.
+
+From frame 10 of each scene on (one second of history), the driver moves the agents for up to 8 s, 32 times. All other objects
+follow their log, and nobody is removed. Features of both (features.py) give likelihoods of the log (likelihood.py), a score per
+scene, and its mean over the scenes.
+
+Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). What differs from the challenge: the setting
+`control` says which objects are driven and judged, all is in the plane, and there is no term for traffic lights. Runs in the
+learner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.evaluate import features
+from drive_env.evaluate.envs import evaluation_config, make_envs
+from drive_env.evaluate.features import Boxes, Edges
+from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood
+from drive_env.prepare import prepare_scenes
+from drive_env.render.recording import logged_poses
+from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import SEGMENT_TYPES, Floats
+from puffervec.errors import ConfigError
+from puffervec.evaluation import Actor, Interval, Report, Row
+
+if TYPE_CHECKING:
+    from puffervec.vec.vector_env import VectorEnv
+
+ROLLOUTS = 32
+HISTORY = 10  # frames before the first one that is driven from
+STEPS = 80
+OVERRIDES: dict[str, Any] = {
+    "init_step": HISTORY, "max_steps": 0, "others": "log", "goal_behavior": "drive_on", "collision_behavior": "ignore",
+    "offroad_behavior": "ignore",
+}  # fmt: skip
+COLUMNS = ("realism", *GROUPS, *ESTIMATORS, "ade_m", "min_ade_m")
+
+
+@dataclass(frozen=True)
+class Driven:
+    """Roll-outs of one scene beside its log. evaluated: (N,) objects that were driven. All boxes are of M objects and T frames,
+    of which the first HISTORY + 1 are the log's."""
+
+    log: Boxes
+    rollouts: Boxes  # with an axis of roll-outs in front
+    evaluated: NDArray[np.int64]
+    edges: Edges | None  # None: the scene has no road edges
+    dt_s: float
+
+
+def log_of(head: Any, arrays: dict[str, NDArray[Any]]) -> Boxes:
+    """Return the boxes of a compiled scene's log, up to HISTORY + STEPS."""
+    objects, times = arrays["objects"], min(int(head["frame_count"]), HISTORY + 1 + STEPS)
+    poses, there = np.full((3, len(objects), times), np.nan), np.zeros((len(objects), times), np.bool_)
+    for number, item in enumerate(objects):
+        found, there[number] = logged_poses(item, arrays["frames"], times)
+        poses[:, number, there[number]] = found[:, there[number]]
+    length, width = objects["length_m"].astype(np.float64), objects["width_m"].astype(np.float64)
+    return Boxes(poses[0], poses[1], poses[2], length, width, there)
+
+
+def road_edges(head: Any, arrays: dict[str, NDArray[Any]]) -> Edges | None:
+    """Return the road edges of a compiled scene."""
+    ends = np.cumsum([0, *head["segment_count"]])
+    kind = SEGMENT_TYPES.index("road_edge")
+    of = slice(int(ends[kind]), int(ends[kind + 1]))
+    if of.start == of.stop:
+        return None
+    x, y, ux, uy, half = (arrays[name][of].astype(np.float64) for name in ("x", "y", "ux", "uy", "half"))
+    middle, along = np.stack([x, y], -1), np.stack([ux * half, uy * half], -1)
+    return features.edges_of(middle - along, middle + along, arrays["polyline"][of].astype(np.int64))
+
+
+def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int) -> Driven:
+    """Roll one scene out in all envs of `vec` at once, whose config has OVERRIDES. Env r is seeded with seed + r."""
+    head, arrays = scenes.scene(scene)
+    log, count = log_of(head, arrays), vec.num_envs
+    vec.set_tasks(np.arange(count), np.full(count, scene))
+    vec.async_reset([seed + number for number in range(count)])
+    obs = vec.recv()[0]
+    actor.reset(vec)
+    objects = vec.peek(0)["object"]
+    evaluated = objects[objects >= 0].astype(np.int64)
+    poses = {name: np.repeat(getattr(log, name)[None], count, 0) for name in ("x", "y", "heading")}
+    valid = np.repeat(log.valid[None], count, 0)
+    valid[:, evaluated, HISTORY:] = True
+    for time in range(HISTORY, log.x.shape[1]):
+        for number in range(count):
+            state = vec.peek(number)
+            for name, values in poses.items():
+                values[number, evaluated, time] = state[name][: len(evaluated)]
+        if time + 1 < log.x.shape[1]:
+            vec.send(actor.act(obs, vec))
+            obs = vec.recv()[0]
+    rollouts = Boxes(poses["x"], poses["y"], poses["heading"], log.length, log.width, valid)
+    return Driven(log, rollouts, evaluated, road_edges(head, arrays), float(head["dt_s"]))
+
+
+def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
+    """Return the features of the evaluated objects after the history, (N, T) each, of the log or one roll-out."""
+    own = driven.evaluated
+    found = features.motion(boxes.x[own], boxes.y[own], boxes.heading[own], driven.dt_s)
+    nearest = features.distance_to_nearest(boxes, own)
+    found |= {"distance_to_nearest_object": nearest, "collision": (nearest < 0).astype(np.float64)}
+    found["time_to_collision"] = features.time_to_collision(boxes, own, driven.dt_s)
+    if driven.edges is not None:
+        corners = np.nan_to_num(boxes.corners()[own])
+        edge = np.stack(
+            [features.distance_to_road_edge(corners[:, t], driven.edges).max(-1) for t in range(corners.shape[1])], 1
+        )
+        found |= {"distance_to_road_edge": edge, "offroad": (edge > 0).astype(np.float64)}
+    return {name: values[:, HISTORY + 1 :] for name, values in found.items()}
+
+
+def one(boxes: Boxes, number: int) -> Boxes:
+    """Return one roll-out of several."""
+    x, y, heading, valid = (getattr(boxes, name)[number] for name in ("x", "y", "heading", "valid"))
+    return dataclasses.replace(boxes, x=x, y=y, heading=heading, valid=valid)
+
+
+def likelihoods(driven: Driven) -> dict[str, float]:
+    """Return the likelihood of the log by feature, NaN where the scene has nothing to tell it by."""
+    log = series_of(driven, driven.log)
+    each = [series_of(driven, one(driven.rollouts, number)) for number in range(len(driven.rollouts.x))]
+    there = driven.log.valid[driven.evaluated]
+    speed = features.central_valid(there)
+    valid = {"speed": speed, "acceleration": features.central_valid(speed)}
+    found = dict.fromkeys(ESTIMATORS, float("nan"))
+    for name, values in log.items():
+        of = valid.get(name.rpartition("_")[2], there)[:, HISTORY + 1 :]
+        found[name] = likelihood(name, values, np.stack([series[name] for series in each]), of)
+    return found
+
+
+def displacements(driven: Driven) -> tuple[float, float]:
+    """Return the mean distance from the log over objects, times and roll-outs, and that of the best roll-out of the scene; in
+    metres."""
+    own, after = driven.evaluated, slice(HISTORY + 1, None)
+    log, valid = driven.log, driven.log.valid[own, after]
+    if not valid.any():
+        return float("nan"), float("nan")
+    dx = driven.rollouts.x[:, own, after] - np.nan_to_num(log.x[own, after])
+    dy = driven.rollouts.y[:, own, after] - np.nan_to_num(log.y[own, after])
+    counts = valid.sum(axis=1)
+    distance = (np.hypot(dx, dy) * valid).sum(axis=2)[:, counts > 0] / counts[counts > 0]
+    return float(distance.mean()), float(distance.mean(axis=1).min())
+
+
+def row_of(name: str, driven: Driven) -> tuple[Row, list[str]]:
+    """Return a scene's line of the report, and what is to be said about it."""
+    found = likelihoods(driven)
+    ade, least = displacements(driven)
+    numbers = combined(found) | found | {"ade_m": ade, "min_ade_m": least}
+    row: Row = {"scene": name, "rollouts": len(driven.rollouts.x), "agents": len(driven.evaluated)}
+    remarks = []
+    if driven.edges is not None and _mostly_off(driven):
+        remarks.append(
+            f"{name}: most logged cars are to the right of the road edges, whose left is the road: its map likelihoods"
+        )
+        remarks[-1] += " say little"
+    return {**row, **{column: numbers[column] for column in COLUMNS}}, remarks
+
+
+def _mostly_off(driven: Driven) -> bool:
+    valid = driven.log.valid[driven.evaluated][:, HISTORY + 1 :]
+    off = series_of(driven, driven.log)["offroad"][valid]
+    return bool(len(off) and off.mean() > 0.5)
+
+
+def total_of(rows: Sequence[Row]) -> Row:
+    """Return the means over the scenes with 95 % intervals (normal approximation over scenes)."""
+    total: dict[str, Any] = {"scene": f"mean of {len(rows)} scenes", "rollouts": sum(int(str(row["rollouts"])) for row in rows)}
+    total["agents"] = sum(int(str(row["agents"])) for row in rows)
+    for column in COLUMNS:
+        values = np.array([row[column] for row in rows], np.float64)
+        values = values[np.isfinite(values)]
+        half = 1.96 * values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        total[column] = Interval(values.mean(), values.mean() - half, values.mean() + half) if len(values) else None
+    return total
+
+
+def evaluate_realism(actor: Actor, config: Any, *, episodes: int = ROLLOUTS, seed: int = 0, backend: str = "serial") -> Report:
+    """Roll every scene out and compare with its log.
+
+    Args:
+        actor: who drives; one that draws its actions, since roll-outs that are all alike make narrow histograms.
+        config: settings of the env; OVERRIDES replace some. episodes: roll-outs of each scene, at least 2.
+        seed: roll-out r of scene i runs in an env seeded with seed + i * episodes + r. backend: as for `evaluate`.
+
+    Raises:
+        ConfigError: too few roll-outs. SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`.
+    """
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
+        raise ConfigError(f"episodes is {episodes!r}; realism needs 2 roll-outs of a scene or more")
+    rows, remarks, alike = [], [], True
+    for name, driven in _rollouts(actor, config, episodes, seed, backend):
+        row, said = row_of(name, driven)
+        alike &= bool((driven.rollouts.x == driven.rollouts.x[:1]).all())
+        rows.append(row)
+        remarks += said
+    about = [f"likelihoods of the log under {episodes} roll-outs from frame {HISTORY}; realism is their weighted mean"]
+    if alike:
+        about.append(
+            "all roll-outs of a scene are alike: a policy that always takes its likeliest action has no spread (--sample)"
+        )
+    return Report(rows=rows, total=total_of(rows), remarks=[*about, *remarks], score="realism")
+
+
+def _rollouts(actor: Actor, config: Any, episodes: int, seed: int, backend: str) -> Iterator[tuple[str, Driven]]:
+    config = evaluation_config(config, {**getattr(actor, "overrides", {}), **OVERRIDES})
+    scenes = prepare_scenes(config).scenes
+    agents = scenes.agents(config)
+    config = dataclasses.replace(config, num_agents=int(agents.max()))
+    with make_envs(config, episodes, seed, backend) as vec:
+        for index in np.flatnonzero(agents):
+            if int(scenes.scene(int(index))[0]["frame_count"]) > HISTORY + 4:  # a logged acceleration takes five frames
+                yield scenes.names[index], drive(actor, vec, scenes, int(index), seed + int(index) * episodes)

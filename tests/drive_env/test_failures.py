@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Which agents failed and why, in scenes with a known outcome, from the env to the files that `eval` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.evaluate.baselines import action_of
+from drive_env.evaluate.evaluate import evaluate
+from drive_env.evaluate.failures import reasons_of
+from puffervec.train.verbs.eval import EvalRequest, run_evaluation
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+class Straight:
+    """Drives straight on at the speed it has."""
+
+    def reset(self, vec: Any) -> None:
+        pass
+
+    def act(self, obs: Any, vec: Any) -> np.ndarray:
+        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
+
+
+@pytest.fixture
+def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
+    """Cars on a straight road.
+
+    clean: nothing happens. hit: a standing car is in the way. red: a light is red all the time. edge: the car leaves the road.
+    wrong: it drives against its lane. tail: a car is hit from behind by one that drives its log.
+    """
+    path = tmp_path / "scenes"
+    path.mkdir()
+    trees = {
+        name: tiny_tree(frames=40, cars=1 + (name in ("hit", "tail")))
+        for name in ("clean", "hit", "red", "edge", "wrong", "tail")
+    }
+    standing = trees["hit"]["objects"][1]
+    standing["position"] = [{"x": 15.0, "y": -1.75, "z": 0.0}] * 40
+    standing["goalPosition"] = {"x": 15.0, "y": -1.75, "z": 0.0}
+    standing["velocity"] = [{"x": 0.0, "y": 0.0}] * 40
+    trees["red"]["tl_states"] = {"0": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40, "z": [0.0] * 40,
+                                       "time_index": list(range(40))}}  # fmt: skip
+    trees["edge"]["objects"][0]["heading"] = [-0.5] * 40
+    for road in trees["wrong"]["roads"]:
+        if road["type"] == "lane":
+            road["geometry"] = road["geometry"][::-1]
+    slow, fast = trees["tail"]["objects"]
+    slow["position"] = [{"x": 15.0 + 0.1 * frame, "y": -1.75, "z": 0.0} for frame in range(40)]
+    slow["velocity"] = [{"x": 1.0, "y": 0.0}] * 40
+    slow["goalPosition"] = {"x": 60.0, "y": -1.75, "z": 0.0}
+    fast["position"] = [{"x": 0.8 * frame, "y": -1.75, "z": 0.0} for frame in range(40)]
+    fast["velocity"], fast["mark_as_expert"] = [{"x": 8.0, "y": 0.0}] * 40, True
+    for name, tree in trees.items():
+        (path / f"{name}.json").write_text(json.dumps(tree))
+    return path
+
+
+def test_each_failure_has_its_reason(folder: Path) -> None:
+    result = evaluate(Straight(), DriveConfig(scenes=str(folder)), episodes=2)
+    assert {(row["scene"], row["why"]) for row in result.failures} == {
+        ("hit.json", "collision (at fault)"),
+        ("red.json", "red light"),
+        ("edge.json", "off-road, no goal"),
+        ("wrong.json", "wrong way"),
+        ("tail.json", "collision, no goal"),
+    }
+    assert len(result.failures) == 10 and {row["episode"] for row in result.failures} == {0, 1}
+    first = {row["scene"]: row for row in result.failures}
+    # From x = 0 the front is at 2.25 m; the standing car begins at 12.75 m; 0.5 m per step.
+    assert first["hit.json"]["contact_step"] == 21 and first["hit.json"]["id"] == 100
+    assert first["wrong.json"]["wrong_way_m"] == pytest.approx(18, abs=2) and first["wrong.json"]["contact_step"] is None
+    assert first["edge.json"]["departure_step"] is not None and first["edge.json"]["ade_m"] > 1  # type: ignore[operator]
+
+
+def test_the_columns_of_the_table(folder: Path) -> None:
+    report = evaluate(Straight(), DriveConfig(scenes=str(folder))).report()
+    rows = {row["scene"]: row for row in report.rows}
+    value = {name: {column: getattr(cell, "value", cell) for column, cell in row.items()} for name, row in rows.items()}
+    assert (value["hit.json"]["at_fault"], value["tail.json"]["at_fault"], value["tail.json"]["collision"]) == (1, 0, 1)
+    assert value["red.json"]["red_light"] == value["wrong.json"]["wrong_way"] == value["hit.json"]["short_ttc"] == 1
+    assert value["wrong.json"]["lane_aligned"] == 0 and value["clean.json"]["lane_aligned"] == 1
+    assert value["clean.json"]["comfort"] == 1 and value["clean.json"]["speeding"] is None  # no lane has a limit
+    assert value["clean.json"]["ade_m"] == pytest.approx(0, abs=0.02) and value["clean.json"]["least_ttc_s"] == 5
+    assert value["hit.json"]["least_ttc_s"] < 0.2 and value["clean.json"]["route_share"] == 1
+    total = {column: getattr(cell, "value", cell) for column, cell in (report.total or {}).items()}
+    assert total["collision"] == pytest.approx(2 / 6) and total["at_fault"] == pytest.approx(1 / 6)
+    cells = report.cells()
+    assert "at_fault" not in cells[0] and "at_fault" in dict(report.rest())
+
+
+def test_limits_of_speed_are_a_setting(folder: Path) -> None:
+    slow = evaluate(Straight(), DriveConfig(scenes=str(folder), unknown_speed_limit_mps=4.0)).total.more["speeding"]
+    fast = evaluate(Straight(), DriveConfig(scenes=str(folder), unknown_speed_limit_mps=6.0)).total.more["speeding"]
+    assert slow is not None and fast is not None and slow.value > 0.8 and fast.value == 0
+
+
+def test_results_as_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = EvalRequest(
+        "drive", baseline="log", json=tmp_path / "a.json", csv=tmp_path / "a.csv", env_flags=("--scenes", str(folder))
+    )
+    run_evaluation(request)
+    out = capsys.readouterr().out
+    assert "failures: " in out and "also of all" in out and "lane_aligned" in out
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert {row["why"] for row in found["tables"]["failures"]} >= {"red light", "wrong way"}
+    assert (tmp_path / "a.failures.csv").read_text().startswith("scene,episode,object,id,why,contact_step")
+
+
+def test_reasons_are_in_order() -> None:
+    clean = {"contacts": 0, "faults": 0, "departures": 0, "red_lights": 0, "wrong_way": 6.0, "reached": 1}
+    assert reasons_of(clean) == []
+    all_of_them = {"contacts": 1, "faults": 0, "departures": 1, "red_lights": 1, "wrong_way": 6.1, "reached": 0}
+    assert reasons_of(all_of_them) == ["collision", "off-road", "red light", "wrong way", "no goal"]

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Intervals of rates: published values, ends, and how often they cover the truth where agents of a scene are alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drive_env.evaluate.intervals import clustered, wilson
+
+
+def test_wilson_against_published_values() -> None:
+    # Newcombe 1998, Statistics in Medicine 17, table I, method 3.
+    table = ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718))
+    for hits, count, low, high in table:
+        found = wilson(hits, count)
+        assert found[0] == pytest.approx(low, abs=1e-4) and found[1] == pytest.approx(high, abs=1e-4)
+
+
+def test_wilson_at_the_ends() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    assert wilson(10, 10)[1] == 1.0 and wilson(10, 10)[0] == pytest.approx(0.7225, abs=1e-4)
+    assert wilson(0, 10)[0] == 0.0
+
+
+def test_clusters_that_agree_within_widen_the_interval() -> None:
+    counts = np.full(40, 10.0)
+    alike = np.where(np.arange(40) % 2 == 0, 10.0, 0.0)  # scenes succeed as a whole or not at all
+    mixed = np.full(40, 5.0)
+    wide, narrow = clustered(alike, counts), clustered(mixed, counts)
+    assert narrow == pytest.approx(wilson(200, 400))
+    # All agents of a scene together count as about one.
+    assert wide == pytest.approx(wilson(20, 40), abs=0.01)
+
+
+def test_one_scene_none_and_all() -> None:
+    assert clustered(np.array([7.0]), np.array([10.0])) == wilson(7, 10)
+    assert clustered(np.array([7.0, 0.0]), np.array([10.0, 0.0])) == wilson(7, 10)
+    assert clustered(np.zeros(3), np.zeros(3)) == (0.0, 1.0)
+    assert clustered(np.full(5, 8.0), np.full(5, 8.0)) == wilson(40, 40)
+
+
+def test_coverage_with_dependent_agents() -> None:
+    rng = np.random.default_rng(7)
+    covered = naive = 0
+    for _ in range(400):
+        counts = rng.integers(2, 15, 60).astype(float)
+        hits = rng.binomial(counts.astype(int), rng.beta(1.4, 0.6, 60)).astype(float)  # mean 0.7, scenes differ a lot
+        low, high = clustered(hits, counts)
+        covered += low <= 0.7 <= high
+        low, high = wilson(hits.sum(), counts.sum())
+        naive += low <= 0.7 <= high
+    assert covered >= 0.91 * 400
+    assert naive < 0.85 * 400  # why agents are not counted as independent

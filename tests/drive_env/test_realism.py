@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Realism of roll-outs: equal to the plain twin from the poses to the score; the log drives as itself; bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.evaluate import realism
+from drive_env.evaluate.baselines import baseline
+from drive_env.evaluate.evaluate import EVALUATION
+from drive_env.evaluate.features import Boxes, edges_of
+from drive_env.evaluate.likelihood import ESTIMATORS, combined
+from drive_env.evaluate.realism import HISTORY, Driven, evaluate_realism, likelihoods
+from puffervec.errors import ConfigError
+from tests.twins import wosac
+
+MakeTree = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
+    """Two scenes, in which cars drive straight on, and one that is too short."""
+    path = tmp_path / "scenes"
+    path.mkdir()
+    for name, frames, cars in (("a", 40, 2), ("b", 35, 1), ("short", 12, 1)):
+        (path / f"{name}.json").write_text(json.dumps(tiny_tree(frames=frames, cars=cars)))
+    return path
+
+
+def test_the_log_drives_as_itself(folder: Path) -> None:
+    report = evaluate_realism(baseline("log"), DriveConfig(scenes=str(folder)), episodes=3)
+    assert report.names() == ["a.json", "b.json"]
+    for row in report.rows:
+        assert row["ade_m"] == pytest.approx(0, abs=1e-3) and row["rollouts"] == 3
+        assert row["linear_speed"] > 0.98 and row["collision"] == pytest.approx(3.001 / 3.002)  # type: ignore[operator]
+        assert row["realism"] > 0.95  # type: ignore[operator]
+    assert report.total is not None and report.total["realism"].value > 0.95  # type: ignore[union-attr]
+    assert any("alike" in remark for remark in report.remarks)
+
+
+def test_chance_is_less_like_the_log(folder: Path) -> None:
+    config = DriveConfig(scenes=str(folder))
+    found = [evaluate_realism(baseline(name), config, episodes=4).total["realism"].value for name in ("log", "random")]  # type: ignore[index,union-attr]
+    assert found[0] > found[1] + 0.1
+    report = evaluate_realism(baseline("random"), config, episodes=4, seed=1)
+    assert not any("alike" in remark for remark in report.remarks)
+    assert report.rows[0]["min_ade_m"] < report.rows[0]["ade_m"]  # type: ignore[operator]
+    again = evaluate_realism(baseline("random"), config, episodes=4, seed=1)
+    assert report.to_json() == again.to_json()
+
+
+def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> Driven:
+    """Cars that drive about between two edges, and roll-outs that stray from their log."""
+    rng = np.random.default_rng(seed)
+    speed, heading = rng.uniform(1, 9, (objects, 1)), 0.01 * np.arange(times) + np.zeros((objects, 1))
+    x = rng.uniform(-20, 20, (objects, 1)) + 0.1 * speed * np.arange(times)
+    y = rng.uniform(-6, 6, (objects, 1)) + np.zeros((1, times))
+    valid = rng.random((objects, times)) < 0.9
+    valid[:, HISTORY] = True
+    length, width = rng.uniform(3, 6, objects), rng.uniform(1.5, 2.2, objects)
+    log = Boxes(*(np.where(valid, values, np.nan) for values in (x, y, heading)), length, width, valid)
+    stray = np.cumsum(rng.normal(0, 0.1, (2, rollouts, objects, times)), -1) * (np.arange(times) > HISTORY)
+    there = np.repeat(valid[None], rollouts, 0)
+    there[:, :3, HISTORY:] = True
+    poses = [np.where(there, values, np.nan) for values in (x + stray[0], y + stray[1], heading + 0 * stray[0])]
+    edges = edges_of(np.array([[-90.0, -7], [90, 7]]), np.array([[90.0, -7], [-90, 7]]), np.array([0, 1]))
+    return Driven(log, Boxes(*poses, length, width, there), np.arange(3), edges, 0.1)
+
+
+def plain(found: Driven, boxes: Boxes) -> dict[str, np.ndarray]:
+    """Features of the evaluated objects by the twin, (N, T)."""
+    count, times = len(found.evaluated), boxes.x.shape[1]
+    out = {name: np.full((count, times), np.nan) for name in ESTIMATORS}
+    speeds = np.stack(
+        [wosac.motion(boxes.x[m], boxes.y[m], boxes.heading[m], found.dt_s)["linear_speed"] for m in range(len(boxes.x))]
+    )
+    for n in found.evaluated:
+        for name, values in wosac.motion(boxes.x[n], boxes.y[n], boxes.heading[n], found.dt_s).items():
+            out[name][n] = values
+        for t in range(times):
+            now: list[Any] = [
+                (boxes.x[m, t], boxes.y[m, t], boxes.heading[m, t], boxes.length[m], boxes.width[m])
+                if boxes.valid[m, t]
+                else None
+                for m in range(len(boxes.x))
+            ]
+            if now[n] is None:
+                continue
+            nearest = wosac.nearest_box(now, int(n))
+            corners = wosac.corners(*now[n])
+            lines = [np.array([[-90.0, -7], [90, -7]]), np.array([[90.0, 7], [-90, 7]])]
+            edge = max(wosac.to_road_edge(point, lines) for point in corners)
+            out["distance_to_nearest_object"][n, t], out["collision"][n, t] = nearest, nearest < 0
+            out["time_to_collision"][n, t] = wosac.time_to_collision(now, speeds[:, t], int(n))
+            out["distance_to_road_edge"][n, t], out["offroad"][n, t] = edge, edge > 0
+    return out
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_scores_equal_the_twin(seed: int) -> None:
+    found = driven(seed)
+    log = plain(found, found.log)
+    each = [plain(found, realism.one(found.rollouts, number)) for number in range(4)]
+    there = found.log.valid[:3]
+    speed = np.zeros_like(there)
+    speed[:, 1:-1] = there[:, 2:] & there[:, :-2]
+    acceleration = np.zeros_like(there)
+    acceleration[:, 1:-1] = speed[:, 2:] & speed[:, :-2]
+    expected = {}
+    for name, estimator in ESTIMATORS.items():
+        valid = {"speed": speed, "acceleration": acceleration}.get(name.split("_")[-1], there).copy()
+        valid[:, : HISTORY + 1] = False
+        ours, theirs = log[name], np.stack([series[name] for series in each])
+        if estimator.bins == 2:
+            ours = np.array([[float(np.nansum(ours[n][valid[n]]) > 0)] for n in range(3)])
+            theirs = np.array([[[float(np.nansum(series[n][valid[n]]) > 0)] for n in range(3)] for series in theirs])
+            valid = np.ones((3, 1), bool)
+        else:
+            theirs = theirs[:, :, HISTORY + 1 :]
+            ours, valid = ours[:, HISTORY + 1 :], valid[:, HISTORY + 1 :]
+        expected[name] = wosac.likelihood(ours, theirs, valid, estimator)
+    actual = likelihoods(found)
+    assert actual == pytest.approx(expected, rel=1e-9)
+    assert 0.05 < combined(actual)["realism"] < 0.99 and actual["linear_speed"] < 0.9
+
+
+def test_a_scene_without_edges_has_no_map_likelihoods() -> None:
+    found = driven(3)
+    row, _ = realism.row_of("x", Driven(found.log, found.rollouts, found.evaluated, None, 0.1))
+    assert np.isnan(row["map"]) and np.isnan(row["offroad"]) and 0 < row["realism"] < 1  # type: ignore[arg-type,operator]
+
+
+@pytest.mark.parametrize("episodes", [1, 0, 2.5, True])
+def test_bad_numbers_of_roll_outs(folder: Path, episodes: Any) -> None:
+    with pytest.raises(ConfigError, match="realism needs 2 roll-outs of a scene or more"):
+        evaluate_realism(baseline("log"), DriveConfig(scenes=str(folder)), episodes=episodes)
+
+
+def test_it_is_a_suite_of_drive() -> None:
+    suite = EVALUATION.suites["realism"]
+    assert suite.evaluate is evaluate_realism and suite.episodes == 32
