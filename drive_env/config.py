@@ -220,8 +220,8 @@ class DriveConfig:
     """What actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of the model; an axis that is not named
     keeps its own values. A continuous action goes from the least to the greatest of them."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others for evaluation; a folder of scene
-    files, or a file; or several, as "A,B" or "A=3,B=1" with weights. Paths become absolute: a run works from any folder."""
+    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others; a folder of scene files, or a file;
+    or several, as "A,B" or "A=3,B=1" with weights."""
     split: Literal["all", "train", "validation", "test"] = field(default="all", metadata={"python": True})
     """Which of the scenes: "all", or "train" (80 %), "validation" or "test" (10 % each), by a hash of the file's name."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
