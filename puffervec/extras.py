@@ -29,6 +29,7 @@ EXTRA_OF = {
     "onnxscript": "onnx",
     "pettingzoo": "pettingzoo",
     "stable_baselines3": "sb3",
+    "huggingface_hub": "scenes",
 }
 
 

@@ -1,0 +1,317 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-scenes VERB ...`: looks at scene files, converts, makes, fetches and draws them. docs/scenes.md describes it.
+
+To add a verb: a function that takes the parsed arguments and returns an exit code, and its parser in `parser`.
+
+Exit codes, as those of `puffer-train`: 0 done, 1 some scenes failed, 2 bad input (one line on standard error), 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import puffervec
+from drive_env.config import DriveConfig
+from drive_env.convert import FORMATS, Converted, Rules, convert_one, files_of, is_done, load, scenes_in, tasks_of
+from drive_env.generate import generate
+from drive_env.prepare import settings_of
+from drive_env.progress import progress
+from drive_env.scenes.bin_scene import BY_NAME
+from drive_env.scenes.compile import compile_scene
+from drive_env.scenes.controls import controls_of
+from drive_env.scenes.reader import check_drivable
+from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
+from drive_env.sources import split_of
+from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
+from puffervec.host.folder import replace_file, said
+from puffervec.host.output import printable, steady_output
+from puffervec.process.parallel import each_on_all_cores
+
+NAME = "puffer-scenes"
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_STOPPED = 1, 2, 130
+SHOWN = 10  # files named in a summary; --json names all
+LONGEST = 4000  # characters of a message; names in it may be a stranger's
+LEAST = 8  # scenes per process that are worth starting one
+COLUMNS = ("frames", *OBJECT_TYPES, "at start", "agents", "roads", "points", "lights", "signs", "height", "split")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as everything here does."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError, which `main` prints."""
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = _Parser(prog=NAME, description="Driving scenes: GPUDrive's JSON, PufferDrive's .bin, and .pvs, our own.")
+    top.add_argument("--version", action="version", version=f"puffervec {puffervec.__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+
+    def verb(name: str, run: Any, summary: str, paths: bool = True) -> argparse.ArgumentParser:
+        found = verbs.add_parser(name, help=summary, description=summary)
+        found.set_defaults(run=run)
+        if paths:
+            found.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a scene file, or a folder with subfolders")
+        return found
+
+    for name, run, summary in (("info", info, "what is in scenes"), ("check", check, "whether scenes can be read and driven")):
+        verb(name, run, summary).add_argument("--json", action="store_true", help="JSON, with all files")
+    add = verb("convert", convert, "scenes in another format; what is there already is not made again").add_argument
+    add("--out", type=Path, required=True, help="folder for the files; made if missing")
+    add("--to", choices=FORMATS, default="pvs", help="format (default: pvs)")
+    add("--layout", choices=tuple(BY_NAME), default="v2", help="of .bin: v1 for PufferDrive of 2025, v2 for 2.0 (default)")
+    add("--simplify-m", type=float, default=DriveConfig.simplify_m, help="of .pvs: largest change of a road, in metres")
+    add("--range-m", type=float, default=DriveConfig.range_m, help="of .pvs: range of the index; the env's own setting")
+    add("--jobs", type=int, help="processes; default: as many as there are cores")
+    add("--force", action="store_true", help="also make what is there already")
+    add = verb("generate", generate_scenes, "scenes of the generator", paths=False).add_argument
+    add("--out", type=Path, required=True, help="folder for the files; made if missing")
+    add("--count", type=int, default=generate.DEFAULT_COUNT, help=f"number of scenes (default: {generate.DEFAULT_COUNT})")
+    add("--seed", type=int, default=generate.DEFAULT_SEED, help="0 or more; same seed, same scenes")
+    add("--wide", action="store_true", help="draw from the wider ranges of the held-out scenes")
+    add = verb("download", download, "a public set of scenes; without arguments: which there are", paths=False).add_argument
+    add("set", nargs="?", help="name of a set, or owner/name of a dataset on the Hugging Face Hub")
+    add("--out", type=Path, help="folder for the files; made if missing")
+    add("--match", help="only files whose names fit this pattern, such as 'validation/*'")
+    add("--limit", type=int, help="only as many files")
+    add("--endpoint", help="another server than huggingface.co")
+    verb("draw", draw, "pictures of scenes").add_argument("--out", type=Path, required=True, help="a .png file, or a folder")
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    with steady_output() as output:
+        code = _guarded(list(sys.argv[1:] if argv is None else argv))
+        output.flush()
+        if code == 0 and output.lost is not None and not isinstance(output.lost, BrokenPipeError):
+            _say(f"some of the output was lost: {getattr(output.lost, 'strerror', None) or output.lost}")
+            return EXIT_FAILED
+        return code
+
+
+def _guarded(args: list[str]) -> int:
+    try:
+        options = parser().parse_args(args)
+        if options.verb is None:
+            parser().print_help()
+            return 0
+        return int(options.run(options))
+    except SystemExit as left:  # --help, --version
+        return int(left.code or 0)
+    except (ConfigError, SceneError, MissingExtraError) as error:
+        _say(" ".join(str(error).split()))
+        return EXIT_BAD_INPUT
+    except PuffervecError as error:
+        _say(str(error))
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_STOPPED
+
+
+def _say(text: str) -> None:
+    print(f"{NAME}: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}", file=sys.stderr, flush=True)
+
+
+# ---- info, check -------------------------------------------------------------------------------------------
+
+
+def info(options: argparse.Namespace) -> int:
+    """Print what is in each scene, and in all of them."""
+    found = [(path, row) for path, row in _each_scene(options.paths, describe)]
+    rows = [row for _, row in found if isinstance(row, dict)]
+    failed = [(str(path), row) for path, row in found if isinstance(row, str)]
+    if options.json:
+        print(json.dumps({"scenes": rows, "failed": dict(failed)}, indent=2))
+    else:
+        if rows:
+            total = {"scene": f"total of {len(rows)}", **{name: _sum([row[name] for row in rows]) for name in COLUMNS}}
+            print(_table([*rows, *([total] if len(rows) > 1 else [])]))
+        _say_failed(failed)
+    return EXIT_FAILED if failed else 0
+
+
+def _sum(values: list[Any]) -> Any:
+    return sum(values) if all(type(value) is int for value in values) else ""
+
+
+def describe(scene: Scene) -> dict[str, Any]:
+    """Return what `info` shows of a scene, by column."""
+    controls = Counter(CONTROL_KINDS[item.kind] for item in controls_of(scene))
+    kinds = Counter(OBJECT_TYPES[item.type] for item in scene.objects)
+    return {
+        "scene": scene.name,
+        "frames": scene.frame_count,
+        **{name: kinds[name] for name in OBJECT_TYPES},
+        "at start": sum(item.valid_at_start for item in scene.objects),
+        "agents": scene.agent_counts[0],
+        "roads": len(scene.roads),
+        "points": sum(len(road.points_m) for road in scene.roads),
+        "lights": controls["traffic_light"],
+        "signs": controls["stop_sign"] + controls["yield_sign"],
+        "height": "yes" if scene.has_height else "no",
+        "split": split_of(Path(scene.name).stem),
+    }
+
+
+def check(options: argparse.Namespace) -> int:
+    """Read and compile each scene; print those that cannot be driven, and why."""
+    found = list(_each_scene(options.paths, _verdict))
+    failed = [(str(path), verdict) for path, verdict in found if verdict]
+    if options.json:
+        print(json.dumps({"scenes": len(found), "failed": dict(failed)}, indent=2))
+    else:
+        _say_failed(failed)
+        print(f"{len(found) - len(failed)} of {len(found)} scenes can be driven")
+    return EXIT_FAILED if failed else 0
+
+
+def _verdict(scene: Scene) -> str:
+    check_drivable(scene, scene.name)
+    compile_scene(scene, settings_of(DriveConfig()))
+    return ""
+
+
+def _each_scene(paths: Sequence[Path], look: Any) -> list[tuple[Path, Any]]:
+    """Return (file, what `look` makes of it, or why it cannot be read) of each scene."""
+    files = [path for path, _ in files_of(paths)]
+    results = each_on_all_cores(functools.partial(_look_at, look=look), files, LEAST)
+    found = []
+    with progress("reading scenes", len(files)) as advance:
+        for path, listed in zip(files, results, strict=True):
+            found += [(path, item) for item in listed]
+            advance()
+    return found
+
+
+def _look_at(path: Path, look: Any) -> list[Any]:
+    try:
+        return [look(load(path, index)) for _, index in scenes_in(path)]
+    except SceneError as error:
+        return [str(error).removeprefix(f"{path}: ").removeprefix(f"{path.name}: ")]
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    names = ("scene", *COLUMNS)
+    cells = [list(names), *([printable(str(row[name])) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths[0] = -widths[0]  # names begin at the left, numbers end at the right
+    lines = [[text.ljust(-w) if w < 0 else text.rjust(w) for text, w in zip(line, widths, strict=True)] for line in cells]
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def _say_failed(failed: Sequence[tuple[str, str]]) -> None:
+    for path, reason in failed[:SHOWN]:
+        _say(f"{path}: {reason}")
+    if len(failed) > SHOWN:
+        _say(f"and {len(failed) - SHOWN} more; --json names all")
+
+
+# ---- convert, generate, download, draw ---------------------------------------------------------------------
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Convert scenes, several at a time, and sum up what became of them."""
+    if options.jobs is not None and options.jobs < 1:
+        raise ConfigError(f"--jobs is {options.jobs}; it must be at least 1")
+    config = DriveConfig(simplify_m=options.simplify_m, range_m=options.range_m)
+    rules = Rules(options.to, options.layout, settings_of(config))
+    tasks, refused = tasks_of(files_of(options.paths), options.out, options.to)
+    waiting = tasks if options.force else [task for task in tasks if not is_done(task)]
+    done: list[Converted] = list(refused)
+    with progress("converting scenes", len(tasks), done=len(tasks) - len(waiting)) as advance:
+        for item in each_on_all_cores(functools.partial(convert_one, rules=rules), waiting, LEAST, options.jobs):
+            done.append(item)
+            advance()
+    failed = [(str(item.task.path), item.error) for item in done if item.error]
+    _say_failed(failed)
+    there = len(tasks) - len(waiting)
+    print(f"{len(done) - len(failed)} scenes converted to {options.out}, {there} were there already, {len(failed)} failed")
+    for what, counts in (("dropped", [item.dropped for item in done]), ("simplified", [item.simplified for item in done])):
+        for name, count in sum(counts, Counter[str]()).items():
+            print(f"  {what}: {count:,} {name}, in {sum(name in scene for scene in counts)} scenes")
+    return EXIT_FAILED if failed else 0
+
+
+def generate_scenes(options: argparse.Namespace) -> int:
+    """Write generated scenes as JSON."""
+    if options.count < 1:
+        raise ConfigError(f"--count is {options.count}; it must be at least 1")
+    write = functools.partial(_generate_one, seed=options.seed, wide=options.wide, out=options.out)
+    with progress("generating scenes", options.count) as advance:
+        for _ in each_on_all_cores(write, range(options.count), LEAST):
+            advance()
+    print(f"{options.count} scenes written to {options.out}")
+    return 0
+
+
+def _generate_one(index: int, seed: int, wide: bool, out: Path) -> None:
+    tree = generate.generate_tree(seed, index, wide)
+    _write(out / tree["name"], json.dumps(tree, separators=(",", ":")).encode())
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, data)
+    except OSError as error:
+        raise SceneError(f"{path}: cannot be written: {said(error)}") from error
+
+
+def download(options: argparse.Namespace) -> int:
+    """Fetch a set and unpack what is packed; or list the sets."""
+    from drive_env.download import SETS, fetch, unpack
+
+    if options.set is None:
+        for name, (repository, what) in SETS.items():
+            print(f"{name:<18} {what} ({repository})")
+        print("All but the CARLA towns derive from the Waymo Open Motion Dataset, whose licence allows no commercial use.")
+        return 0
+    if options.out is None:
+        raise ConfigError("--out is missing: name the folder that the scenes should go to")
+    if options.limit is not None and options.limit < 1:
+        raise ConfigError(f"--limit is {options.limit}; it must be at least 1")
+    for archive in fetch(options.set, options.out, options.match, options.limit, options.endpoint):
+        result = unpack(archive, archive.parent)
+        rest = f"{result.there} were there already, {result.passed_over} other files passed over"
+        print(f"{archive}: {result.written} scenes unpacked, {rest}")
+        for name in result.refused[:SHOWN]:
+            _say(f"{archive}: {name}: left in the archive: it leads elsewhere, is no plain file, or is too large")
+    print(f"{len(files_of([options.out]))} scene files in {options.out}")
+    return 0
+
+
+def draw(options: argparse.Namespace) -> int:
+    """Draw scenes: one into a file, several into a folder."""
+    from drive_env.render.render import require_matplotlib
+    from drive_env.render.still import picture_of
+
+    require_matplotlib()
+    tasks, refused = tasks_of(files_of(options.paths), options.out, "png")
+    single = options.out.suffix == ".png"
+    if single and len(tasks) != 1:
+        raise ConfigError(f"--out is {options.out}, but there are {len(tasks)} scenes: give a folder")
+    failed = [(str(item.task.path), item.error) for item in refused]
+    for task in tasks:
+        try:
+            target = options.out if single else task.out
+            _write(target, picture_of(load(task.path, task.index)))
+            print(target)
+        except SceneError as error:
+            failed.append((str(task.path), str(error).removeprefix(f"{task.path}: ")))
+    _say_failed(failed)
+    return EXIT_FAILED if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

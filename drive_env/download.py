@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Fetches public sets of scenes from the Hugging Face Hub, and unpacks the archives among them. Needs the extra `scenes`.
+
+Runs in the command `puffer-scenes`. What was fetched already is not fetched again, and a file that was cut off goes on where it
+was (huggingface_hub does both). Of an archive only scene files are unpacked, each below the folder that was given, whatever
+the archive calls it.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from drive_env.scenes.reader import MAX_FILE_BYTES, MAX_FILES, SUFFIXES
+from puffervec import extras
+from puffervec.errors import SceneError
+from puffervec.host.folder import replace_file, said
+
+# name: repository, what is in it. All but the CARLA towns come from the Waymo Open Motion Dataset, for non-commercial use.
+SETS = {
+    "gpudrive-mini": ("EMERGE-lab/GPUDrive_mini", "1,000 scenes to train on and 300 to test on, as JSON"),
+    "gpudrive": ("EMERGE-lab/GPUDrive", "100,000 scenes, as JSON"),
+    "pufferdrive-train": ("daphne-cornelisse/pufferdrive_womd_train", "10,000 scenes"),
+    "pufferdrive-val": ("daphne-cornelisse/pufferdrive_womd_val", "10,000 other scenes"),
+    "pufferdrive-mixed": (
+        "daphne-cornelisse/pufferdrive_womd_train_carla_mixed",
+        "10,000 scenes and two CARLA towns",
+    ),
+    "pufferdrive-wosac": ("daphne-cornelisse/pufferdrive_wosac_val_clean", "229 scenes to judge realism on"),
+}
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """What became of the members of an archive. refused: members that would lie elsewhere, are links, or are too large."""
+
+    written: int = 0
+    there: int = 0
+    passed_over: int = 0
+    refused: tuple[str, ...] = ()
+
+
+def fetch(name: str, out: Path, match: str | None = None, limit: int | None = None, endpoint: str | None = None) -> list[Path]:
+    """Fetch scene files and archives of a set, or of any dataset repository ("owner/name"). Returns the archives.
+
+    Args: match: only files whose names fit this pattern. limit: only as many, in the order of their names. endpoint: another
+        server than huggingface.co.
+
+    Raises: SceneError: no such set, no such files, or the server did not answer. MissingExtraError: no huggingface_hub.
+    """
+    extras.require("puffer-scenes download", "huggingface_hub")
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    if name not in SETS and name.count("/") != 1:
+        known = ", ".join(SETS)
+        raise SceneError(f"there is no set {name!r}: give owner/name of a dataset on the Hugging Face Hub, or one of {known}")
+    repository = SETS[name][0] if name in SETS else name
+    wanted = [match] if match else [f"*{suffix}" for suffix in (*SUFFIXES, *ARCHIVES)]
+    try:
+        if limit is not None:
+            listed = HfApi(endpoint=endpoint).list_repo_files(repository, repo_type="dataset")
+            fitting = [file for file in sorted(listed) if any(PurePosixPath(file).match(pattern) for pattern in wanted)]
+            wanted = [file for file in fitting if file.endswith((*SUFFIXES, *ARCHIVES))][:limit]
+            if not wanted:
+                raise SceneError(f"{repository}: none of its {len(listed)} files is a scene or an archive that fits")
+        snapshot_download(repository, repo_type="dataset", local_dir=out, allow_patterns=wanted, endpoint=endpoint)
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise SceneError(f"{repository}: cannot be downloaded: {' '.join(str(error).split())}") from error
+    return sorted(path for path in out.rglob("*") if path.name.endswith(ARCHIVES) and path.is_file() and not path.is_symlink())
+
+
+def unpack(archive: Path, folder: Path) -> Unpacked:
+    """Write the scene files of an archive below a folder. Those that are there already are left as they are.
+
+    Raises: SceneError: it is no archive, it is damaged, or a file cannot be written.
+    """
+    found = {"written": 0, "there": 0, "passed_over": 0}
+    refused: list[str] = []
+    try:
+        for number, (name, size, plain, content) in enumerate(_members(archive)):
+            if number >= MAX_FILES:
+                raise SceneError(f"{archive}: more than {MAX_FILES:,} files in it")
+            if not name.endswith(SUFFIXES):
+                found["passed_over"] += 1
+                continue
+            target = _below(folder, name)
+            if target is None or not plain or size > MAX_FILE_BYTES:
+                refused.append(name)
+            elif target.is_file() and target.stat().st_size == size:
+                found["there"] += 1
+            else:
+                data = content.read(MAX_FILE_BYTES + 1)
+                if len(data) != size:
+                    raise SceneError(f"{archive}: {name}: expected {size} bytes, found {len(data)}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(target, data)
+                found["written"] += 1
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise SceneError(f"{archive}: cannot be unpacked: {error}") from error
+    except OSError as error:
+        raise SceneError(f"{error.filename or archive}: cannot be written or read: {said(error)}") from error
+    return Unpacked(**found, refused=tuple(refused))
+
+
+def _below(folder: Path, name: str) -> Path | None:
+    """Return where a member goes; None if its name leads out of the folder or is none."""
+    parts = PurePosixPath(name).parts
+    odd = any(part in ("..", "/") or "\0" in part or "\\" in part for part in parts)
+    return None if odd or not parts or PurePosixPath(name).is_absolute() else folder.joinpath(*parts)
+
+
+def _members(archive: Path) -> Iterator[tuple[str, int, bool, IO[bytes]]]:
+    """Yield (name, size, whether it is a plain file, its content) of each member that is no folder."""
+    if archive.name.endswith(".zip"):
+        with zipfile.ZipFile(archive) as file:
+            for info in file.infolist():
+                if not info.is_dir():
+                    kind = info.external_attr >> 28  # the type of the Unix mode; 0: made elsewhere
+                    with file.open(info) as content:
+                        yield info.filename, info.file_size, kind in (0, 0o10), content
+        return
+    with tarfile.open(archive, "r:*") as tar:
+        for member in tar:
+            if not member.isdir():
+                opened = tar.extractfile(member) if member.isreg() else None
+                yield member.name, member.size, opened is not None, opened or tar.fileobj  # type: ignore[misc]

@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A picture of a scene as it was recorded: its roads, and the logged paths of all objects. Runs in the learner."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drive_env.render.render import Roads, Tracks, png_of
+from drive_env.scenes.schema import Scene
+
+
+def picture_of(scene: Scene) -> bytes:
+    """Draw a scene; returns a PNG file. What the env would control by default has a colour of its own.
+
+    Raises: MissingExtraError: matplotlib is not installed.
+    """
+    points = [road.points_m[:, :2] for road in scene.roads] + [item.position_m[item.valid, :2] for item in scene.objects]
+    origin = np.concatenate([np.zeros((0, 2)), *points]).mean(axis=0) if any(map(len, points)) else np.zeros(2)
+    roads = Roads([], [], [])
+    for road in scene.roads:
+        line = road.points_m[:, :2] - origin
+        if len(line) < 2:
+            continue
+        if road.type == "lane":
+            roads.lanes.append(line)
+        elif road.type == "road_line":
+            roads.lines.append((road.map_element_id, line))
+        elif road.type == "road_edge":
+            roads.edges.append((road.map_element_id, line))
+    return png_of(scene.name, roads, tracks_of(scene, origin))
+
+
+def tracks_of(scene: Scene, origin: np.ndarray) -> Tracks:
+    """Return the log of a scene as an episode in which everybody follows it."""
+    count, frames = len(scene.objects), scene.frame_count
+    valid = np.array([item.valid for item in scene.objects]).reshape(count, frames).T
+    place = np.array([item.position_m[:, :2] - origin for item in scene.objects]).reshape(count, frames, 2)
+    x, y = place[..., 0].T, place[..., 1].T
+    nothing = np.zeros((frames, count), dtype=np.bool_)
+    return Tracks(
+        x_m=x,
+        y_m=y,
+        heading_rad=np.array([item.heading_rad for item in scene.objects]).reshape(count, frames).T,
+        there=valid,
+        length_m=np.array([item.length_m for item in scene.objects]),
+        width_m=np.array([item.width_m for item in scene.objects]),
+        kind=np.array([item.type for item in scene.objects], dtype=np.int64),
+        agent=np.array([item.controllable for item in scene.objects], dtype=np.bool_),
+        log_x_m=np.where(valid, x, np.nan),
+        log_y_m=np.where(valid, y, np.nan),
+        goal_m=np.array([item.goal_m[:2] - origin for item in scene.objects]).reshape(count, 2),
+        goal_radius_m=2.0,
+        reached=np.zeros(count, dtype=np.bool_),
+        collided=nothing,
+        offroad=nothing,
+    )
