@@ -73,4 +73,5 @@ void drive_collect_bodies(drive_turn* turn) {
     }
     PV_ASSERT(row == end && bodies->count <= turn->layout->bodies);
     complete_bodies(bodies);
+    drive_lay_out_bodies(turn);
 }

@@ -41,13 +41,14 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
     return 13 * (uint64_t)layout->bodies + (8 + DRIVE_MAX_AXES) * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
-           (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + layout->numbers;
+           (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
     uint32_t end = 0;
 #define PLACE(block, set, kind, k, bound)                                                                                      \
     out->observed[DRIVE_BLOCK_##block] = end;                                                                                  \
+    if ((uint32_t)(k)) out->blocks |= 1u << DRIVE_BLOCK_##block;                                                               \
     if (kind != DRIVE_PICTURE && (uint32_t)(k) * DRIVE_COUNT_##set > out->numbers)                                             \
         out->numbers = (uint32_t)(k) * DRIVE_COUNT_##set;                                                                      \
     end += (uint32_t)(k) * DRIVE_COUNT_##set * (kind == DRIVE_PICTURE ? (uint32_t)(k) : drive_number_bytes(config));
@@ -126,7 +127,8 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     out->index = integers + 2 * bodies + agents;
     out->road_groups = out->index + near;
     out->road_keys = (int32_t*)(void*)(out->road_groups + layout->groups);
-    out->numbers = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
+    out->body_rows = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
+    out->numbers = out->body_rows + 8 * bodies;
     out->touch = (uint8_t*)(out->numbers + layout->numbers);
     out->bodies.count = 0;
 }

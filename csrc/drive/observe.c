@@ -201,6 +201,7 @@ static void write_others(drive_look* look, int columns, float* out) {
     const drive_bodies* bodies = alone ? &nobody : &turn->scratch.bodies;
     const float range_m = turn->config->range_m;
     const drive_partner_search search = {.bodies = bodies,
+                                         .rows = turn->scratch.body_rows,
                                          .objects = turn->scene.objects,
                                          .at = &look->at,
                                          .row = (int32_t)look->row,
@@ -248,10 +249,11 @@ static void write_roads(drive_look* look, int gpudrive, float* out) {
                                        .heading = agents->heading[row],
                                        .k = look->k,
                                        .range_m = turn->config->range_m,
+                                       .guess_m = agents->seen_reach[row],
                                        .gpudrive = gpudrive,
                                        .exact_reach = sampled(turn)};
     if (reach > 0.0f) reach += drive_sqrt(dx * dx + dy * dy) + DRIVE_REACH_SLACK_M;
-    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach);
+    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach, &look->near->clear_m);
     agents->seen_x[row] = look->at.x;
     agents->seen_y[row] = look->at.y;
     agents->seen_reach[row] = count < look->k ? 0.0f : reach;
@@ -324,10 +326,15 @@ PV_INLINE void write_block(drive_look* look, uint32_t block) {
     }
 }
 
+// Written before the agent is judged, which needs the edges around it.
+#define SEEN_BEFORE (1u << DRIVE_BLOCK_edges | 1u << DRIVE_BLOCK_pufferdrive_roads | 1u << DRIVE_BLOCK_gpudrive_roads)
+
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
     drive_look look = look_of(turn, row, edges);
     edges->count = edges->most = 0;
-    write_block(&look, DRIVE_BLOCK_edges);
+    edges->clear_m = 0.0f;
+    for (uint32_t left = turn->layout->blocks & SEEN_BEFORE; left; left &= left - 1)
+        write_block(&look, (uint32_t)__builtin_ctz(left));
     if (turn->config->segments != DRIVE_IS_segments_nearest) edges->most = 0; // they are not the nearest
 }
 
@@ -335,21 +342,23 @@ void drive_observe(const drive_turn* turn, uint32_t row) {
     drive_near near;
     drive_look look = look_of(turn, row, &near);
     if (sampled(turn)) turn->block->counters[DRIVE_COUNTER_SAMPLED]++;
-    for (uint32_t block = 0; block < DRIVE_BLOCK_COUNT; block++) {
-        if (block != DRIVE_BLOCK_edges) write_block(&look, block); // the edges were written before the agent was judged
-    }
+    for (uint32_t left = turn->layout->blocks & ~SEEN_BEFORE; left; left &= left - 1)
+        write_block(&look, (uint32_t)__builtin_ctz(left));
 }
+
+#define PREFETCHED_BYTES 2048 // of a row; longer ones are written faster than they are fetched
 
 // Scenes and rows of many envs do not fit in the fast caches, and each look-up waits for the one before it (cell, list,
 // segments): so they are fetched ahead of their use.
 void drive_prefetch(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
-    uint32_t end = turn->slot->row + turn->slot->count, next = row + 1, after = row + 2;
-    if (after < end && agents->flags[after] & DRIVE_ACTIVE)
+    uint32_t last = turn->slot->row + turn->slot->count, next = row + 1, after = row + 2;
+    if (after < last && agents->flags[after] & DRIVE_ACTIVE)
         drive_prefetch_cell(&turn->scene, agents->x[after], agents->y[after]);
-    if (next >= end || !(agents->flags[next] & DRIVE_ACTIVE)) return;
+    if (next >= last || !(agents->flags[next] & DRIVE_ACTIVE)) return;
     drive_prefetch_lists(&turn->scene, agents->x[next], agents->y[next]);
     const uint8_t* out = row_at(turn, next);
-    const uint32_t end_of_floats = turn->layout->observed[DRIVE_BLOCK_raster]; // a picture is too large to be fetched ahead
-    for (uint32_t at = 0; at < end_of_floats; at += DRIVE_CACHE_LINE) __builtin_prefetch(out + at, 1);
+    const uint32_t end_of_numbers = turn->layout->observed[DRIVE_BLOCK_raster]; // a picture is too large to be fetched ahead
+    const uint32_t end = end_of_numbers < PREFETCHED_BYTES ? end_of_numbers : PREFETCHED_BYTES;
+    for (uint32_t at = 0; at < end; at += DRIVE_CACHE_LINE) __builtin_prefetch(out + at, 1);
 }

@@ -4,8 +4,8 @@
 // The exact k nearest other objects (by distance between centres, ties to the smaller object index) and their observation
 // entries.
 #include "../nearest.h"
-#include "kernels.h"
 #include "state.h"
+#include "vectors.h"
 
 // Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit (as bits) that keeps at
 // least the k nearest: the k-th smallest of the least distances of 16 interleaved groups, since each group holds one as near as
@@ -34,6 +34,21 @@ PV_INLINE int32_t measure(const drive_bodies* bodies, const drive_pose* at, int3
     return limit < PV_FAR_BITS ? limit : PV_FAR_BITS - 1;
 }
 
+// Moves those up to the limit to the front. Returns how many. Behind the last body all are far.
+PV_INLINE uint32_t keep_near(const drive_bodies* bodies, int32_t limit, float* square, uint32_t* index) {
+    uint32_t n = 0;
+    for (uint32_t base = 0; base < bodies->count; base += PV_LANES) {
+        int32_t keys[PV_LANES];
+        memcpy(keys, square + base, sizeof keys);
+        const sixteen near = keys_within(keys, -1, limit);
+        EACH_SET(near, i) {
+            square[n] = square[base + i];
+            index[n++] = base + (uint32_t)i;
+        }
+    }
+    return n;
+}
+
 enum { RAW_x, RAW_y, RAW_cosine, RAW_sine, RAW_speed, RAW_half_width, RAW_half_length, RAW_heading, RAW_type, RAW_COUNT };
 #define MOST_COLUMNS DRIVE_COUNT_typed_partner
 
@@ -57,15 +72,7 @@ PV_INLINE void compute_columns(const drive_partner_search* search, int columns, 
         float cosine = raw[RAW_cosine][i] * at->cosine + raw[RAW_sine][i] * at->sine;
         float sine = raw[RAW_sine][i] * at->cosine - raw[RAW_cosine][i] * at->sine;
         float width = 2.0f * raw[RAW_half_width][i], length = 2.0f * raw[RAW_half_length][i];
-        if (columns == DRIVE_PUFFERDRIVE) {
-            PUT(pufferdrive_partner, x, ahead);
-            PUT(pufferdrive_partner, y, aside);
-            PUT(pufferdrive_partner, width, width);
-            PUT(pufferdrive_partner, length, length);
-            PUT(pufferdrive_partner, cos, cosine);
-            PUT(pufferdrive_partner, sin, sine);
-            PUT(pufferdrive_partner, speed, drive_abs(raw[RAW_speed][i]));
-        } else if (columns == DRIVE_GPUDRIVE) {
+        if (columns == DRIVE_GPUDRIVE) {
             PUT(gpudrive_partner, speed, drive_abs(raw[RAW_speed][i]));
             PUT(gpudrive_partner, x, ahead);
             PUT(gpudrive_partner, y, aside);
@@ -101,13 +108,7 @@ PV_INLINE void write_entries(const drive_partner_search* search, int columns, co
     float* square = scratch->square;
     uint32_t* index = scratch->index;
     int32_t limit = measure(bodies, search->at, search->row, k, search->range_m * search->range_m, square);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < bodies->count; i++) {
-        float value = square[i];
-        square[n] = value;
-        index[n] = i;
-        n += (uint32_t)(pv_bits_of(value) <= limit);
-    }
+    uint32_t n = keep_near(bodies, limit, square, index);
     if (n > PV_RANKED) n = pv_narrow(square, n, index, k);
     uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
     for (uint32_t i = 0; i < n; i++) {
@@ -141,6 +142,58 @@ PV_INLINE void write_entries(const drive_partner_search* search, int columns, co
     memset(out + count * column_count, 0, (k - count) * column_count * sizeof(float));
 }
 
+#define PER(column) (1.0f / DRIVE_SCALE_pufferdrive_partner_##column)
+
+PV_CLONES static void lay_out(const drive_bodies* bodies, float* restrict rows, float bound) {
+    for (uint32_t i = 0; i < bodies->count; i++) {
+        float* row = rows + 8 * i;
+        row[0] = bodies->x[i];
+        row[1] = bodies->y[i];
+        row[2] = drive_min(2.0f * bodies->half_width[i] * PER(width), bound);
+        row[3] = drive_min(2.0f * bodies->half_length[i] * PER(length), bound);
+        row[4] = bodies->cosine[i];
+        row[5] = bodies->sine[i];
+        row[6] = drive_min(drive_abs(bodies->speed[i]) * PER(speed), bound);
+        row[7] = 0.0f;
+    }
+}
+
+void drive_lay_out_bodies(drive_turn* turn) {
+    if (turn->config->observation == DRIVE_IS_observation_pufferdrive && turn->config->partners)
+        lay_out(&turn->scratch.bodies, turn->scratch.body_rows, DRIVE_SIZE_BOUND);
+}
+
+// The columns of PufferDrive, straight from the rows that were laid out for all agents of the scene.
+PV_CLONES static void write_pufferdrive(const drive_partner_search* search, const drive_scratch* scratch, float* out,
+                                        drive_near* near) {
+    const drive_pose* at = search->at;
+    const uint32_t k = search->k, columns = DRIVE_COUNT_pufferdrive_partner;
+    const float c = at->cosine, s = at->sine;
+    const turned how = {.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
+                        .straight = {c * PER(x), c * PER(y), 1, 1, c, c, 1, 0},
+                        .crossed = {s * PER(x), -s * PER(y), 0, 0, s, -s, 0, 0}};
+    _Alignas(64) int32_t keys[PV_RANKED];
+    uint32_t order[PV_RANKED];
+    float* square = scratch->square;
+    uint32_t* index = scratch->index;
+    int32_t limit = measure(search->bodies, at, search->row, k, search->range_m * search->range_m, square);
+    uint32_t n = keep_near(search->bodies, limit, square, index);
+    if (n > PV_RANKED) n = pv_narrow(square, n, index, k);
+    memcpy(keys, square, n * sizeof(float));
+    for (uint32_t i = n; i % PV_LANES; i++) keys[i] = PV_FAR_BITS;
+    pv_rank_keys(keys, n, order);
+    uint32_t count = k < n ? k : n;
+    for (uint32_t r = 0; r < count; r++) {
+        uint32_t i = order[r];
+        near->index[r] = index[i];
+        near->square[r] = square[i];
+        put_entry(entry_of(&how, search->rows + 8 * (uint64_t)index[i]), columns, r + 1 < k, out + r * columns);
+    }
+    near->count = count;
+    memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
+}
+#undef PER
+
 #define WRITER(name, columns)                                                                                                  \
     PV_CLONES static void write_##name(const drive_partner_search* search, const drive_scratch* scratch, float* out,           \
                                        drive_near* near) {                                                                     \
@@ -148,7 +201,6 @@ PV_INLINE void write_entries(const drive_partner_search* search, int columns, co
     }
 WRITER(plain, DRIVE_PLAIN)
 WRITER(typed, DRIVE_TYPED)
-WRITER(pufferdrive, DRIVE_PUFFERDRIVE)
 WRITER(gpudrive, DRIVE_GPUDRIVE)
 #undef WRITER
 

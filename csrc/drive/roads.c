@@ -12,8 +12,8 @@
 // Each agent keeps how far its k nearest reached and where it stood. After a move of m metres the k nearest are at most m farther
 // away, so that most groups need no look. The result does not depend on it: where fewer than k are found, all are searched.
 #include "../nearest.h"
-#include "kernels.h"
 #include "state.h"
+#include "vectors.h"
 
 #define LANES PV_GROUP_LANES
 #define SLACK_M 0.05f // far above the rounding of a distance
@@ -30,23 +30,6 @@ typedef struct candidates {
 
 // ---- search -----------------------------------------------------------------------------------------------------------
 
-// Sixteen yes or no, a byte each, as words whose set bytes are gone through from the lowest.
-typedef struct sixteen {
-    uint64_t halves[2];
-} sixteen;
-
-PV_INLINE sixteen packed(const uint8_t* restrict flags) {
-    sixteen all;
-    memcpy(&all, flags, sizeof all);
-    return all;
-}
-
-// for (each place that is set): i is its number. Little-endian, as the scenes are.
-#define EACH_SET(all, i)                                                                                                       \
-    for (uint32_t half_ = 0; half_ < 2; half_++)                                                                               \
-        for (uint64_t rest_ = (all).halves[half_], i = 0; rest_ && (i = 8 * half_ + (uint32_t)__builtin_ctzll(rest_) / 8, 1);  \
-             rest_ &= rest_ - 1)
-
 // Groups whose box comes within `reach` of a point. Returns how many.
 PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float reach, uint32_t* restrict groups) {
     const float *low_x = scene->boxes, *low_y = low_x + scene->box_stride;
@@ -54,13 +37,13 @@ PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float
     const float limit = reach * reach;
     uint32_t count = 0;
     for (uint32_t base = 0; base < scene->group_count; base += LANES) {
-        uint8_t near[LANES];
+        float square[LANES];
         for (uint32_t i = 0; i < LANES; i++) { // boxes behind the last one are far away
             float dx = drive_max(drive_max(low_x[base + i] - x, x - high_x[base + i]), 0.0f);
             float dy = drive_max(drive_max(low_y[base + i] - y, y - high_y[base + i]), 0.0f);
-            near[i] = dx * dx + dy * dy <= limit;
+            square[i] = dx * dx + dy * dy;
         }
-        const sixteen all = packed(near);
+        const sixteen all = at_most(square, limit);
         EACH_SET(all, i) {
             groups[count] = base + (uint32_t)i;
             count += base + i < scene->group_count;
@@ -69,25 +52,37 @@ PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float
     return count;
 }
 
-// Fills keys for the groups found. Returns how many distances are within the limit.
-PV_INLINE uint32_t measure(const drive_scene* scene, float x, float y, float limit_square, const candidates* found) {
-    uint32_t kept = 0;
+// Fills keys for the groups found.
+PV_INLINE void measure(const drive_scene* scene, float x, float y, float limit_square, const candidates* found) {
     for (uint32_t g = 0; g < found->count; g++) {
         const pv_road_group* group = &scene->groups[found->groups[g]];
         int32_t* restrict keys = found->keys + g * LANES;
-        uint32_t near = 0;
         for (uint32_t i = 0; i < LANES; i++) {
             float dx = group->x[i] - x, dy = group->y[i] - y, ux = group->ux[i], uy = group->uy[i];
             float over = drive_max(drive_abs(dx * ux + dy * uy) - group->half[i], 0.0f);
             float across = dx * uy - dy * ux;
             float square = over * over + across * across; // as in segments.c
-            int32_t is_near = square <= limit_square;
-            near += (uint32_t)is_near;
-            keys[i] = is_near ? pv_bits_of(square) : PV_FAR_BITS;
+            keys[i] = square <= limit_square ? pv_bits_of(square) : PV_FAR_BITS;
         }
-        kept += near;
     }
-    return kept;
+}
+
+// Least key of a road edge, or PV_FAR_BITS.
+PV_INLINE int32_t nearest_edge(const drive_scene* scene, const candidates* found) {
+    pv_ints least[PV_PIECES];
+    int32_t all[LANES], nearest = PV_FAR_BITS;
+    for (int p = 0; p < PV_PIECES; p++) least[p] = (pv_ints){0} + PV_FAR_BITS;
+    for (uint32_t g = 0; g < found->count; g++) {
+        const pv_road_group* group = &scene->groups[found->groups[g]];
+        for (int p = 0; p < PV_PIECES; p++) {
+            pv_ints key = load_ints(found->keys + g * LANES + p * PV_WIDTH);
+            pv_ints nearer = (load_ints(group->type + p * PV_WIDTH) == PV_EDGE) & (key < least[p]);
+            least[p] = choose_ints(nearer, key, least[p]);
+        }
+    }
+    memcpy(all, least, sizeof all);
+    for (uint32_t i = 0; i < LANES; i++) nearest = all[i] < nearest ? all[i] : nearest;
+    return nearest;
 }
 
 PV_INLINE uint32_t count_keys(const int32_t* keys, uint32_t n, int32_t limit) {
@@ -102,13 +97,6 @@ PV_INLINE float float_of(int32_t bits) {
     return v;
 }
 
-// Which of a group's keys are in (low, high].
-PV_INLINE sixteen within(const int32_t* restrict keys, int32_t low, int32_t high) {
-    uint8_t flags[LANES];
-    for (uint32_t i = 0; i < LANES; i++) flags[i] = (keys[i] > low) & (keys[i] <= high);
-    return packed(flags);
-}
-
 // What is taken: all keys up to `limit`, but only the first `ties` of those equal to it.
 typedef struct choice {
     int32_t limit;
@@ -120,7 +108,7 @@ PV_INLINE choice choose_among(const int32_t* keys, uint32_t n, uint32_t rank, in
     int32_t sorted[FEW];
     uint32_t count = 0, first = rank - 1;
     for (uint32_t base = 0; base < n; base += LANES) {
-        const sixteen few = within(keys + base, low, high);
+        const sixteen few = keys_within(keys + base, low, high);
         EACH_SET(few, i) {
             int32_t key = keys[base + i];
             uint32_t at = count++;
@@ -133,8 +121,8 @@ PV_INLINE choice choose_among(const int32_t* keys, uint32_t n, uint32_t rank, in
     return (choice){sorted[rank - 1], all ? UINT32_MAX : rank - first};
 }
 
-// Takes k of n keys, of which `kept`, more than k, are up to `high`.
-PV_INLINE choice choose(const int32_t* keys, uint32_t n, uint32_t k, uint32_t kept, int32_t high) {
+// Takes k of n keys, of which `kept`, more than k, are up to `high`. guess_m: about how far the k-th is, or 0.
+PV_INLINE choice choose(const int32_t* keys, uint32_t n, uint32_t k, uint32_t kept, int32_t high, float guess_m) {
     int32_t low = -1;
     uint32_t below = 0, above = kept; // counts of keys up to low and up to high
     for (int round = 0; high - low > 1; round++) {
@@ -142,6 +130,7 @@ PV_INLINE choice choose(const int32_t* keys, uint32_t n, uint32_t k, uint32_t ke
         // Roads fill the plane about evenly, so that counts grow about as the square; every third step halves the bits.
         float from = low < 0 ? 0.0f : float_of(low), share = ((float)(k - below) + 0.5f) / (float)(above - below);
         int32_t middle = round % 3 == 2 ? low + (high - low) / 2 : pv_bits_of(from + (float_of(high) - from) * share);
+        if (round == 0 && guess_m > 0.0f) middle = pv_bits_of(guess_m * guess_m);
         middle = middle <= low ? low + 1 : middle >= high ? high - 1 : middle;
         uint32_t count = count_keys(keys, n, middle);
         if (count == k) return (choice){middle, UINT32_MAX};
@@ -155,30 +144,6 @@ PV_INLINE choice choose(const int32_t* keys, uint32_t n, uint32_t k, uint32_t ke
 
 // ---- entries ----------------------------------------------------------------------------------------------------------
 
-typedef float numbers __attribute__((vector_size(32)));
-typedef int32_t whole __attribute__((vector_size(32)));
-
-PV_INLINE numbers swapped(numbers v) {
-#if defined(__clang__) || __GNUC__ >= 12
-    return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
-#else
-    return __builtin_shuffle(v, (whole){1, 0, 3, 2, 5, 4, 7, 6});
-#endif
-}
-
-// How a row of the scene becomes an entry: (row - origin) * straight + swapped(row - origin) * crossed. Nothing is cut to the bound,
-// which is beyond what a segment within the range can show: PV_MOST_HALF_M limits them.
-typedef struct turned {
-    numbers origin, straight, crossed;
-} turned;
-
-PV_INLINE numbers entry_of(const turned* how, const float* row) {
-    numbers v;
-    memcpy(&v, row, sizeof v);
-    v -= how->origin;
-    return v * how->straight + swapped(v) * how->crossed;
-}
-
 #define PER(set, column) (1.0f / DRIVE_SCALE_##set##_##column)
 
 PV_INLINE turned pufferdrive_view(const drive_pose* at) {
@@ -189,11 +154,6 @@ PV_INLINE turned pufferdrive_view(const drive_pose* at) {
                     .crossed = {s * metre, -s * metre, 0, 0, s, -s, 0, 0}};
 }
 
-PV_INLINE void write_pufferdrive(const turned* how, const float* row, float* out) {
-    numbers v = entry_of(how, row);
-    memcpy(out, &v, sizeof v); // one more than the entry has: the next one overwrites it
-}
-
 PV_INLINE turned gpudrive_view(const drive_pose* at) {
     const float c = at->cosine, s = at->sine, metre = PER(gpudrive_road, x);
     return (turned){.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
@@ -202,7 +162,7 @@ PV_INLINE turned gpudrive_view(const drive_pose* at) {
                     .crossed = {s * metre, -s * metre, 0, 0, 0, 0, 0, 0}};
 }
 
-PV_INLINE void write_gpudrive(const turned* how, const float* row, float heading, float* out) {
+PV_INLINE void write_gpudrive_entry(const turned* how, const float* row, float heading, float* out) {
     numbers v = entry_of(how, row);
     const float type = row[6];
     memcpy(out, &v, 4 * sizeof(float));
@@ -216,9 +176,9 @@ PV_INLINE void write_gpudrive(const turned* how, const float* row, float heading
 
 // Which of a group's keys are taken.
 PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
-    sixteen taken = within(keys, -1, chosen->limit);
+    sixteen taken = keys_within(keys, -1, chosen->limit);
     if (PV_LIKELY(chosen->ties == UINT32_MAX)) return taken;
-    const sixteen equal = within(keys, chosen->limit - 1, chosen->limit);
+    const sixteen equal = keys_within(keys, chosen->limit - 1, chosen->limit);
     EACH_SET(equal, i) {
         if (chosen->ties)
             chosen->ties--;
@@ -228,34 +188,43 @@ PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
     return taken;
 }
 
-// Writes the chosen entries. Returns how many.
-PV_INLINE uint32_t write_entries(const drive_scene* scene, const candidates* found, const drive_roads_search* search,
-                                 choice chosen, float* out) {
-    const turned how = search->gpudrive ? gpudrive_view(search->at) : pufferdrive_view(search->at);
-    float last[8];
+// Writes the chosen entries in the columns of PufferDrive. Returns how many.
+PV_INLINE uint32_t write_pufferdrive(const drive_scene* scene, const candidates* found, const drive_roads_search* search,
+                                     choice chosen, float* out) {
+    const turned how = pufferdrive_view(search->at);
+    const uint32_t columns = DRIVE_COUNT_pufferdrive_road;
+    float* const last = out + (search->k - 1) * columns; // nothing behind it is ours
     float* to = out;
-    uint32_t count = 0;
+    for (uint32_t g = 0; g < found->count; g++) {
+        const float* rows = scene->rows + (uint64_t)found->groups[g] * LANES * 8;
+        const sixteen taken = taken_of(found->keys + g * LANES, &chosen);
+        if (taken.halves[0] == ALL_SET && taken.halves[1] == ALL_SET && to + LANES * columns <= last) {
+            for (uint32_t i = 0; i < LANES; i++) put_entry(entry_of(&how, rows + 8 * i), columns, 1, to + i * columns);
+            to += LANES * columns;
+            continue;
+        }
+        EACH_SET(taken, i) {
+            put_entry(entry_of(&how, rows + 8 * i), columns, to != last, to);
+            to += columns;
+        }
+    }
+    return (uint32_t)(to - out) / columns;
+}
+
+// The same in the columns of GPUDrive.
+PV_INLINE uint32_t write_gpudrive(const drive_scene* scene, const candidates* found, const drive_roads_search* search,
+                                  choice chosen, float* out) {
+    const turned how = gpudrive_view(search->at);
+    float* to = out;
     for (uint32_t g = 0; g < found->count; g++) {
         const float* rows = scene->rows + (uint64_t)found->groups[g] * LANES * 8;
         const sixteen taken = taken_of(found->keys + g * LANES, &chosen);
         EACH_SET(taken, i) {
-            const float* row = rows + 8 * i;
-            if (search->gpudrive) {
-                write_gpudrive(&how, row, search->heading, to);
-                to += DRIVE_COUNT_gpudrive_road;
-                count++;
-                continue;
-            }
-            if (PV_LIKELY(++count < search->k)) {
-                write_pufferdrive(&how, row, to);
-            } else { // nothing behind it is ours
-                write_pufferdrive(&how, row, last);
-                memcpy(to, last, DRIVE_COUNT_pufferdrive_road * sizeof(float));
-            }
-            to += DRIVE_COUNT_pufferdrive_road;
+            write_gpudrive_entry(&how, rows + 8 * i, search->heading, to);
+            to += DRIVE_COUNT_gpudrive_road;
         }
     }
-    return count;
+    return (uint32_t)(to - out) / DRIVE_COUNT_gpudrive_road;
 }
 
 // Largest of the keys up to a limit.
@@ -266,7 +235,7 @@ PV_INLINE int32_t largest_within(const int32_t* keys, uint32_t n, int32_t limit)
 }
 
 PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch,
-                                     float* out, float* reach_m) {
+                                     float* out, float* reach_m, float* edge_m) {
     const drive_pose* at = search->at;
     const uint32_t k = search->k, columns = search->gpudrive ? DRIVE_COUNT_gpudrive_road : DRIVE_COUNT_pufferdrive_road;
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
@@ -275,13 +244,17 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     float reach = *reach_m > 0.0f && *reach_m < search->range_m ? *reach_m : search->range_m;
     for (;;) {
         found.count = find_groups(scene, at->x, at->y, reach + SLACK_M, found.groups);
-        kept = measure(scene, at->x, at->y, reach * reach, &found);
+        measure(scene, at->x, at->y, reach * reach, &found);
+        kept = count_keys(found.keys, found.count * LANES, PV_FAR_BITS - 1);
         if (kept >= k || reach == search->range_m) break;
         reach = search->range_m;
     }
     uint32_t n = found.count * LANES;
-    if (kept > k) chosen = choose(found.keys, n, k, kept, pv_bits_of(reach * reach));
-    uint32_t count = write_entries(scene, &found, search, chosen, out);
+    if (kept > k) chosen = choose(found.keys, n, k, kept, pv_bits_of(reach * reach), search->guess_m);
+    uint32_t count = search->gpudrive ? write_gpudrive(scene, &found, search, chosen, out)
+                                      : write_pufferdrive(scene, &found, search, chosen, out);
+    int32_t edge = nearest_edge(scene, &found);
+    *edge_m = edge == PV_FAR_BITS ? reach : drive_sqrt(float_of(edge));
     *reach_m = kept > k ? drive_sqrt(float_of(chosen.limit)) : kept == k ? reach : 0.0f;
     if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(largest_within(found.keys, n, chosen.limit)));
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
@@ -291,20 +264,29 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
 PV_CLONES uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
     found.count = find_groups(scene, at->x, at->y, range_m + SLACK_M, found.groups);
-    return measure(scene, at->x, at->y, range_m * range_m, &found);
+    measure(scene, at->x, at->y, range_m * range_m, &found);
+    return count_keys(found.keys, found.count * LANES, PV_FAR_BITS - 1);
+}
+
+// Which of a group's keys are not far and belong to road edges.
+PV_INLINE sixteen edges_of(const pv_road_group* group, const int32_t* keys) {
+    pv_ints masks[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) {
+        const uint32_t at = (uint32_t)p * PV_WIDTH;
+        masks[p] = (load_ints(group->type + at) == PV_EDGE) & (load_ints(keys + at) < PV_FAR_BITS);
+    }
+    return packed(masks);
 }
 
 PV_CLONES uint32_t drive_edges_within(const drive_scene* scene, float x, float y, float radius_m, const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
     uint32_t count = 0;
     found.count = find_groups(scene, x, y, radius_m + SLACK_M, found.groups);
-    if (!measure(scene, x, y, radius_m * radius_m, &found)) return 0;
+    measure(scene, x, y, radius_m * radius_m, &found);
     for (uint32_t g = 0; g < found.count; g++) {
         const pv_road_group* group = &scene->groups[found.groups[g]];
-        for (uint32_t i = 0; i < LANES; i++) {
-            scratch->index[count] = group->segment[i];
-            count += (uint32_t)(found.keys[g * LANES + i] != PV_FAR_BITS && group->type[i] == PV_EDGE);
-        }
+        const sixteen edges = edges_of(group, found.keys + g * LANES);
+        EACH_SET(edges, i) scratch->index[count++] = group->segment[i];
     }
     return count;
 }

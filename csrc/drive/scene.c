@@ -26,7 +26,7 @@ _Static_assert(sizeof(pv_scene) == 80 + 16 * PV_SCENE_SECTIONS, "no padding: wri
 _Static_assert(sizeof(pv_object) == 40, "no padding: written as it is");
 _Static_assert(sizeof(pv_frame) == 16, "no padding: written as it is");
 _Static_assert(sizeof(pv_cell) == 12, "no padding: written as it is");
-_Static_assert(sizeof(pv_road_group) == 384, "no padding: written as it is");
+_Static_assert(sizeof(pv_road_group) == 448, "no padding: written as it is");
 _Static_assert(sizeof(pv_lane) == 40, "no padding: written as it is");
 _Static_assert(sizeof(pv_control) == 48, "no padding: written as it is");
 _Static_assert(sizeof(pv_area) == 16, "no padding: written as it is");
@@ -402,7 +402,7 @@ static int check_group(const checker* check, const drive_scene* scene, uint32_t 
     const pv_road_group* group = &scene->groups[g];
     const uint64_t at = offset_of(scene->head, DRIVE_SECTION_groups) + g * sizeof *group;
     for (uint32_t i = 0; i < PV_GROUP_LANES; i++) {
-        const uint32_t s = group->segment[i], type = group->type[i];
+        const uint32_t s = group->segment[i], type = (uint32_t)group->type[i];
         const float place[] = {group->x[i], group->y[i], group->ux[i], group->uy[i], group->half[i]};
         float wanted[] = {0.0f, 0.0f, 0.0f, 0.0f, -1e6f};
         if (g * PV_GROUP_LANES + i < scene->first[PV_SEGMENT_TYPES]) {

@@ -133,10 +133,10 @@ typedef struct pv_frame {
 // group have a half length of -1e6.
 typedef struct pv_road_group {
     float x[PV_GROUP_LANES], y[PV_GROUP_LANES], ux[PV_GROUP_LANES], uy[PV_GROUP_LANES], half[PV_GROUP_LANES];
+    int32_t type[PV_GROUP_LANES];     // PV_LANE...; 255: unused
     uint16_t segment[PV_GROUP_LANES]; // its index in the arrays of segments
-    uint8_t type[PV_GROUP_LANES];     // PV_LANE...; 255: unused
-    uint8_t unused[PV_GROUP_LANES];
-} pv_road_group; // 384 bytes
+    uint16_t unused[PV_GROUP_LANES];
+} pv_road_group; // 448 bytes
 
 // Candidates of one cell: for any point of the cell they contain the k nearest segments of each type within the index range.
 // A cell without candidates of any kind that is marked PV_CELL_EMPTY was left out of the index: scan all segments instead.

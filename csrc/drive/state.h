@@ -268,6 +268,7 @@ typedef struct drive_block {
     uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
     uint32_t groups;       // room for the groups of segments of any eligible scene, rounded up
     uint32_t numbers;      // of the largest block
+    uint32_t blocks;       // that a row has, a bit each
     uint64_t agents_offset; // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
     uint64_t checked_offset; // uint8_t[all scenes]: 1 once drive_scene_verify has passed it
     uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
@@ -311,6 +312,7 @@ typedef struct drive_scratch {
     uint32_t* index;                              // (max(segments, bodies),)
     uint32_t* road_groups;                        // (all groups of a scene,)
     int32_t* road_keys;                           // (all groups of a scene * 16,)
+    float* body_rows;                             // (bodies, 8)
     float* numbers;                               // (of the largest block,) before they are encoded
     uint8_t* touch;                               // (bodies,)
 } drive_scratch;
@@ -319,6 +321,7 @@ typedef struct drive_scratch {
 typedef struct drive_near {
     uint32_t count;
     uint32_t most; // as many were looked for
+    float clear_m; // of edges: there is none within this distance
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
@@ -458,18 +461,20 @@ void drive_write_spread(const drive_scene* scene, int type, const drive_pose* at
 
 // roads.c: the k nearest segments of all types, in no order of distance. Writes k entries and returns how many are there. *reach_m:
 // a radius within which there are k if the caller knows one, or 0; receives another one.
+// *edge_m receives a distance within which there is no road edge.
 #define DRIVE_REACH_SLACK_M 0.01f
 typedef struct drive_roads_search {
     const drive_pose* at;
     float heading;
     uint32_t k;
     float range_m;
+    float guess_m;   // about how far the last one is, or 0
     int gpudrive;    // columns of GPUDrive, not of PufferDrive
     int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer than k
 } drive_roads_search;
 
 uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
-                           float* reach_m);
+                           float* reach_m, float* edge_m);
 uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
 uint32_t drive_edges_within(const drive_scene* scene, float x, float y, float radius_m,
                             const drive_scratch* scratch); // all of them, into scratch.index
@@ -485,6 +490,7 @@ void drive_encode(const pv_drive_config* config, const pv_drive_column* columns,
 enum { DRIVE_PLAIN, DRIVE_TYPED, DRIVE_PUFFERDRIVE, DRIVE_GPUDRIVE }; // which columns
 typedef struct drive_partner_search {
     const drive_bodies* bodies;
+    const float* rows; // drive_scratch.body_rows
     const pv_object* objects;
     const drive_pose* at;
     int32_t row;
@@ -493,6 +499,7 @@ typedef struct drive_partner_search {
     float range_m;
 } drive_partner_search;
 
+void drive_lay_out_bodies(drive_turn* turn); // what those of PufferDrive are made of, after the bodies were collected
 void drive_write_partners(const drive_partner_search* search, int columns, const drive_scratch* scratch, float* out,
                           drive_near* near);
 uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);

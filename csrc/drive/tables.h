@@ -270,6 +270,7 @@ DRIVE_REWARDS(, CHECK)
 
 #define DRIVE_ROAD_WIDTH_M 0.1f // PufferDrive and GPUDrive show this width (and height) for each segment
 #define DRIVE_SHRUNK (1.0f / 0.7f) // they show objects at 0.7 of their size
+#define DRIVE_SIZE_BOUND 8.0f // of stored sizes and speeds of partners: the least bound that a block of them has
 #define DRIVE_TURN 6.28318530717958647692f
 
 // X(set of columns, name, unit, scale, most, meaning). most: see pv_drive_column.

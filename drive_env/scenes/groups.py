@@ -62,7 +62,7 @@ def build_groups(segments: Mapping[str, NDArray[np.float32]], per_type: tuple[in
         groups[name] = values.reshape(count, LANES)
     fill = (0, count * LANES - size)
     groups["segment"] = np.pad(order, fill).reshape(count, LANES)
-    groups["type"] = np.pad(kinds[order], fill, constant_values=packed.KIND_NONE).reshape(count, LANES)
+    groups["type"] = np.pad(kinds[order].astype(np.int32), fill, constant_values=packed.KIND_NONE).reshape(count, LANES)
     x, y, ux, uy, half = (flat[name][:size] for name in ("x", "y", "ux", "uy", "half"))
     rows[:size] = np.stack([x, y, half, np.ones(size), ux, uy, kinds[order], np.arctan2(uy, ux)], axis=1)
     return {"boxes": _boxes(flat, reach, size).reshape(-1), "groups": groups, "rows": rows.reshape(-1)}

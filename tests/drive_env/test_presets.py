@@ -62,7 +62,7 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
         twin, arrays = SceneTwin(scenes, int(scene)), scenes.scene(int(scene))[1]
         rows = {o: row for o, row in agents_of(state, slot).items() if masks[row]}
         poses = {o: pose_of(state, row) for o, row in rows.items()}
-        bodies = twin.bodies(int(state["slot_clock"][slot]), poses, twin.controlled(config.control))
+        bodies = twin.bodies(int(state["slot_clock"][slot]), poses, config)
         for o, row in rows.items():
             own = bodies.at(o)
             pose = float(bodies.x[own]), float(bodies.y[own]), float(bodies.heading[own])

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// What roads.c and partners.c share: going through the places of a vector that are set, and entries of an observation that are
+// made 8 numbers at a time. Needs the little-endian bytes that compiled scenes have, too.
+#pragma once
+
+#include "kernels.h"
+
+// Sixteen yes or no, a byte each of 1 or 0, as words whose set bytes are gone through from the lowest.
+typedef struct sixteen {
+    uint64_t halves[2];
+} sixteen;
+
+typedef int8_t pv_bytes __attribute__((vector_size(PV_WIDTH)));
+
+PV_INLINE pv_ints load_ints(const int32_t* at) {
+    pv_ints v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+// Entries of `a` where the mask is -1, of `b` where it is 0.
+PV_INLINE pv_ints choose_ints(pv_ints mask, pv_ints a, pv_ints b) { return (a & mask) | (b & ~mask); }
+
+// Masks of 0 or -1 as sixteen.
+PV_INLINE sixteen packed(const pv_ints masks[PV_PIECES]) {
+    sixteen all;
+    for (int p = 0; p < PV_PIECES; p++) {
+        pv_bytes bytes = __builtin_convertvector(masks[p] & 1, pv_bytes);
+        memcpy((uint8_t*)&all + p * PV_WIDTH, &bytes, sizeof bytes);
+    }
+    return all;
+}
+
+// Which of 16 numbers are at most `limit`.
+PV_INLINE sixteen at_most(const float* of, float limit) {
+    pv_ints masks[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) masks[p] = pv_load(of + p * PV_WIDTH) <= limit;
+    return packed(masks);
+}
+
+// for (each place that is set): i is its number.
+#define EACH_SET(all, i)                                                                                                       \
+    for (uint32_t half_ = 0; half_ < 2; half_++)                                                                               \
+        for (uint64_t rest_ = (all).halves[half_], i = 0; rest_ && (i = 8 * half_ + (uint32_t)__builtin_ctzll(rest_) / 8, 1);  \
+             rest_ &= rest_ - 1)
+
+#define ALL_SET UINT64_C(0x0101010101010101)
+
+// Which of 16 keys are in (low, high].
+PV_INLINE sixteen keys_within(const int32_t* keys, int32_t low, int32_t high) {
+    pv_ints masks[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) {
+        pv_ints key = load_ints(keys + p * PV_WIDTH);
+        masks[p] = (key > low) & (key <= high);
+    }
+    return packed(masks);
+}
+
+typedef float numbers __attribute__((vector_size(32)));
+
+PV_INLINE numbers swapped(numbers v) {
+#if defined(__clang__) || __GNUC__ >= 12
+    return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    typedef int32_t whole __attribute__((vector_size(32)));
+    return __builtin_shuffle(v, (whole){1, 0, 3, 2, 5, 4, 7, 6});
+#endif
+}
+
+// How 8 numbers in the scene's frame become an entry: (row - origin) * straight + swapped(row - origin) * crossed. A pair (x, y) is
+// turned into the car's frame with straight = (cos, cos) and crossed = (sin, -sin).
+typedef struct turned {
+    numbers origin, straight, crossed;
+} turned;
+
+PV_INLINE numbers entry_of(const turned* how, const float* row) {
+    numbers v;
+    memcpy(&v, row, sizeof v);
+    v -= how->origin;
+    return v * how->straight + swapped(v) * how->crossed;
+}
+
+// Writes the first `columns` of the 8 numbers. What is behind them is overwritten too where the caller says that it may be.
+PV_INLINE void put_entry(numbers v, uint32_t columns, int may_spill, float* out) {
+    float all[8];
+    if (PV_LIKELY(may_spill)) {
+        memcpy(out, &v, sizeof v);
+        return;
+    }
+    memcpy(all, &v, sizeof all);
+    memcpy(out, all, columns * sizeof(float));
+}
