@@ -10,6 +10,7 @@ helper processes on first use (the compiled result is cached), or as `python -m 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -49,7 +50,7 @@ WIDE = Ranges(
 def generate_scene(seed: int, index: int, wide: bool = False) -> Scene:
     """Generate one scene and check it as if it had been read from a file."""
     tree = generate_tree(seed, index, wide)
-    return scene_from_tree(tree, tree["name"], tree["name"])
+    return dataclasses.replace(scene_from_tree(tree, tree["name"], tree["name"]), generated=True)
 
 
 def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
-from drive_env.scenes.geometry import JOIN_M, simplify, split, split_count
+from drive_env.scenes.geometry import JOIN_M, fit, simplify, split, split_count
 from drive_env.scenes.schema import SEGMENT_TYPES, Floats, Road, Scene
 from puffervec.errors import SceneError
 
@@ -49,7 +49,11 @@ def polylines_of(
 
     Roads that have a single point, or whose points all coincide, are left out.
 
-    Args: origin: (3,). tolerances_m: by type, see `simplify`. split_m: longest segment.
+    Args:
+        origin: (3,). split_m: longest segment.
+        tolerances_m: by type, see `simplify`. Edges are fitted (`fit`), since each contact with one counts. Those of generated
+            scenes are simplified like lanes, as they always were: policies have been trained and compared on them.
+
     Raises: SceneError: more segments than 16 bits can number; the message names the scene and the remedy.
     """
     found: list[list[Polyline]] = []
@@ -59,7 +63,9 @@ def polylines_of(
         for road in scene.roads:
             if road.type != name:
                 continue
-            points = simplify(road.points_m - origin, tolerance_m)
+            local = road.points_m - origin
+            exact = name == "road_edge" and not scene.generated
+            points = fit(local, tolerance_m) if exact else simplify(local, tolerances_m[0])
             if len(points) < 2:
                 continue
             total += split_count(points, split_m)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, segment_distance, simplify, split
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, fit, segment_distance, simplify, split
 
 
 def curves(seed: int) -> list[np.ndarray]:
@@ -132,3 +132,29 @@ def test_a_segment_inside_a_box_and_one_along_its_side() -> None:
     start = np.array([[-0.5, 0.0], [-5.0, 1.0], [-5.0, 1.01], [2.0, -5.0]])
     end = np.array([[0.5, 0.2], [5.0, 1.0], [5.0, 1.01], [2.0, 5.0]])
     assert box_crosses_segment(centre, heading, 2.0, 1.0, start, end).tolist() == [[True, True, False, True]]
+
+
+@pytest.mark.parametrize("tolerance_m", [0.02, 0.1])
+def test_a_fitted_line_lies_on_both_sides_of_a_bend(tolerance_m: float) -> None:
+    """And its points are within the tolerance; ends stay, heights follow, and corners are not rounded."""
+    angle = np.linspace(0.0, np.pi / 2, 80)
+    bend = np.stack([20 * np.cos(angle), 20 * np.sin(angle), 0.1 * angle], axis=-1)
+    plain, fitted = simplify(bend, tolerance_m), fit(bend, tolerance_m)
+    assert len(fitted) == len(plain)
+    np.testing.assert_array_equal(fitted[[0, -1]], bend[[0, -1]])
+    assert np.abs(fitted[:, 2] - 0.1 * np.arctan2(fitted[:, 1], fitted[:, 0])).max() < 0.01
+
+    def off(line: np.ndarray) -> np.ndarray:
+        pieces = zip(line[:-1, :2], line[1:, :2], strict=True)
+        return np.min([segment_distance(bend[:, :2], *piece) for piece in pieces], axis=0)
+
+    assert off(fitted).max() <= tolerance_m and off(fitted).mean() < 0.85 * off(plain).mean()
+    corner = np.array([[0.0, 0], [5, 0], [10, 0], [10, 5], [10, 10]])
+    np.testing.assert_allclose(fit(corner, tolerance_m), corner[[0, 2, 4]], atol=1e-3)
+
+
+def test_lines_that_cannot_be_fitted_are_simplified() -> None:
+    """A closed ring, two points, one point, none."""
+    ring = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4], [0, 0]])
+    for points in (ring, ring[:2], ring[:1], ring[:0]):
+        np.testing.assert_allclose(fit(points, 0.02), simplify(points, 0.02), atol=1e-9)
