@@ -313,6 +313,8 @@ def sets_of(scenes: str) -> list[tuple[str, float | None]]:
     for part in scenes.split(","):
         name, _, weight = part.rpartition("=")
         given = bool(name) and not _exists(part) and re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", weight) is not None
+        if given and not float(weight):
+            raise ConfigError(f"drive: the weight of {name} is {weight}; it must be above 0, or leave the set out")
         found.append((name, float(weight)) if given else (part, None))
     return found
 

@@ -65,7 +65,9 @@ def build(config: DriveConfig) -> EnvData:
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
     """
-    return EnvData(params_of(config), prepare_scenes(config).path)
+    prepared = prepare_scenes(config)
+    weights = prepared.scene_weights
+    return EnvData({**params_of(config), **({} if weights is None else {"scene_weights": weights})}, prepared.path)
 
 
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:

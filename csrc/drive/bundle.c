@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Fills an env's rows with whole scenes. Scenes are drawn uniformly until one does not fit. From then on only scenes are drawn
+// Fills an env's rows with whole scenes. Scenes are drawn by their weights (all the same, unless the params have
+// "scene_weights", a float32 above 0 for each scene) until one does not fit. From then on only scenes are drawn
 // with which the fewest rows can stay empty ("waste", a table by the number of free rows, computed once). Of up to ATTEMPTS
 // such fillings the first with the fewest empty rows is taken. So all scenes are drawn about equally often, and few rows stay
 // empty. Draws are keyed by the env's seed and the number of the bundle.
@@ -14,12 +15,25 @@
 
 typedef struct bundle_tables {
     uint32_t *agents, *order, *sizes, *waste;
+    const double* shares; // NULL: all scenes weigh the same
 } bundle_tables;
 
 static bundle_tables tables_of(const drive_block* block) {
     uint8_t* state = (uint8_t*)(uintptr_t)block;
     return (bundle_tables){(uint32_t*)(void*)(state + block->agents_offset), (uint32_t*)(void*)(state + block->order_offset),
-                           (uint32_t*)(void*)(state + block->sizes_offset), (uint32_t*)(void*)(state + block->waste_offset)};
+                           (uint32_t*)(void*)(state + block->sizes_offset), (uint32_t*)(void*)(state + block->waste_offset),
+                           block->shares_offset ? (const double*)(void*)(state + block->shares_offset) : NULL};
+}
+
+const float* drive_scene_weights(const pv_context* context) {
+    uint64_t count = 0;
+    const float* weights = pv_params_find(context->params, "scene_weights", PV_F32, &count);
+    return count == drive_set(context->data)->scene_count ? weights : NULL;
+}
+
+static void sum_weights(const float* weights, const uint32_t* order, uint32_t count, double* shares) {
+    shares[0] = 0.0;
+    for (uint32_t i = 0; i < count; i++) shares[i + 1] = shares[i] + (double)weights[order[i]];
 }
 
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index) { return tables_of(block).agents[scene_index]; }
@@ -61,10 +75,50 @@ void drive_bundle_init(const pv_context* context, drive_block* block) {
             if (there && tables.waste[n - size] < tables.waste[n]) tables.waste[n] = tables.waste[n - size];
         }
     }
+    if (block->shares_offset)
+        sum_weights(drive_scene_weights(context), tables.order, block->scenes,
+                    (double*)(void*)((uint8_t*)block + block->shares_offset));
 }
 
-// A scene that leaves the least waste of `free` rows, uniformly among those; only called where some scene fits.
+// A number in [0, 1) of this bundle, a multiple of 2^-53.
+static double draw_share(const drive_turn* turn, uint32_t draw) {
+    return (double)(pv_rng_u64(turn->state->seed, turn->state->episode, 0, draw) >> 11) * 0x1p-53;
+}
+
+// The place in order[first, end) at which the sum of the weights from `first` on passes `target`.
+static uint32_t place_at(const double* shares, uint32_t first, uint32_t end, double target) {
+    uint32_t low = first, high = end - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (shares[middle + 1] - shares[first] > target) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// `draw_fitting` by weight.
+static uint32_t draw_fitting_share(const drive_turn* turn, const bundle_tables* tables, uint32_t free, uint32_t draw) {
+    double total = 0.0;
+    uint32_t last = 0;
+    for (uint32_t size = 1; size <= free; size++) {
+        uint32_t first = tables->sizes[size], end = tables->sizes[size + 1];
+        if (tables->waste[free - size] != tables->waste[free] || first == end) continue;
+        total += tables->shares[end] - tables->shares[first];
+        last = size;
+    }
+    double target = draw_share(turn, draw) * total;
+    for (uint32_t size = 1;; size++) {
+        uint32_t first = tables->sizes[size], end = tables->sizes[size + 1];
+        if (tables->waste[free - size] != tables->waste[free] || first == end) continue;
+        double share = tables->shares[end] - tables->shares[first];
+        if (target < share || size == last) return tables->order[place_at(tables->shares, first, end, target)];
+        target -= share;
+    }
+}
+
+// A scene that leaves the least waste of `free` rows, by weight among those; only called where some scene fits.
 static uint32_t draw_fitting(const drive_turn* turn, const bundle_tables* tables, uint32_t free, uint32_t draw) {
+    if (tables->shares) return draw_fitting_share(turn, tables, free, draw);
     uint32_t total = 0;
     for (uint32_t size = 1; size <= free; size++) {
         if (tables->waste[free - size] == tables->waste[free]) total += tables->sizes[size + 1] - tables->sizes[size];
@@ -78,6 +132,13 @@ static uint32_t draw_fitting(const drive_turn* turn, const bundle_tables* tables
     }
 }
 
+// The place of any scene in `order`.
+static uint32_t draw_any(const drive_turn* turn, const bundle_tables* tables, uint32_t draw) {
+    uint32_t scenes = turn->layout->scenes;
+    if (!tables->shares) return pv_rng_below(turn->state->seed, turn->state->episode, 0, draw, scenes);
+    return place_at(tables->shares, 0, scenes, draw_share(turn, draw) * tables->shares[scenes]);
+}
+
 // One filling; the attempt's number is part of the draws. Returns the rows left empty. slots NULL: only counts.
 static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, uint32_t attempt, drive_slot* slots,
                           uint32_t* count) {
@@ -85,8 +146,7 @@ static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, u
     int finishing = 0;
     *count = 0;
     while (tables->waste[free] < free) {
-        uint32_t at = pv_rng_below(turn->state->seed, turn->state->episode, 0, draw++, turn->layout->scenes);
-        uint32_t scene = tables->order[at];
+        uint32_t scene = tables->order[draw_any(turn, tables, draw++)];
         if (tables->agents[scene] > free) finishing = 1;
         if (finishing) scene = draw_fitting(turn, tables, free, draw++);
         if (slots) slots[*count].scene = scene;

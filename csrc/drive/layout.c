@@ -90,6 +90,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->order_offset = place(&end, out->scenes * sizeof(uint32_t));
     out->sizes_offset = place(&end, (out->agents + 2) * sizeof(uint32_t));
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));
+    if (drive_scene_weights(context)) out->shares_offset = place(&end, (out->scenes + 1) * sizeof(double));
     out->scratch_offset = place(&end, scratch_floats(out) * 4);
     out->envs_offset = place(&end, env_count * out->env_bytes);
     out->bytes = end;

@@ -274,6 +274,7 @@ typedef struct drive_block {
     uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
     uint64_t sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
     uint64_t waste_offset; // uint32_t[A + 1]: fewest rows that stay empty of n free ones
+    uint64_t shares_offset; // double[scenes + 1]: sums of the weights of order[0 .. n); 0: all scenes weigh the same
     uint64_t scratch_offset;
     uint64_t envs_offset;
     uint64_t env_bytes;
@@ -397,7 +398,8 @@ int drive_starts_at_goal(const pv_drive_config* config, const pv_object* object,
 
 // bundle.c
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many
-void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes and waste
+void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes, waste and shares
+const float* drive_scene_weights(const pv_context* context);                  // (scenes,), NULL: all the same
 int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);  // checks a scene whole, before it is first driven
 int drive_bundle_fill(drive_turn* turn);                                      // draws the slots of turn->state
 

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import puffervec
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, PuffervecError, WorkerError
+from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.twins.drive import SceneTwin, nearest
@@ -58,6 +60,19 @@ def test_bundles_equal_the_twin(tmp_path: Path, sizes: list[int], rows: int) -> 
             vec.step(np.zeros(rows, int))
             vec.step(np.zeros(rows, int))
     assert drawn == {scene for scene, size in enumerate(sizes) if size <= rows}
+
+
+def test_scenes_are_drawn_by_their_weights(tmp_path: Path) -> None:
+    sizes, weights = [3, 5, 41, 7, 5, 3], [1.0, 0.25, 2.0, 0.5, 3.0, 1.0]
+    path = write_world(tmp_path / "set", [cars(size) for size in sizes]).path
+    data = EnvData({"scene_weights": np.array(weights, np.float32)}, path)
+    env = NativeEnv("drive", DriveConfig, lambda config: data)
+    with puffervec.make(env, env_kwargs={"num_agents": 64, "partners": 0}, backend="serial", num_envs=40) as vec:
+        vec.reset(seed=5)
+        found = [slots(vec, number) for number in range(40)]
+    assert found == [fill(sizes, 64, 5 + number, 0, weights) for number in range(40)]
+    drawn = np.bincount([scene for scenes in found for scene in scenes], minlength=6)
+    assert drawn[4] > 5 * drawn[1] > 0, "scenes 1 and 4 are of one size, and one of them weighs twelve times as much"
 
 
 def test_padding_on_the_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,3 +168,16 @@ def test_parked_cars_are_never_successes(folder: Path, control: str) -> None:
 def test_runs_on_generated_scenes_are_evaluated_on_others(folder: Path) -> None:
     assert held_out(DriveConfig(scenes="generated:5")).scenes == held_out(DriveConfig()).scenes == "held-out"
     assert held_out(DriveConfig(scenes=str(folder))).scenes == str(folder)
+
+
+def test_a_run_is_evaluated_on_scenes_that_it_has_not_seen(tmp_path: Path) -> None:
+    tmp_path.joinpath("a.json").touch()
+    for scenes, split, expected in (
+        ("generated:50", "train", ("held-out", "all")),
+        ("generated:50=2,generated", "all", ("held-out", "all")),
+        (str(tmp_path), "train", (str(tmp_path), "validation")),
+        (f"{tmp_path},generated", "train", (f"{tmp_path},generated", "validation")),
+        (str(tmp_path), "all", (str(tmp_path), "all")),
+    ):
+        found = held_out(DriveConfig(scenes=scenes, split=split))  # type: ignore[arg-type]
+        assert (found.scenes, found.split) == expected

@@ -4,13 +4,27 @@
 
 from __future__ import annotations
 
-from puffervec.reference.philox import below
+from puffervec.reference.philox import below, bits64
 
 ATTEMPTS = 8
 
 
-def fill(sizes: list[int], rows: int, seed: int, episode: int) -> list[int]:
-    """Return the scenes of a bundle, in slot order. sizes: agents per scene; 0 or more than `rows` are never drawn."""
+def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[float] | None = None) -> list[int]:
+    """Return the scenes of a bundle, in slot order.
+
+    Args: sizes: agents per scene; 0 or more than `rows` are never drawn. weights: of the scenes; None: all the same.
+    """
+
+    def chosen(scenes: list[int], draw: int) -> int:
+        if weights is None:
+            return scenes[below(seed, episode, 0, draw, len(scenes))]
+        target = (bits64(seed, episode, 0, draw) >> 11) * 2.0**-53 * sum(weights[i] for i in scenes)
+        for scene in scenes:
+            target -= weights[scene]
+            if target < 0:
+                return scene
+        return scenes[-1]
+
     order = sorted((i for i, size in enumerate(sizes) if 0 < size <= rows), key=lambda i: (sizes[i], i))
 
     # waste[n]: the fewest rows that stay empty of n free ones
@@ -24,13 +38,13 @@ def fill(sizes: list[int], rows: int, seed: int, episode: int) -> list[int]:
         free, draw, finishing = rows, attempt << 16, False
         found: list[int] = []
         while any(sizes[i] <= free for i in order):
-            scene = order[below(seed, episode, 0, draw, len(order))]
+            scene = chosen(order, draw)
             draw += 1
             if sizes[scene] > free:
                 finishing = True
             if finishing:
                 fitting = [i for i in order if sizes[i] <= free and waste[free - sizes[i]] == waste[free]]
-                scene = fitting[below(seed, episode, 0, draw, len(fitting))]
+                scene = chosen(fitting, draw)
                 draw += 1
             found.append(scene)
             free -= sizes[scene]
