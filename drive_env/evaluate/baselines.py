@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drivers to compare a policy with: `random`, `stop`, `lane-follow` and `log`. They are evaluated as policies are.
+"""Drivers to compare a policy with: `random`, `stop`, `lane-follow`, `log` and `expert`. They are evaluated as policies are.
 
 Runs in the learner. An actor may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a policy
 sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route. `log` lets the env move the
-cars by their logs, which evaluates the data itself.
+cars by their logs, which evaluates the data itself; `expert` plays the actions that follow them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ STEERINGS_RAD = np.array(
     [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0], dtype=np.float32
 )
 
+# The action space that baselines with a mind of their own act in.
+DEFAULT_ACTIONS: dict[str, Any] = {"dynamics": "bicycle", "actions": "discrete", "action_values": (), "expert_actions": 0}
+
 TARGET_MPS = 11.0  # of 7, 9, 11 and 13 m/s the one with the best score on the generated scenes, within noise
 LATERAL_MPS2 = 3.0
 WHEELBASE_FACTOR = 0.6
@@ -51,15 +54,20 @@ class RandomActor:
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do: the random numbers continue from batch to batch."""
 
-    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """(rows,) random actions."""
-        return self._rng.integers(0, len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD), row_count(obs), dtype=np.int32)
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[Any]:
+        """(rows,) or (rows, D) random actions of the env's action space."""
+        group, rows = vec.spec.groups[0], row_count(obs)
+        if group.action_kind == "discrete":
+            return self._rng.integers(0, group.action_sizes[0], rows, dtype=np.int32)
+        if group.action_kind == "multi_discrete":
+            return self._rng.integers(0, group.action_sizes, (rows, group.action_dims), dtype=np.int32)
+        return self._rng.uniform(group.action_low, group.action_high, (rows, group.action_dims)).astype(np.float32)
 
 
 class StopActor:
     """Brakes to a stop and stays."""
 
-    overrides: Mapping[str, Any] = {"raster_alone": 0}
+    overrides: Mapping[str, Any] = {"raster_alone": 0, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
@@ -74,7 +82,7 @@ class StopActor:
 class LaneFollowActor:
     """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
 
-    overrides: Mapping[str, Any] = {"raster_alone": 0}
+    overrides: Mapping[str, Any] = {"raster_alone": 0, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
@@ -145,7 +153,7 @@ def following_acceleration(ego: Mapping[str, Single], partners: Mapping[str, Sin
 class LogActor:
     """Lets the env move the agents by their logs; actions do not matter."""
 
-    overrides: Mapping[str, Any] = {"replay_log": 1}
+    overrides: Mapping[str, Any] = {"replay_log": 1, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do."""
@@ -155,12 +163,28 @@ class LogActor:
         return np.zeros(row_count(obs), dtype=np.int32)
 
 
+class ExpertActor:
+    """Lets the env play the actions by which the model of dynamics follows the log (drive_env.motion)."""
+
+    overrides: Mapping[str, Any] = {"expert_actions": 1}
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Nothing to do."""
+
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[Any]:
+        """(rows,) or (rows, D) zeros; the env takes its own."""
+        group = vec.spec.groups[0]
+        shape = (row_count(obs),) if group.action_kind == "discrete" else (row_count(obs), group.action_dims)
+        return np.zeros(shape, np.float32 if group.action_kind == "continuous" else np.int32)
+
+
 # By their names on the command line; made from a seed.
 BASELINES: dict[str, Callable[[int], Actor]] = {
     "random": RandomActor,
     "stop": lambda seed: StopActor(),
     "lane-follow": lambda seed: LaneFollowActor(),
     "log": lambda seed: LogActor(),
+    "expert": lambda seed: ExpertActor(),
 }
 
 

@@ -89,3 +89,23 @@ def test_lane_follow_needs_lanes(tiny: DriveConfig) -> None:
 
     with pytest.raises(ConfigError, match="lane-follow needs lanes and partners in the observation"):
         evaluate(LaneFollowActor(), dataclasses.replace(tiny, lanes=0, partners=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("random", {"dynamics": "jerk"}),
+        ("random", {"actions": "multi_discrete"}),
+        ("random", {"dynamics": "invertible_bicycle", "actions": "continuous"}),
+        ("stop", {"dynamics": "state", "actions": "continuous"}),
+        ("log", {"dynamics": "delta_local", "action_values": ("dx=0,1",)}),
+        ("expert", {"dynamics": "delta_local", "actions": "continuous"}),
+        ("expert", {}),
+    ],
+    ids=str,
+)
+def test_baselines_act_in_every_action_space(generated: Path, cache: Path, name: str, settings: dict[str, Any]) -> None:
+    total = evaluate(baseline(name), DriveConfig(scenes=str(generated), max_steps=90, **settings)).total
+    assert total.agents > 10
+    if name in ("log", "expert"):
+        assert total.counts["goal"] >= 0.95 * total.agents
