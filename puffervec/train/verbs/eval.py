@@ -23,7 +23,7 @@ from puffervec.train.verbs.verb import StopSignals, Verb
 ABOUT = """\
   Evaluates a run, or with --baseline what needs no training.
 
-  --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, log)
+  --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, log, expert)
   --suite NAME          another evaluation that the env brings (drive: realism)
   --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
   --env.NAME VALUE      settings of the env, over those of the run
