@@ -78,8 +78,8 @@ def likelihood(name: str, log: Floats, rollouts: Floats, valid: Bools) -> float:
     """
     estimator = ESTIMATORS[name]
     if estimator.bins == 2:
-        log = np.asarray((log.astype(bool) & valid).any(axis=1, keepdims=True), np.float64)
-        rollouts = np.asarray((rollouts.astype(bool) & valid).any(axis=2, keepdims=True), np.float64)
+        log = np.asarray(((log > 0) & valid).any(axis=1, keepdims=True), np.float64)
+        rollouts = np.asarray(((rollouts > 0) & valid).any(axis=2, keepdims=True), np.float64)
         valid = np.ones(log.shape, np.bool_)
     if not valid.any():
         return float("nan")

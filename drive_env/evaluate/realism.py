@@ -92,12 +92,12 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
     evaluated = objects[objects >= 0].astype(np.int64)
     poses = {name: np.repeat(getattr(log, name)[None], count, 0) for name in ("x", "y", "heading")}
     valid = np.repeat(log.valid[None], count, 0)
-    valid[:, evaluated, HISTORY:] = True
     for time in range(HISTORY, log.x.shape[1]):
         for number in range(count):
             state = vec.peek(number)
+            there = valid[number, evaluated, time] = state["active"][: len(evaluated)] == 1
             for name, values in poses.items():
-                values[number, evaluated, time] = state[name][: len(evaluated)]
+                values[number, evaluated, time] = np.where(there, state[name][: len(evaluated)], np.nan)
         if time + 1 < log.x.shape[1]:
             vec.send(actor.act(obs, vec))
             obs = vec.recv()[0]
@@ -106,11 +106,11 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
 
 
 def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
-    """Return the features of the evaluated objects after the history, (N, T) each, of the log or one roll-out."""
+    """Return the features of the evaluated objects after the history, (N, T) each, of the log or one roll-out; NaN where the
+    object is not there."""
     own = driven.evaluated
-    found = features.motion(boxes.x[own], boxes.y[own], boxes.heading[own], driven.dt_s)
     nearest = features.distance_to_nearest(boxes, own)
-    found |= {"distance_to_nearest_object": nearest, "collision": (nearest < 0).astype(np.float64)}
+    found = {"distance_to_nearest_object": nearest, "collision": (nearest < 0).astype(np.float64)}
     found["time_to_collision"] = features.time_to_collision(boxes, own, driven.dt_s)
     if driven.edges is not None:
         corners = np.nan_to_num(boxes.corners()[own])
@@ -118,6 +118,8 @@ def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
             [features.distance_to_road_edge(corners[:, t], driven.edges).max(-1) for t in range(corners.shape[1])], 1
         )
         found |= {"distance_to_road_edge": edge, "offroad": (edge > 0).astype(np.float64)}
+    found = {name: np.where(boxes.valid[own], values, np.nan) for name, values in found.items()}
+    found |= features.motion(boxes.x[own], boxes.y[own], boxes.heading[own], driven.dt_s)  # of the frames beside each
     return {name: values[:, HISTORY + 1 :] for name, values in found.items()}
 
 
@@ -148,11 +150,16 @@ def displacements(driven: Driven) -> tuple[float, float]:
     log, valid = driven.log, driven.log.valid[own, after]
     if not valid.any():
         return float("nan"), float("nan")
-    dx = driven.rollouts.x[:, own, after] - np.nan_to_num(log.x[own, after])
-    dy = driven.rollouts.y[:, own, after] - np.nan_to_num(log.y[own, after])
-    counts = valid.sum(axis=1)
-    distance = (np.hypot(dx, dy) * valid).sum(axis=2)[:, counts > 0] / counts[counts > 0]
-    return float(distance.mean()), float(distance.mean(axis=1).min())
+    distance = np.hypot(
+        driven.rollouts.x[:, own, after] - log.x[own, after], driven.rollouts.y[:, own, after] - log.y[own, after]
+    )
+    known = valid & np.isfinite(distance)
+    counts = known.sum(axis=2)
+    means = np.where(known, distance, 0.0).sum(axis=2)[counts > 0] / counts[counts > 0]
+    each = [
+        row[count > 0] / count[count > 0] for row, count in zip(np.where(known, distance, 0.0).sum(axis=2), counts, strict=True)
+    ]
+    return float(means.mean()), min(float(row.mean()) for row in each if len(row))
 
 
 def row_of(name: str, driven: Driven) -> tuple[Row, list[str]]:
