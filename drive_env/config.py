@@ -152,6 +152,8 @@ class DriveConfig:
     """Reward per metre from where the log has the car, in every step; below 0 to imitate it."""
     unknown_speed_limit_mps: float = 0.0
     """Speed limit of lanes for which the scene has none; 0: they have no limit."""
+    observe_weights: int = 0
+    """1: an agent also observes where each of its weights lies in its range, from -1 to 1."""
     draw_rewards: int = 1
     """1: weights with a range (reward_ranges) are drawn from it for each agent and episode; 0: the settings hold for all."""
     max_speed_mps: float = 30.0

@@ -268,6 +268,8 @@ static void write_gpudrive_roads(drive_look* look, float* out) { write_roads(loo
 
 static void write_lidar(drive_look* look, float* out) { drive_write_lidar(look->turn, look->row, &look->at, out); }
 
+static void write_weights(drive_look* look, float* out) { drive_conditions(look->turn, look->row, out); }
+
 // What was played in this step, times the scales' inverses. In the first row of an episode there is nothing yet.
 static void write_action(drive_look* look, const float* inverses, uint32_t count, float* out) {
     const drive_turn* turn = look->turn;

@@ -220,6 +220,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, goal_behavior, 0, DRIVE_CHOICES(goal_behavior))                                                                 \
     DRIVE_REWARDS(X, DRIVE_REWARD_SETTING)                                                                                     \
     X(float, unknown_speed_limit_mps, 0, 100)                                                                                  \
+    X(int32_t, observe_weights, 0, 1)                                                                                          \
     X(int32_t, draw_rewards, 0, 1)                                                                                             \
     X(float, max_speed_mps, 1, 100)                                                                                            \
     X(float, max_reverse_mps, 0, 100)                                                                                          \
@@ -312,6 +313,9 @@ DRIVE_REWARDS(, CHECK)
     X(action, acceleration, "m/s^2", 4.0f, 4, "what the agent chose in the last step; 0 in the first row of an episode")       \
     X(action, steering, "rad", 1.0f, 1, "")
 
+// Where the weights of an agent lie in their ranges: -1 lowest, 1 highest; 0 of one without a range.
+#define DRIVE_COLUMNS_weight(X) DRIVE_REWARDS(X, DRIVE_WEIGHT_COLUMN)
+#define DRIVE_WEIGHT_COLUMN(X, name, part, unit, meaning) X(weight, name, "", 1.0f, 1, "the weight reward_" #name)
 #define DRIVE_COLUMNS_typed_partner(X)                                                                                         \
     X(typed_partner, x, "m", 20.0f, 0, "centre")                                                                               \
     X(typed_partner, y, "m", 20.0f, 0, "")                                                                                     \
@@ -420,7 +424,7 @@ DRIVE_REWARDS(, CHECK)
 #define DRIVE_COLUMN_SETS(X)                                                                                                   \
     X(ego) X(partner) X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner)                           \
     X(pufferdrive_ego) X(pufferdrive_partner) X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road)         \
-    X(ray)
+    X(ray) X(weight)
 
 #define DRIVE_MOST_COLUMNS 16 // of a block
 
@@ -477,6 +481,7 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     X(gpudrive_partners, gpudrive_partner, DRIVE_OBJECTS, DRIVE_OF(gpudrive, config->partners), range_bound(config))           \
     X(gpudrive_roads, gpudrive_road, DRIVE_OBJECTS, DRIVE_OF(gpudrive, config->roads), range_bound(config))                    \
     X(lidar, ray, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lidar_rays), lidar_bound(config))                                       \
+    X(weights, weight, DRIVE_ONE, DRIVE_NUMBERS(config->observe_weights), 1.0f)                                                \
     X(raster, channel, DRIVE_PICTURE, config->raster, 255.0f)
 
 #define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from drive_env.config import DriveConfig
+from drive_env.evaluate.observation import ObservationReader
 from drive_env.rewards import parse_ranges, reward_params, terms
 from puffervec.errors import ConfigError
 from tests.drive_env.worlds import make_env, random_scene, write_world
@@ -78,3 +79,22 @@ def test_draws_are_uniform(tmp_path: Path) -> None:
     drawn = np.concatenate([weights(tmp_path / "set", seed)[:, NAMES.index("goal")] for seed in range(60)])
     share = (drawn - 0.5) / 1.5
     assert abs(share.mean() - 0.5) < 4 / np.sqrt(12 * len(share)) and abs(share.std() - 12**-0.5) < 0.02
+
+
+def test_weights_are_shown(tmp_path: Path) -> None:
+    """Each in its range, from -1 to 1; 0 of those without one; clipped where the settings give one outside."""
+    write_world(tmp_path / "set", [random_scene(1)])
+    given = {"num_agents": 20, "reward_ranges": RANGES, "observe_weights": 1}
+    for settings, shown in (({}, None), ({"draw_rewards": 0, "reward_collision": -1.5, "reward_goal": 9.0}, (0.5, 0.0, 1.0))):
+        with make_env(tmp_path / "set", **given, **settings) as vec:
+            obs, _ = vec.reset(3)
+            state, there = vec.peek(0), vec.peek(0)["slot"] >= 0
+            seen = ObservationReader(vec.spec.groups[0]).read(obs)["weights"]
+            expected = {"collision": state["reward_weights"][:, NAMES.index("collision")] + 2, "lane_align": 0 * state["x"]}
+            expected["goal"] = (state["reward_weights"][:, NAMES.index("goal")] - 0.5) / 0.75 - 1
+            for name, column in seen.items():
+                own = np.clip(expected.get(name, 0 * state["x"]), -1, 1)[there]
+                np.testing.assert_allclose(column[there], own, atol=1e-5, err_msg=name)
+            if shown:
+                assert [float(seen[name][there][0]) for name in ("collision", "lane_align", "goal")] == pytest.approx(shown)
+            assert list(seen) == NAMES
