@@ -3,8 +3,7 @@
 """Turns `config.scenes` into a compiled scene set in the cache, or finds it there.
 
 Runs in the learner before workers start. A set is named by a hash of the scenes' contents and of the settings that it depends
-on. It is verified before use; a damaged one is compiled again. A small JSON file beside it lists the files that were left out
-and the scenes with roads above each other.
+on. It is verified before use; a damaged one is compiled again. A small JSON file beside it lists the files that were left out.
 
 Many scenes are compiled in parts, each of which is kept in the cache as a set of its own until the whole is there: compiling
 that was cut off goes on where it was.
@@ -29,8 +28,7 @@ from drive_env.config import DriveConfig
 from drive_env.progress import progress
 from drive_env.scenes import packed
 from drive_env.scenes.agents import check_agents
-from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
-from drive_env.scenes.levels import height_conflicts
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.stored import StoredScene
@@ -43,7 +41,7 @@ COMPILE_VERSION = 5  # raised when the same scene and settings would give other 
 OFFROAD_EDGES = 16
 CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before use; workers check scenes of larger ones
 REASONS_SHOWN = 3  # files named in an error about a folder
-REMARKS_SHOWN = 5  # files or scenes named in remarks on a folder
+REMARKS_SHOWN = 5  # files named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
 PART, MOST_PARTS = 64, 256  # scenes of a part; parts of a set, which may have more scenes instead: each is an open file
 
@@ -55,7 +53,6 @@ class Prepared:
     path: Path
     scenes: SceneSet
     left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
-    levels: tuple[tuple[str, str], ...] = ()  # scenes in which height matters, by name, and where (drive_env.scenes.levels)
     counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
     weights: tuple[float | None, ...] = ()  # of these sets, as given
 
@@ -91,17 +88,22 @@ def settings_of(config: DriveConfig) -> CompileSettings:
 
 
 def as_it_is(sources: Sequence[Source], config: DriveConfig, settings: CompileSettings) -> Prepared | None:
-    """The one .pvs file that the setting names, where it was compiled for these settings: then it is mapped where it lies."""
+    """The one .pvs file that the setting names, where its index answers for these settings: then it is mapped where it lies."""
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
         return None
     scenes = SceneSet(source.compiled)
-    return Prepared(source.compiled, scenes, (), counts=(len(scenes),)) if same_settings(scenes.settings, settings) else None
+    return Prepared(source.compiled, scenes, (), counts=(len(scenes),)) if covers(scenes.settings, settings) else None
 
 
-def same_settings(one: CompileSettings, other: CompileSettings) -> bool:
-    """Whether scenes compiled with one need not be compiled again for the other."""
-    return bool(one.index_k == other.index_k and np.allclose(numbers_of(one), numbers_of(other), rtol=1e-6))
+def covers(one: CompileSettings, other: CompileSettings) -> bool:
+    """Whether an index made with one answers all that an index made with the other does."""
+    return bool((np.array(one.index_k) >= other.index_k).all() and one.range_m >= np.float32(other.range_m))
+
+
+def same_index(one: CompileSettings, other: CompileSettings) -> bool:
+    """Whether scenes compiled with one need no other index to stand in a set compiled with the other."""
+    return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
 
 
 def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
@@ -133,21 +135,20 @@ def load_cached(path: Path) -> Prepared | None:
         with holding(path) as folder:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
-        levels = tuple((str(name), str(text)) for name, text in notes["levels"])
         counts = tuple(int(count) for count in notes["counts"])
         scenes = SceneSet(path)
         if sum(counts) != len(scenes):
             return None
         if path.stat().st_size <= CHECKED_BYTES:
             scenes.check_all()
-        return Prepared(path, scenes, left_out, levels, counts)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, SceneError):
+        return Prepared(path, scenes, left_out, counts)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, SceneError):
         return None
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------
 
-Outcome = tuple[CompiledScene, str] | LeftOut
+Outcome = CompiledScene | LeftOut
 
 
 @dataclass(frozen=True)
@@ -196,9 +197,9 @@ def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]
 
 
 def compile_one(load: Load, settings: CompileSettings) -> Outcome:
-    """Load and pack one scene, in any process, and say where height matters in it. Raises SceneError as the loader does.
+    """Load and pack one scene, in any process. Raises SceneError as the loader does.
 
-    Scenes of a .pvs file that was compiled with the same settings stay as they are.
+    Scenes of a .pvs file keep their segments, and get another index where they need one.
     """
     item = load()
     if isinstance(item, LeftOut):
@@ -207,11 +208,11 @@ def compile_one(load: Load, settings: CompileSettings) -> Outcome:
     try:
         if isinstance(item, tuple):
             stored, its_settings = item
-            if same_settings(its_settings, settings):
+            if same_index(its_settings, settings):
                 counts = (stored.moving_vehicles, stored.valid_vehicles, stored.object_count)
-                return CompiledScene(stored.name, bytes(stored.data), *counts), ""
-            item = stored.scene()
-        return compile_scene(item, settings), height_conflicts(item)
+                return CompiledScene(stored.name, bytes(stored.data), *counts)
+            return reindexed(stored, settings)
+        return compile_scene(item, settings)
     except SceneError as error:
         return LeftOut(Path(name), str(error).removeprefix(f"{name}: "))
 
@@ -221,25 +222,22 @@ def write_part(path: Path, outcomes: Sequence[Outcome], settings: CompileSetting
     compiled = [item for item in outcomes if not isinstance(item, LeftOut)]
     notes = {
         "left_out": [[str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)],
-        "levels": [[scene.name, text] for scene, text in compiled if text],
         "counts": [len(compiled)],
     }
     write_atomically(notes_path(path), [json.dumps(notes).encode()])
     if compiled:
-        write_scene_set(path, [scene for scene, _ in compiled], settings)
+        write_scene_set(path, compiled, settings)
 
 
 def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings) -> None:
     """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in any of them."""
     left_out: list[list[str]] = []
-    levels: list[list[str]] = []
     counts = [0] * sources
     scenes: list[StoredScene] = []
     for part in parts:
         with holding(part.path) as folder:
             notes = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
         left_out += notes["left_out"]
-        levels += notes["levels"]
         counts[part.source] += notes["counts"][0]
         if notes["counts"][0] and len(parts) > 1:
             scenes += SceneSet(part.path)
@@ -248,7 +246,7 @@ def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: C
         more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
         raise SceneError(f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
     if scenes:
-        notes = {"left_out": left_out, "levels": levels, "counts": counts}
+        notes = {"left_out": left_out, "counts": counts}
         write_atomically(notes_path(path), [json.dumps(notes).encode()])
         write_scene_set(path, scenes, settings)
 
@@ -258,12 +256,9 @@ def notes_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def remarks_on(left_out: Sequence[LeftOut], levels: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines on the files that were left out and the scenes with levels, the first few of each by name."""
+def remarks_on(left_out: Sequence[LeftOut]) -> list[str]:
+    """Lines on the files that were left out, the first few by name."""
     lines = [f"left out {item.path.name}: {item.reason}" for item in left_out[:REMARKS_SHOWN]]
     if len(left_out) > REMARKS_SHOWN:
         lines.append(f"left out {len(left_out) - REMARKS_SHOWN} more files")
-    lines += [f"{name}: {text}" for name, text in levels[:REMARKS_SHOWN]]
-    if len(levels) > REMARKS_SHOWN:
-        lines.append(f"{len(levels) - REMARKS_SHOWN} more scenes in which height matters")
     return lines

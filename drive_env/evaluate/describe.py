@@ -41,7 +41,6 @@ class SceneSummary:
     source: str
     scenes: int
     left_out: tuple[LeftOut, ...]
-    levels: tuple[tuple[str, str], ...]  # scenes in which height matters, and where
     agents: int  # controlled vehicles in all scenes
     most_agents: int  # in one scene
     without_agents: int  # scenes with none
@@ -59,7 +58,7 @@ class SceneSummary:
         ]
         if self.without_agents:
             lines.append(f"  {self.without_agents} of them have no agent and are never used")
-        lines += (f"  {line}" for line in remarks_on(self.left_out, self.levels))
+        lines += (f"  {line}" for line in remarks_on(self.left_out))
         floats = sum(math.prod(shape) for shape in self.observation.values() if len(shape) < 3)
         lines.append(f"observation: {f'{floats} floats: ' if floats else ''}{'; '.join(map(self._block, self.observation))}")
         return "\n".join(lines)
@@ -87,7 +86,6 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
         source=config.scenes,
         scenes=len(scenes),
         left_out=prepared.left_out,
-        levels=prepared.levels,
         agents=int(agents.sum()),
         most_agents=int(agents.max()),
         without_agents=int((agents == 0).sum()),

@@ -129,7 +129,7 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
         for first in range(0, len(todo), batch):
             left = partial(add_failures, vec, scenes, failed)
             run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records, left)
-    remarks = tuple(remarks_on(prepared.left_out, prepared.levels))
+    remarks = tuple(remarks_on(prepared.left_out))
     failed.sort(key=lambda row: (str(row["scene"]), str(row["episode"]), str(row["object"])))
     return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks, failures=tuple(failed))
 

@@ -23,6 +23,7 @@ from drive_env.scenes.groups import build_groups
 from drive_env.scenes.lanes import pack_lanes
 from drive_env.scenes.schema import FRAME_S, SEGMENT_TYPES, VEHICLE, Floats, Scene, SceneObject
 from drive_env.scenes.segments import SPLIT_M, Polyline, Segments, polylines_of, segments_of
+from drive_env.scenes.stored import StoredScene
 
 SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
 MIN_INDEX_BYTES = 60_000  # an index may always have this size, even if objects and segments alone are too large
@@ -76,12 +77,8 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
     lanes, links, inferred = pack_lanes(polylines[0], segments)
     controls, states = pack_controls(scene, polylines[0], origin)
     areas, points = pack_areas(scene, origin)
-    room_bytes = max(MIN_INDEX_BYTES, SCENE_BYTES - objects.nbytes - frames.nbytes - 31 * sum(segments.count))
-    grid, cells, candidates = fitting_index(
-        segments, _cars(objects, frames), settings.index_k, settings.range_m, room_bytes, build
-    )
     sections = {
-        "objects": objects, "frames": frames, "cells": cells, "candidates": candidates, "lanes": lanes, "links": links,
+        "objects": objects, "frames": frames, "lanes": lanes, "links": links,
         "controls": controls, "states": states, "areas": areas, "text": _text(scene, polylines),
         **dict(zip(("points_x", "points_y", "points_z"), points.T, strict=True)),
         **{name: getattr(segments, name) for name in ("x", "y", "z", "ux", "uy", "slope", "half", "kind", "polyline")},
@@ -95,10 +92,38 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
     head["flags"] |= packed.LEVELS * (scene.has_height and _has_levels(objects, frames, segments))
     head["sdc"] = next(iter(np.flatnonzero(objects["flags"] & packed.SDC)), -1)
     head["segment_count"] = segments.count
-    head["grid_x0_m"], head["grid_y0_m"], head["cell_m"] = grid.x0_m, grid.y0_m, grid.cell_m
-    head["grid_nx"], head["grid_ny"] = grid.nx, grid.ny
+    _add_index(head, sections, segments, settings, build)
     moving, valid = scene.agent_counts
     return CompiledScene(scene.name, _assemble(head, sections), moving, valid, len(objects))
+
+
+def reindexed(stored: StoredScene, settings: CompileSettings, build: IndexBuilder = build_index) -> CompiledScene:
+    """Pack a scene of a file again with an index for these settings; its segments and all else stay as they are.
+
+    Raises: SceneError: as `compile_scene`.
+    """
+    sections, head = dict(stored.sections), np.zeros((), dtype=packed.SCENE)
+    head[()] = stored.head
+    lanes, lines, edges = head["segment_count"].tolist()
+    names = ("x", "y", "z", "ux", "uy", "slope", "half", "kind", "polyline")
+    segments = Segments(**{name: sections[name] for name in names}, count=(lanes, lines, edges))
+    _add_index(head, sections, segments, settings, build)
+    return CompiledScene(
+        stored.name, _assemble(head, sections), stored.moving_vehicles, stored.valid_vehicles, stored.object_count
+    )
+
+
+def _add_index(
+    head: NDArray[Any], sections: dict[str, NDArray[Any]], segments: Segments, settings: CompileSettings, build: IndexBuilder
+) -> None:
+    """Add the cells and candidates of an index, and say in the head where its grid lies."""
+    objects, frames = sections["objects"], sections["frames"]
+    room_bytes = max(MIN_INDEX_BYTES, SCENE_BYTES - objects.nbytes - frames.nbytes - 31 * sum(segments.count))
+    grid, sections["cells"], sections["candidates"] = fitting_index(
+        segments, _cars(objects, frames), settings.index_k, settings.range_m, room_bytes, build
+    )
+    head["grid_x0_m"], head["grid_y0_m"], head["cell_m"] = grid.x0_m, grid.y0_m, grid.cell_m
+    head["grid_nx"], head["grid_ny"] = grid.nx, grid.ny
 
 
 def _assemble(head: NDArray[Any], sections: dict[str, NDArray[Any]]) -> bytes:

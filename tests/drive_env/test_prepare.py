@@ -112,18 +112,6 @@ def test_one_broken_file_refuses_no_other(folder: Path, cache: Path, tiny_tree: 
         prepare_scenes(DriveConfig(scenes=str(folder)))
 
 
-def test_scenes_with_levels_are_named(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
-    tree = tiny_tree(cars=2)
-    for car, height in zip(tree["objects"], (0.0, 8.0), strict=True):
-        for point in car["position"]:
-            point["z"] = height
-    tree["objects"][1]["position"] = [{**point, "y": -1.75} for point in tree["objects"][1]["position"]]
-    (folder / "b.json").write_text(json.dumps(tree))
-    for _ in range(2):  # compiled, then from the cache
-        ((name, text),) = prepare_scenes(DriveConfig(scenes=str(folder))).levels
-        assert name == "b.json" and "1 pairs of paths that cross at another height (objects[0] and objects[1]: 8.0 m)" in text
-
-
 def test_one_file(folder: Path, cache: Path) -> None:
     assert prepare_scenes(DriveConfig(scenes=str(folder / "b.json"))).scenes.names == ["b.json"]
     with pytest.raises(SceneError, match="c.json: the scene has a single frame"):

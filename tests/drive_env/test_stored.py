@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from drive_env.scenes import open_scenes, write_scenes
+from drive_env.scenes.compile import CompileSettings, compile_scene, reindexed
 from drive_env.scenes.geometry import segment_distance
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.reader import read_scene, scene_files
@@ -139,3 +140,15 @@ def test_slices_and_scenes_of_other_files(tmp_path: Path) -> None:
         _ = joined[4]
     with pytest.raises(SceneError, match=r"nowhere\.pvs: cannot be read"):
         open_scenes(tmp_path / "nowhere.pvs")
+
+
+def test_another_index_changes_nothing_else(tmp_path: Path) -> None:
+    source, settings = random_scene(4), CompileSettings((20, 12, 24), 80.0)
+    write_scenes(tmp_path / "one.pvs", [source])
+    stored = open_scenes(tmp_path / "one.pvs")[0]
+    write_scenes(tmp_path / "wide.pvs", [reindexed(stored, settings)], settings)
+    wide = open_scenes(tmp_path / "wide.pvs")[0]
+    for name, values in stored.sections.items():
+        same = len(values) == len(wide.sections[name]) and bool((values == wide.sections[name]).all())
+        assert same == (name not in ("cells", "candidates")), name
+    assert bytes(wide.data) == compile_scene(source, settings).data

@@ -27,7 +27,7 @@ from drive_env.prepare import load_cached
 from drive_env.scenes import packed
 from drive_env.scenes.bin_scene import BY_NAME, bin_bytes
 from drive_env.scenes.bin_v3 import Variant
-from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
 from drive_env.scenes.reader import check_drivable, parse_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
@@ -170,7 +170,7 @@ class SceneSets(Reader):
         super().__init__(folder)
         self.corpus = [path.read_bytes() for path in compile_corpus(folder)]
         left_out = [["a.json", "an older format"], ["b.json", "a single frame"]]
-        self.notes = json.dumps({"left_out": left_out, "levels": [["c.json", "a bridge"]]}).encode()
+        self.notes = json.dumps({"left_out": left_out, "counts": [2]}).encode()
 
     def make(self, rng: random.Random) -> bytes:
         data = bytearray(rng.choice(self.corpus))
@@ -194,6 +194,9 @@ class SceneSets(Reader):
         _ = found.names, found.agents(DriveConfig()), found.agents(DriveConfig(control="valid"))
         for index in range(min(len(found), 8)):
             found.scene(index)
+            stored = found[index]
+            _ = stored.counts, reindexed(stored, SETTINGS), write_scene_set(self.folder / "again.pvs", [stored], SETTINGS)
+            compile_scene(stored.scene(), SETTINGS)
         return True
 
 
