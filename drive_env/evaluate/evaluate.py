@@ -130,7 +130,7 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
             left = partial(add_failures, vec, scenes, failed)
             run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records, left)
     remarks = tuple(remarks_on(prepared.left_out))
-    failed.sort(key=lambda row: (str(row["scene"]), str(row["episode"]), str(row["object"])))
+    failed.sort(key=lambda row: (str(row["scene"]), int(str(row["episode"])), int(str(row["object"]))))
     return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks, failures=tuple(failed))
 
 

@@ -149,8 +149,17 @@ def test_a_saved_window_goes_on() -> None:
     for window in windows:
         window.add([records((7.0, 1, (3.0,)))])
     assert windows[0].means() == windows[1].means() and windows[1].total == 121
-    with pytest.raises(ValueError, match=r"shape \(5, 2\), not \(episodes, 3\)"):
-        windows[1].load_state(np.zeros((5, 2)), 5)
+    with pytest.raises(ValueError, match=r"shape \(5, 4\), not \(episodes, 3\)"):
+        windows[1].load_state(np.zeros((5, 4)), 5)
+
+
+def test_a_window_of_an_env_that_recorded_less_goes_on() -> None:
+    older, newer = EpisodeWindow(("speed",)), EpisodeWindow(("speed", "height"))
+    older.add([records((7.0, 3, (2.0,)))])
+    newer.load_state(older.state(), older.total)
+    assert newer.means() == {"episode/return": 7.0, "episode/length": 3.0, "env/speed": 2.0, "env/height": 0.0}
+    with pytest.raises(ValueError, match="not \\(episodes, 3\\)"):
+        older.load_state(newer.state(), 1)
 
 
 def test_interval() -> None:

@@ -52,6 +52,21 @@ def test_missing_parts_are_named(small: Small) -> None:
             trainer.saver.load_state(wrong)
 
 
+def test_env_states_of_another_size_are_left_alone(small: Small) -> None:
+    """As those of an older version of the env: the run goes on with new episodes, and says so."""
+    with Trainer(small()) as trainer:
+        trainer.collect()
+        trainer.update()
+        files = trainer.saver.state()
+    envs = {key: value[:-4] if key.startswith("env/") else value for key, value in files["envs"].items()}
+    with Trainer(small()) as trainer:
+        notes = trainer.saver.load_state(files | {"envs": envs})
+        assert len(notes) == 1 and "goes on with new episodes: the env, or its version, is another one" in notes[0]
+        assert not trainer.collector.rollout.full
+        trainer.begin(0)
+        trainer.collect()
+
+
 def test_unknown_policy() -> None:
     with pytest.raises(CheckpointError, match="no policy 'x': it has default"):
         state.actor_weights(ckpt.Checkpoint({"policies": {"default": {}}}, {"default": {}}), "x")

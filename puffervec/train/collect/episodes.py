@@ -107,6 +107,8 @@ class EpisodeWindow:
         """The inverse of `state`. Raises: ValueError where the rows are of other values."""
         if self.types and rows.ndim == 2 and rows.shape[1] == self.columns - 1:  # Of older versions, without types.
             rows = np.column_stack([rows, np.full(len(rows), -1.0)])
+        elif rows.ndim == 2 and 2 <= rows.shape[1] < self.columns:  # Of older versions of an env, which recorded less.
+            rows = np.column_stack([rows, np.zeros((len(rows), self.columns - rows.shape[1]))])
         if rows.ndim != 2 or rows.shape[1] != self.columns:
             raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {self.columns})")
         self._rows, self.total = rows.astype(np.float64), total

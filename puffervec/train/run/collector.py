@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from puffervec.errors import ConfigError
 from puffervec.train.collect.ahead import Ahead, actor_of
 from puffervec.train.collect.episodes import EpisodeWindow, InfoMeans, ReturnScale
 from puffervec.train.collect.rollout import Rollout, Times
@@ -169,7 +170,10 @@ class Collector:
         if "envs" not in files:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
             return [f"goes on with new episodes: env states were not saved ({why})"]
-        self._load_envs(files["envs"])
+        try:
+            self._load_envs(files["envs"])
+        except ConfigError as error:  # Before anything was changed.
+            return [f"goes on with new episodes: the env, or its version, is another one ({error})"]
         if self.ahead is not None and "ahead" in files:
             self.ahead.restore(files["ahead"])
         return []
