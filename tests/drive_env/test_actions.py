@@ -167,3 +167,31 @@ def test_too_many_combinations_are_refused(world: Path) -> None:
     many = ",".join(str(i / 10) for i in range(64))
     with pytest.raises(ConfigError, match="262144 combinations; a discrete action has at most 65536"):
         make_env(world, dynamics="delta_local", action_values=(f"dx={many}", f"dy={many}", f"dyaw={many}"))
+
+
+@pytest.mark.parametrize("settings", [{"dynamics": "jerk"}, {"max_jerk_mps3": 5.0, "max_steering_rate_radps": 0.5}], ids=str)
+def test_accelerations_and_wheels_are_saved_and_can_be_set(world: Path, settings: dict[str, Any]) -> None:
+    with make_env(world, control="all", num_agents=24, observe_previous_action=1, **settings) as vec:
+        vec.reset(1)
+        vec.action_space.seed(2)
+        actions = [vec.action_space.sample() for _ in range(9)]
+        for action in actions:
+            vec.step(action)
+        state, saved = vec.peek(0), vec.save()
+        assert np.abs(state["steering"]).max() > 0.01 and np.abs(state["model_acceleration"]).max() > 0.1
+        expected = [vec.step(action)[0].copy() for action in actions]
+        for bring_back in (lambda: vec.load(saved), lambda: vec.poke(0, state)):
+            bring_back()
+            found = vec.peek(0)
+            for name in ("x", "speed", "steering", "model_acceleration", "model_lateral"):
+                np.testing.assert_array_equal(found[name], state[name])
+        vec.load(saved)
+        vec.recv()
+        for action, rows in zip(actions, expected, strict=True):
+            np.testing.assert_array_equal(vec.step(action)[0], rows)
+
+
+def test_the_default_has_none_of_it_in_its_state(world: Path) -> None:
+    with make_env(world) as vec:
+        vec.reset(0)
+        assert not {"steering", "model_acceleration", "model_lateral"} & set(vec.peek(0))
