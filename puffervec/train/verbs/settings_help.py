@@ -23,6 +23,7 @@ COMMON = (
 )  # fmt: skip
 SHORT = {long: alias for alias, long in ALIASES.items()}
 INDENT = 26
+ENV_NAMES = 20  # settings of the env that the short form names
 
 
 def short_help(config: TrainConfig) -> str:
@@ -44,8 +45,9 @@ def short_help(config: TrainConfig) -> str:
     if config.python:
         lines += _entry("--env.NAME VALUE", "A keyword argument of what makes the env; any number of these.")
     else:
-        names = ", ".join(field.name.replace("_", "-") for field in dataclasses.fields(config.env))
-        lines += _entry("--env.NAME VALUE", f"A setting of the env: {names}.")
+        names = [field.name.replace("_", "-") for field in dataclasses.fields(config.env)]
+        more = f" and {len(names) - ENV_NAMES} more" if len(names) > ENV_NAMES else ""
+        lines += _entry("--env.NAME VALUE", f"A setting of the env: {', '.join(names[:ENV_NAMES])}{more}.")
     lines += _entry("--policies.NAME.KEY VALUE", "A setting of train or policy, for one of several policies alone.")
     return "\n".join([*lines, "", f"All settings, with what they do: puffer-train {config.target} --help-all"])
 
