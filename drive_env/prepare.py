@@ -92,7 +92,7 @@ def as_it_is(sources: Sequence[Source], config: DriveConfig, settings: CompileSe
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
         return None
-    scenes = SceneSet(source.compiled)
+    scenes = checked_set(source.compiled)
     return Prepared(source.compiled, scenes, (), counts=(len(scenes),)) if covers(scenes.settings, settings) else None
 
 
@@ -104,6 +104,14 @@ def covers(one: CompileSettings, other: CompileSettings) -> bool:
 def same_index(one: CompileSettings, other: CompileSettings) -> bool:
     """Whether scenes compiled with one need no other index to stand in a set compiled with the other."""
     return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
+
+
+def checked_set(path: Path) -> SceneSet:
+    """Open a set; check all of its scenes unless there are gigabytes of them. Raises: SceneError."""
+    scenes = SceneSet(path)
+    if path.stat().st_size <= CHECKED_BYTES:
+        scenes.check_all()
+    return scenes
 
 
 def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
@@ -136,11 +144,9 @@ def load_cached(path: Path) -> Prepared | None:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         counts = tuple(int(count) for count in notes["counts"])
-        scenes = SceneSet(path)
+        scenes = checked_set(path)
         if sum(counts) != len(scenes):
             return None
-        if path.stat().st_size <= CHECKED_BYTES:
-            scenes.check_all()
         return Prepared(path, scenes, left_out, counts)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, SceneError):
         return None

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""docs/scenes.md says what the readers do: of each broken scene of its table, what happens and what is said."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drive_env.cli import parser
+from drive_env.config import DriveConfig
+from drive_env.prepare import prepare_scenes
+from drive_env.scenes import check, open_scenes, write_scenes
+from drive_env.scenes.bin_scene import bin_bytes
+from drive_env.scenes.json_scene import DEFAULTS, scene_from_tree
+from drive_env.scenes.reader import read_scene
+from puffervec.errors import PuffervecError
+from tests.drive_env.conftest import make_tree
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "scenes.md"
+TREE = Callable[[dict[str, Any]], None]
+
+
+def tree(change: TREE | None = None) -> dict[str, Any]:
+    """The tiny scene, changed."""
+    made = make_tree()
+    if change is not None:
+        change(made)
+    return made
+
+
+def of_tree(change: TREE) -> Callable[[Path], Path]:
+    """What writes a changed scene as JSON."""
+    return lambda folder: written(folder / "a.json", json.dumps(tree(change)).encode())
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def binary() -> bytearray:
+    made = make_tree()
+    made["metadata"] = {}
+    return bytearray(bin_bytes(scene_from_tree(made, "t", "t")))
+
+
+def lie(at: int, value: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        data = binary()
+        struct.pack_into("<i", data, at, value)
+        return written(folder / "a.bin", bytes(data))
+
+    return make
+
+
+def compiled(damage: Callable[[bytearray], bytes]) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        write_scenes(folder / "a.pvs", [scene_from_tree(make_tree(), "t", "t")])
+        return written(folder / "a.pvs", damage(bytearray((folder / "a.pvs").read_bytes())))
+
+    return make
+
+
+def flipped(data: bytearray) -> bytes:
+    data[len(data) // 2] ^= 1
+    return bytes(data)
+
+
+def put(value: float, absent: bool = False) -> TREE:
+    def change(made: dict[str, Any]) -> None:
+        made["objects"][1]["position"][7]["x"] = value
+        made["objects"][1]["valid"][7] = not absent
+
+    return change
+
+
+def same_ids(made: dict[str, Any]) -> None:
+    made["objects"][1]["id"] = 100
+
+
+def pointless(made: dict[str, Any]) -> None:
+    made["roads"][0]["geometry"] = made["roads"][0]["geometry"][:1]
+    made["roads"][1]["geometry"] = [made["roads"][1]["geometry"][0]] * 5
+
+
+def crooked(made: dict[str, Any]) -> None:
+    made["roads"][0]["geometry"] = [{"x": x, "y": 50_000.0 * (x % 2), "z": 0.0} for x in range(60)]
+
+
+def same_ids_in_bin(folder: Path) -> Path:
+    data = binary()
+    (second,) = [at for at in range(0, len(data), 4) if data[at : at + 4] == struct.pack("<i", 101)]
+    data[second : second + 4] = struct.pack("<i", 100)
+    return written(folder / "a.bin", bytes(data))
+
+
+def sparse(folder: Path) -> Path:
+    with (folder / "a.json").open("wb") as file:
+        file.truncate(65 << 20)
+    return folder / "a.json"
+
+
+BROKEN: dict[str, Callable[[Path], Path]] = {
+    "JSON that is cut off": lambda folder: written(folder / "a.json", b'{"objects": [], "ro'),
+    ".bin that is cut off": lambda folder: written(folder / "a.bin", bytes(binary()[:-5])),
+    ".pvs that is cut off": compiled(lambda data: bytes(data[:-64])),
+    ".pvs with a changed byte": compiled(flipped),
+    "NaN where an object is present": of_tree(put(math.nan)),
+    "1e30 where an object is present": of_tree(put(1e30)),
+    "1e30 where an object is absent": of_tree(put(1e30, absent=True)),
+    "a box without width": of_tree(lambda made: made["objects"][1].update(width=0)),
+    "a road of a single point, or of points that coincide": of_tree(pointless),
+    "two objects with one id in JSON": of_tree(same_ids),
+    "two objects with one id in .bin": same_ids_in_bin,
+    "lists of different lengths": of_tree(lambda made: made["objects"][1]["valid"].pop()),
+    "a count that lies": lie(8, 2**31 - 1),
+    "a size that lies": lie(28, 10_000),
+    "a single frame": lambda folder: written(folder / "a.json", json.dumps(make_tree(frames=1)).encode()),
+    "no objects": of_tree(lambda made: made.update(objects=[])),
+    "no vehicle to control": of_tree(lambda made: [item.update(type="pedestrian") for item in made["objects"]] and None),
+    "roads with too many segments": of_tree(crooked),
+    "a file of more than 64 MiB": sparse,
+}
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """The page's table: broken, (what happens, what is said)."""
+    table = PAGE.read_text().partition("| broken |")[2]
+    found = re.findall(r"^\| (.+?) \| (.+?) \| (?:`(.+)`)? ?\|$", table, re.MULTILINE)
+    return {broken: (happens, said) for broken, happens, said in found}
+
+
+def test_the_table_has_all_cases() -> None:
+    assert list(rows()) == list(BROKEN)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_broken_scenes(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
+    happens, said = rows()[broken]
+    path = BROKEN[broken](tmp_path)
+    if not said:
+        assert happens.startswith("repaired: ")
+        prepared = prepare_scenes(DriveConfig(scenes=str(path)))
+        assert len(prepared.scenes) == 1 and prepared.left_out == ()
+    else:
+        with pytest.raises(PuffervecError) as caught:
+            prepare_scenes(DriveConfig(scenes=str(path)))
+        assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)
+    if "converted" in happens:
+        assert len(read_scene(path).roads) == 5
+
+
+def test_repairs(tmp_path: Path) -> None:
+    scene = read_scene(BROKEN["two objects with one id in .bin"](tmp_path))
+    assert [item.id for item in scene.objects] == [-1, -1]
+    write_scenes(tmp_path / "a.pvs", [read_scene(BROKEN["a road of a single point, or of points that coincide"](tmp_path))])
+    assert open_scenes(tmp_path / "a.pvs")[0].counts["lanes"] == 0
+
+
+def test_bounds_and_defaults() -> None:
+    text = " ".join(PAGE.read_text().split())
+    assert (
+        f"{check.MAX_OBJECTS:,} objects, {check.MAX_FRAMES:,} frames, {check.MAX_ROADS:,} roads and {check.MAX_POINTS:,} points"
+        in text
+    )
+    assert (check.COORDINATE_LIMIT_M, check.SPEED_LIMIT_MPS, check.SIZE_LEAST_M, check.SIZE_LIMIT_M) == (1e5, 1e3, 0.01, 100.0)
+    assert all(f"`{name}`" in text for name in DEFAULTS)
+
+
+def test_the_commands_are_those_of_the_command() -> None:
+    for line in re.findall(r"^puffer-scenes (.*?)(?: +#.*)?$", PAGE.read_text(), re.MULTILINE):
+        parser().parse_args(line.split())
