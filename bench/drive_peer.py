@@ -54,7 +54,10 @@ class Peer:
         if done.returncode:
             raise ConfigError(f"--peer: the sources in {folder} do not compile: {done.stderr.strip()[:500]}")
 
-    def close(self) -> None:
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Remove the program and the maps."""
         self._folder.cleanup()
 

@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What one core does in drive: agent-steps/s by scene, preset and type of row, where the time goes, what bounds it, how it grows.
+
+    python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
+    python bench/drive.py --peer DIR       # beside PufferDrive's core, compiled from its C sources in DIR, on the same scenes
+
+Each scene fills one env with the vehicles that move in it; all of them stay to the end, and actions are random. Rates are per
+second of CPU time of the one thread, so that others on the machine disturb them less. A reset counts as a step, here and in the
+peer: it writes all rows. In the peer all that no policy drives and that is not marked as expert stands still; here it moves.
+`stored` is what one core stores when it does nothing else: rows of the same size, in a buffer of 32 MiB, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.drive_peer import Peer
+from bench.foreign import foreign_load
+from bench.workloads import SEED, draw_actions, on_one_core
+from drive_env.config import CHOICES
+from drive_env.generate.generate import generate_tree
+from drive_env.prepare import prepare_scenes
+from drive_env.scenes.reader import read_scene
+from puffervec import make
+from puffervec._ffi import ffi, lib
+from puffervec.cores import affinity
+from puffervec.envs import get
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.vec.vector_env import VectorEnv
+
+# What PufferDrive's core of November 2025 does on one core with rows of 1848 floats, compiled with -O2, by its own measure.
+PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3, "Town01": 674e3}
+BUFFER_BYTES = 1 << 25
+RATE_COLUMNS = ("scene", "agents", "preset", "type", "agent-steps/s", "GB/s", "of stored", "peer", "ratio", "published")
+PHASES = {"roads": {"roads": 0}, "partners": {"partners": 0}, "lanes, lines, edges": {"lanes": 0, "lines": 0, "edges": 0}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate:
+    """One line of the first table. The last three are None without a peer, or where no figure was published."""
+
+    scene: str
+    agents: int
+    preset: str
+    dtype: str
+    agent_steps_per_s: common.Figure
+    bytes_per_s: float
+    stored: float
+    peer: common.Figure | None
+    ratio: common.Figure | None
+    published: float | None
+
+
+@contextlib.contextmanager
+def opened(scene: str, num_envs: int = 1, **settings: Any) -> Iterator[VectorEnv]:
+    """An env on one scene that its agents fill, reset and warm."""
+    config = {"scenes": scene, "remove_at_goal": 0, **settings}
+    if "num_agents" not in config:
+        prepared = prepare_scenes(get("drive").configure({**config, "num_agents": 4096}))
+        counts = prepared.scenes.agents(get("drive").configure({**config, "num_agents": 4096}))
+        config["num_agents"] = int(counts.max())
+    with make("drive", env_kwargs=config, backend="serial", num_envs=num_envs) as vec, on_one_core():
+        vec.async_reset(SEED)
+        vec.recv()
+        steps(vec, 200)
+        yield vec
+
+
+def steps(vec: VectorEnv, turns: int) -> float:
+    """Seconds of CPU time of so many turns with random actions."""
+    drawn = draw_actions(vec.spec, vec.num_envs)[vec.spec.groups[0].name]
+    worker = vec.workers.opened  # type: ignore[attr-defined]
+    begin = time.thread_time()
+    if lib.pv_bench_steps(worker, ffi.from_buffer("int32_t[]", drawn), len(drawn), turns) < 0:
+        raise PuffervecError("the env reported a failure within the C loop")
+    return time.thread_time() - begin
+
+
+def rate(vec: VectorEnv, seconds: float) -> float:
+    """Agent-steps per second of CPU time: rows with a live agent."""
+    turns = max(10, int(seconds / max(steps(vec, 10) / 10, 1e-7)))
+    before = vec.counters()["active_rows"]
+    taken = steps(vec, turns)
+    return (vec.counters()["active_rows"] - before) / taken
+
+
+def stored_rows(row_bytes: int, seconds: float) -> float:
+    """Rows per second that one core stores and does nothing else."""
+    buffer = np.ones(BUFFER_BYTES, np.uint8)
+    with on_one_core():
+        begin, count = time.thread_time(), 0
+        while time.thread_time() - begin < seconds:
+            buffer.fill(count & 1)
+            count += 1
+        return count * BUFFER_BYTES / row_bytes / (time.thread_time() - begin)
+
+
+def measure_scene(
+    path: Path, presets: Sequence[str], dtypes: Sequence[str], repeats: int, seconds: float, peer: Peer | None
+) -> list[Rate]:
+    """All presets and types on one scene, taking turns with the peer."""
+    found = []
+    world = peer.write(read_scene(path)) if peer else None
+    for preset in presets:
+        for dtype in dtypes:
+            with opened(str(path), observation=preset, row_dtype=dtype) as vec:
+                agents, row_bytes = vec.num_agents, vec.spec.groups[0].observation_bytes
+                ours, theirs = [], []
+                for _ in range(repeats):
+                    if peer and world:
+                        theirs.append(peer.run(world, seconds, affinity()[0]).agent_steps_per_s)
+                    ours.append(rate(vec, seconds))
+            median = common.figure(ours)
+            published = next((value for part, value in PUBLISHED.items() if part in path.name), None)
+            found.append(Rate(
+                path.stem, agents, preset, dtype, median, median.median * row_bytes,
+                median.median / stored_rows(row_bytes, min(seconds, 0.3)),
+                common.figure(theirs) if theirs else None, common.ratio(ours, theirs) if theirs else None, published,
+            ))  # fmt: skip
+    return found
+
+
+def phases(path: Path, presets: Sequence[str], seconds: float) -> list[tuple[str, ...]]:
+    """Shares of the time by preset: what a row costs less without a block; `world` is all that moves, touches and judges."""
+    lines = []
+    for preset in presets:
+        full = _ns(path, seconds, observation=preset)
+        parts = {name: full - _ns(path, seconds, observation=preset, **off) for name, off in PHASES.items()}
+        parts["world and ego"] = full - sum(parts.values())
+        lines.append((preset, f"{full:.0f}", *(f"{100 * max(ns, 0) / full:.0f}%" for ns in parts.values())))
+    return lines
+
+
+def _ns(path: Path, seconds: float, **settings: Any) -> float:
+    with opened(str(path), **settings) as vec:
+        return 1e9 / common.figure(rate(vec, seconds) for _ in range(3)).median
+
+
+def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
+    """ns per agent-step over agents and segments of a scene, and over envs; bytes per env and scene."""
+    lines = []
+    for envs in (1, 4, 16, 64):
+        with opened("generated:4", num_envs=envs, num_agents=64, observation=preset) as vec:
+            ns = 1e9 / rate(vec, seconds)
+            rows = vec.spec.groups[0].observation_bytes * 64
+            lines.append(
+                (f"{envs} envs of 64 rows", f"{ns:.0f}", f"{vec.spec.save_bytes / 1024:.0f}", f"{rows / 1024:.0f}", "")
+            )
+    for simplify_m in (1.0, 0.1, 0.01):
+        settings = {"num_agents": 256, "observation": preset, "simplify_m": simplify_m}
+        prepared = prepare_scenes(get("drive").configure({"scenes": "generated:8", **settings}))
+        segments = np.mean([prepared.scenes.scene(i)[0]["segment_count"].sum() for i in range(len(prepared.scenes))])
+        with opened("generated:8", **settings) as vec:
+            size = prepared.path.stat().st_size / len(prepared.scenes) / 1024
+            lines.append((f"{segments:.0f} segments a scene", f"{1e9 / rate(vec, seconds):.0f}", "", "", f"{size:.0f}"))
+    for agents in (8, 64, 512):
+        with opened("generated:8", num_agents=agents, observation=preset) as vec:
+            lines.append((f"one env of {agents} rows", f"{1e9 / rate(vec, seconds):.0f}", f"{vec.spec.save_bytes / 1024:.0f}",
+                          f"{vec.spec.groups[0].observation_bytes * agents / 1024:.0f}", ""))  # fmt: skip
+    return lines
+
+
+def scene_files(given: Sequence[str], only: str) -> list[Path]:
+    """The JSON scenes of files and folders whose name contains one of the comma-separated parts."""
+    paths = [path for item in map(Path, given) for path in (sorted(item.glob("*.json")) if item.is_dir() else [item])]
+    parts = [part for part in only.split(",") if part]
+    return [path for path in paths if not parts or any(part in path.name for part in parts)]
+
+
+def write_generated(folder: Path) -> list[Path]:
+    """Two generated scenes as JSON, for machines without others."""
+    paths = []
+    for index in range(2):
+        paths.append(folder / f"generated_{index}.json")
+        paths[-1].write_text(json.dumps(generate_tree(SEED, index)))
+    return paths
+
+
+def show(rates: Sequence[Rate]) -> None:
+    """Print the table of rates."""
+    common.print_table("agent-steps per second of CPU time of one core", RATE_COLUMNS, [
+        (
+            r.scene[-24:], str(r.agents), r.preset, r.dtype, str(r.agent_steps_per_s), f"{r.bytes_per_s / 1e9:.1f}",
+            f"{100 * r.stored:.0f}%", str(r.peer) if r.peer else "-", f"{r.ratio.median:.2f}" if r.ratio else "-",
+            common.number(r.published) if r.published else "-",
+        )
+        for r in rates
+    ], ["published: PufferDrive's core of November 2025, on another machine"])  # fmt: skip
+
+
+def named(text: str, allowed: Sequence[str], flag: str) -> list[str]:
+    """The names in a comma-separated flag. Raises: ConfigError: one that is unknown."""
+    names = text.split(",")
+    for name in names:
+        if name not in allowed:
+            raise ConfigError(f"{flag} has {name!r}: use some of {', '.join(allowed)}")
+    return names
+
+
+def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Measure and print all tables; returns the results."""
+    presets = named(options.presets, CHOICES["observation"], "--presets")
+    dtypes = named(options.dtypes, CHOICES["row_dtype"], "--dtypes")
+    paths = scene_files(options.scenes, options.only) if options.scenes else write_generated(folder)
+    if not paths:
+        raise ConfigError(f"--scenes {' '.join(options.scenes)}: no scene in JSON whose name contains {options.only}")
+    with contextlib.ExitStack() as stack:
+        peer = stack.enter_context(Peer(options.peer, options.peer_headers)) if options.peer else None
+        rates = [
+            item for path in paths for item in measure_scene(path, presets, dtypes, options.repeats, options.seconds, peer)
+        ]
+    show(rates)
+    shares = phases(paths[0], presets, options.seconds)
+    common.print_table(f"share of the time by block, {paths[0].stem}", ("preset", "ns", *PHASES, "world and ego"), shares)
+    grown = growth(options.seconds, presets[0])
+    common.print_table(
+        f"growth and memory, {presets[0]}", ("what", "ns/agent-step", "env kB", "rows kB", "scene kB"), grown,
+        ["env: its state; rows: its observations; scene: in the file that all workers map"],
+    )  # fmt: skip
+    return {"rates": [dataclasses.asdict(item) for item in rates], "phases": shares, "growth": grown}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--scenes", nargs="*", default=[], help="JSON scenes or folders of them (default: two generated ones)")
+    flags.add_argument("--only", default="", help="comma-separated parts of file names")
+    flags.add_argument("--presets", default="compact,pufferdrive,gpudrive", help="of observations (default: %(default)s)")
+    flags.add_argument("--dtypes", default="float32", help="types of rows (default: %(default)s)")
+    flags.add_argument("--peer", type=Path, help="folder of PufferDrive's C sources (gpudrive.h)")
+    flags.add_argument("--peer-headers", type=Path, help="folder of raylib's headers, if they do not lie near the sources")
+    common.add_flags(flags, "drive", 0.3)
+    options = flags.parse_args(arguments)
+    facts = common.machine()
+    try:
+        with tempfile.TemporaryDirectory(prefix="puffervec-drive-") as folder:
+            results, foreign = foreign_load(lambda: run(options, Path(folder)))
+    except PuffervecError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    options.scenes = [Path(item).name for item in options.scenes]  # no path of this machine in the file
+    options.peer, options.peer_headers = options.peer is not None, None
+    common.finish("drive", options, facts, foreign, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
