@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What one core does in drive: agent-steps/s by scene, preset and type of row, where the time goes, what bounds it, how it grows.
+"""What one core does in drive: agent-steps/s by scene, preset and type of row, where time goes, what bounds it, how it grows.
 
     python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
     python bench/drive.py --peer DIR       # beside PufferDrive's core, compiled from its C sources in DIR, on the same scenes

@@ -40,18 +40,19 @@ class Peer:
     """The compiled core. Raises: ConfigError: no sources in the folder, no raylib headers, or they do not compile."""
 
     def __init__(self, folder: Path, headers: Path | None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="puffervec-peer-")
         header = folder / HEADER
         if not header.is_file():
             raise ConfigError(f"--peer: {header} does not exist: name the folder of PufferDrive's C sources")
         include = headers or next((path.parent for path in _around(folder)), None)
         if include is None:
             raise ConfigError("--peer: no raylib.h was found near the sources: name its folder with --peer-headers")
+        self._folder = tempfile.TemporaryDirectory(prefix="puffervec-peer-")
         self.program = Path(self._folder.name) / "peer"
         command = ["gcc", *FLAGS, f'-DPEER_HEADER="{header}"', f"-I{include}", str(Path(__file__).with_name("peer_drive.c"))]
         command += ["-o", str(self.program), "-lm", "-Wl,--gc-sections"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
+            self._folder.cleanup()
             raise ConfigError(f"--peer: the sources in {folder} do not compile: {done.stderr.strip()[:500]}")
 
     def __enter__(self) -> Peer:

@@ -178,6 +178,13 @@ class DriveConfig:
     """Nearest segments of all types in the road block of the presets pufferdrive and gpudrive. -1: as the preset says; 200."""
     partner_types: int = 0
     """1: compact partners also show whether they are a vehicle, a pedestrian or a cyclist."""
+    route: int = 0
+    """Points of the way to the goal along the lane graph; 0 for none. Where lanes part, it takes the exit that ends nearest to
+    the goal."""
+    route_step_m: float = 10.0
+    """Metres between two of these points."""
+    controls: int = 0
+    """Nearest traffic lights and stop signs that an agent observes, with their stop lines."""
     lidar_rays: int = 0
     """Rays that measure how far it is to the next road edge or object, and what it is; 0 for none."""
     lidar_fov_deg: float = 360.0

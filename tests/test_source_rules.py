@@ -33,6 +33,7 @@ NO_STEP_CODE = ("csrc/drive/index.c",)
 TESTED_TOGETHER = {
     "csrc/drive/bodies.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/actions.c": "tests/drive_env/test_actions.py",
+    "csrc/drive/ahead.c": "tests/drive_env/test_presets.py",
     "csrc/drive/collide.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/control.c": "tests/drive_env/test_agents.py",
     "csrc/drive/dynamics.c": "tests/drive_env/test_step_twin.py",

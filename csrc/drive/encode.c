@@ -25,16 +25,14 @@ PV_CLONES static void encode_halves(const float* restrict numbers, uint32_t coun
     for (uint32_t i = 0; i < count; i++) out[i] = half_of(numbers[i]);
 }
 
-PV_CLONES static void encode_bytes(const float* restrict numbers, const float* restrict gains, uint32_t columns, uint32_t entries,
-                                   int objects, uint8_t* restrict out) {
-    for (uint32_t e = 0; e < entries; e++, numbers += columns, out += columns) {
-        int there = !objects;
-        for (uint32_t c = 0; c < columns; c++) there |= numbers[c] != 0.0f;
-        const float zero = there ? DRIVE_BYTE_ZERO : 0.0f;
-        for (uint32_t c = 0; c < columns; c++) {
-            float v = drive_clamp(numbers[c] * gains[c], 2.0f - DRIVE_BYTE_ZERO, DRIVE_BYTE_ZERO - 2.0f);
-            out[c] = (uint8_t)(int32_t)(pv_round(v) + zero);
-        }
+#define PERIODS 16 // entries for which the gains are laid out, so that loops over them are long
+
+PV_CLONES static void scale_bytes(const float* restrict numbers, const float* restrict gains, uint32_t count,
+                                  uint8_t* restrict out) {
+    PV_APART
+    for (uint32_t i = 0; i < count; i++) {
+        float v = drive_clamp(numbers[i] * gains[i], 2.0f - DRIVE_BYTE_ZERO, DRIVE_BYTE_ZERO - 2.0f);
+        out[i] = (uint8_t)(int32_t)(pv_round(v) + DRIVE_BYTE_ZERO);
     }
 }
 
@@ -44,10 +42,20 @@ void drive_encode(const pv_drive_config* config, const pv_drive_column* columns,
         encode_halves(numbers, k * column_count, out);
         return;
     }
-    float gains[DRIVE_MOST_COLUMNS];
+    float gains[PERIODS * DRIVE_MOST_COLUMNS];
+    uint8_t* bytes = out;
     for (uint32_t c = 0; c < column_count; c++) {
         float most = columns[c].most > 0.0f ? columns[c].most : config->range_m;
         gains[c] = columns[c].scale * (DRIVE_BYTE_ZERO - 2.0f) / most;
     }
-    encode_bytes(numbers, gains, column_count, k, objects, out);
+    for (uint32_t i = column_count; i < PERIODS * column_count; i++) gains[i] = gains[i - column_count];
+    for (uint32_t e = 0; e < k; e += PERIODS) {
+        uint32_t n = k - e < PERIODS ? k - e : PERIODS;
+        scale_bytes(numbers + e * column_count, gains, n * column_count, bytes + e * column_count);
+    }
+    for (uint32_t e = 0; objects && e < k; e++) {
+        uint32_t c = 0;
+        while (c < column_count && numbers[e * column_count + c] == 0.0f) c++;
+        if (c == column_count) memset(bytes + e * column_count, 0, column_count);
+    }
 }

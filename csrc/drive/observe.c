@@ -266,6 +266,16 @@ static void write_pufferdrive_roads(drive_look* look, float* out) { write_roads(
 
 static void write_gpudrive_roads(drive_look* look, float* out) { write_roads(look, 1, out); }
 
+static void write_route(drive_look* look, float* out) {
+    drive_write_route(look->turn, look->row, &look->at, look->k, out);
+}
+
+static void write_controls(drive_look* look, float* out) {
+    uint32_t in_range = drive_write_controls(look->turn, &look->at, look->k, out, look->near);
+    if (sampled(look->turn))
+        count_objects(look, DRIVE_COUNTER_controls, look->near->count, reach_of(look->near), in_range);
+}
+
 static void write_lidar(drive_look* look, float* out) { drive_write_lidar(look->turn, look->row, &look->at, out); }
 
 static void write_weights(drive_look* look, float* out) { drive_conditions(look->turn, look->row, out); }

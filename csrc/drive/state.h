@@ -481,6 +481,10 @@ uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float 
 uint32_t drive_edges_within(const drive_scene* scene, float x, float y, float radius_m,
                             const drive_scratch* scratch); // all of them, into scratch.index
 
+// ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within the range
+void drive_write_route(const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);
+uint32_t drive_write_controls(const drive_turn* turn, const drive_pose* at, uint32_t k, float* out, drive_near* near);
+
 // lidar.c: writes an entry per ray
 void drive_write_lidar(const drive_turn* turn, uint32_t row, const drive_pose* at, float* out);
 

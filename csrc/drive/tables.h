@@ -233,9 +233,12 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, segments, 0, DRIVE_CHOICES(segments))                                                                           \
     X(int32_t, roads, 0, DRIVE_MAX_ROADS)                                                                                      \
     X(int32_t, partner_types, 0, 1)                                                                                            \
+    X(int32_t, route, 0, DRIVE_MAX_K)                                                                                          \
+    X(float, route_step_m, 0.5, 50)                                                                                            \
+    X(int32_t, controls, 0, DRIVE_MAX_K)                                                                                       \
     X(int32_t, lidar_rays, 0, DRIVE_MAX_RAYS)                                                                                  \
     X(float, lidar_fov_deg, 1, 360)                                                                                            \
-    X(float, lidar_range_m, 1, 500)                                                                                           \
+    X(float, lidar_range_m, 1, 500)                                                                                            \
     /* who moves, when it begins, and what ends an agent's row */                                                              \
     X(int32_t, others, 0, DRIVE_CHOICES(others))                                                                               \
     X(int32_t, init_step, 0, 65533)                                                                                            \
@@ -387,6 +390,26 @@ DRIVE_REWARDS(, CHECK)
     X(gpudrive_road, speed_bump, "", 1.0f, 1, "")                                                                              \
     X(gpudrive_road, stop_sign, "", 1.0f, 1, "")
 
+#define DRIVE_COLUMNS_route(X)                                                                                                 \
+    X(route, x, "m", 50.0f, 250, "a point of the way to the goal")                                                             \
+    X(route, y, "m", 50.0f, 250, "")                                                                                           \
+    X(route, cos, "", 1.0f, 1, "direction of the lane there")                                                                  \
+    X(route, sin, "", 1.0f, 1, "")
+
+#define DRIVE_COLUMNS_control(X)                                                                                               \
+    X(control, x, "m", 20.0f, 0, "where traffic stops")                                                                        \
+    X(control, y, "m", 20.0f, 0, "")                                                                                           \
+    X(control, cos, "", 1.0f, 1, "heading of the traffic that it stops")                                                       \
+    X(control, sin, "", 1.0f, 1, "")                                                                                           \
+    X(control, left_x, "m", 20.0f, 0, "ends of the stop line; both where traffic stops if it is unknown")                      \
+    X(control, left_y, "m", 20.0f, 0, "")                                                                                      \
+    X(control, right_x, "m", 20.0f, 0, "")                                                                                     \
+    X(control, right_y, "m", 20.0f, 0, "")                                                                                     \
+    X(control, sign, "", 1.0f, 1, "1: a stop or yield sign, 0: a traffic light")                                               \
+    X(control, red, "", 1.0f, 1, "1: it shows that")                                                                           \
+    X(control, yellow, "", 1.0f, 1, "")                                                                                        \
+    X(control, green, "", 1.0f, 1, "")
+
 #define DRIVE_COLUMNS_ray(X)                                                                                                   \
     X(ray, distance, "m", 50.0f, 0, "from the car's centre to the first thing that the ray meets")                             \
     X(ray, edge, "", 1.0f, 1, "1: that is a road edge")                                                                        \
@@ -424,9 +447,9 @@ DRIVE_REWARDS(, CHECK)
 #define DRIVE_COLUMN_SETS(X)                                                                                                   \
     X(ego) X(partner) X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner)                           \
     X(pufferdrive_ego) X(pufferdrive_partner) X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road)         \
-    X(ray) X(weight)
+    X(ray) X(weight) X(route) X(control)
 
-#define DRIVE_MOST_COLUMNS 16 // of a block
+#define DRIVE_MOST_COLUMNS 32 // of a block
 
 // Column numbers DRIVE_ego_speed = 0 ..., how many there are (DRIVE_COUNT_ego), and scales DRIVE_SCALE_ego_speed ...
 #define COLUMN(set, name, unit, scale, most, meaning) DRIVE_##set##_##name,
@@ -480,6 +503,8 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     X(gpudrive_ego, gpudrive_ego, DRIVE_ONE, DRIVE_OF(gpudrive, 1), 20.0f)                                                     \
     X(gpudrive_partners, gpudrive_partner, DRIVE_OBJECTS, DRIVE_OF(gpudrive, config->partners), range_bound(config))           \
     X(gpudrive_roads, gpudrive_road, DRIVE_OBJECTS, DRIVE_OF(gpudrive, config->roads), range_bound(config))                    \
+    X(route, route, DRIVE_OBJECTS, DRIVE_NUMBERS(config->route), 20.0f)                                                        \
+    X(controls, control, DRIVE_OBJECTS, DRIVE_NUMBERS(config->controls), range_bound(config))                                  \
     X(lidar, ray, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lidar_rays), lidar_bound(config))                                       \
     X(weights, weight, DRIVE_ONE, DRIVE_NUMBERS(config->observe_weights), 1.0f)                                                \
     X(raster, channel, DRIVE_PICTURE, config->raster, 255.0f)
@@ -490,7 +515,7 @@ enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
 
 // What blocks of objects count: how many were seen, how many were within the range and did not fit, and the distance of the last
 // one in cm.
-#define DRIVE_COUNTED(X) X(partners) X(lanes) X(lines) X(edges) X(roads)
+#define DRIVE_COUNTED(X) X(partners) X(lanes) X(lines) X(edges) X(roads) X(controls)
 
 // Running counters of an env, three at the end for each of DRIVE_COUNTED.
 #define COUNTERS(counted) DRIVE_COUNTER_##counted, DRIVE_COUNTER_AFTER_##counted = DRIVE_COUNTER_##counted + 2,

@@ -28,6 +28,7 @@ PAUSES = ("--pause-s", "0.01", "--pauses", "1", "--idle-s", "0.05")
 FIVE = "grid, 5 agents, full"
 
 COMMANDS = {
+    "drive": ["--presets", "pufferdrive", "--dtypes", "uint8"],
     "env_step": ["--num-envs", "2", "--envs", "probe,tag_grid"],
     "host": [],
     "latency": PAUSES,
@@ -51,6 +52,8 @@ BAD = [
     ("compare", "", "give two commands"),
     ("compare", "--a false --b true", "status 1"),
     ("compare", "--revisions no-such-revision WORK -- true", "no-such-revision"),
+    ("drive", "--presets chess", "--presets has 'chess': use some of compact"),
+    ("drive", "--peer /does/not/exist", "gpudrive.h does not exist: name the folder"),
     ("defaults", "--tasks chess", "'chess' is unknown: use CartPole-v1"),
     ("peers", "--workloads chess", "no workload is called 'chess'"),
     ("peers", "--pufferlib-python /does/not/exist", "'/does/not/exist': no such program"),

@@ -68,7 +68,7 @@ COVERING: list[dict[str, Any]] = [
     {"dynamics": "state", "actions": "continuous", "expert_actions": 1},
     {"dynamics": "jerk", "observe_previous_action": 1, "control": "all"},
     {"max_speed_mps": 60.0, "max_reverse_mps": 0.0, "wheelbase_factor": 0.9, "lanes": 3, "edges": 64},
-    {"observation": "pufferdrive", "lidar_rays": 40, "lidar_fov_deg": 150.0},
+    {"observation": "pufferdrive", "lidar_rays": 40, "lidar_fov_deg": 150.0, "route": 5, "route_step_m": 4.0, "controls": 3},
     {"observation": "gpudrive", "row_dtype": "float16", "roads": 90, "partners": 9},
     {"observation": "far", "row_dtype": "uint8", "partner_types": 1, "observe_previous_action": 1},
     {"segments": "spread", "lanes": 33, "row_dtype": "uint8", "raster": 16, "lidar_rays": 7, "lidar_range_m": 25.0},

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import ObservationReader, columns
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import Control, Road, Scene
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.test_observe_twin import split
@@ -76,6 +78,12 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
                 wanted = twins.lidar(arrays, bodies, own, config.lidar_rays, config.lidar_fov_deg, config.lidar_range_m)
                 np.testing.assert_array_equal(blocks["lidar"][row][:, 1:], wanted[:, 1:], err_msg=f"lidar of row {row}")
                 np.testing.assert_allclose(blocks["lidar"][row][:, 0], wanted[:, 0], atol=1e-5, err_msg=f"lidar of row {row}")
+            if "route" in blocks:
+                wanted = twins.route(arrays, pose, goal, config.route, config.route_step_m)
+                np.testing.assert_allclose(blocks["route"][row], wanted, atol=1e-4, err_msg=f"route of row {row}")
+            if "controls" in blocks:
+                wanted = twins.controls(arrays, pose, config.controls, range_m, int(state["slot_clock"][slot]))
+                np.testing.assert_allclose(blocks["controls"][row], wanted, atol=TOLERANCE, err_msg=f"controls of row {row}")
             if config.segments == "spread":
                 for name, k in zip(("lanes", "lines", "edges"), config.segment_k, strict=True):
                     compare_spread(twin, name, pose, k, range_m, blocks[name][row])
@@ -117,6 +125,48 @@ def test_rows_equal_the_twin(tmp_path: Path, name: str) -> None:
             obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
             compared += compare_rows(vec, scenes, obs)
     assert compared > 50
+
+
+def crossing(seed: int) -> Scene:
+    """A scene with lanes that part, lights that change and a stop sign."""
+    rng = np.random.default_rng(seed)
+    ways = {
+        1: [(-60, 0), (-20, 1), (20, 0)],
+        2: [(20, 0), (60, 3), (120, 0)],
+        3: [(20, 0), (30, 8), (32, 60)],
+        4: [(32, 60), (32, 90)],
+    }
+    lanes = [Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))]) for number, points in ways.items()]
+    line = np.array([[20.0, 2, 0], [20.0, -2, 0]])
+    lights = [
+        Control(1, np.array([20.0, 0, 0]), 1, rng.integers(0, 5, 20).astype(np.uint8), 7, None, line),
+        Control(1, np.array([32.0, 60, 0]), 3, rng.integers(0, 5, 20).astype(np.uint8), 8, 1.5),
+        Control(0, np.array([-5.0, 6, 0]), -1, np.zeros(1, np.uint8), 9, -2.0),
+    ]
+    others = random_scene(seed, roads=9, spread_m=40.0)
+    return dataclasses.replace(others, roads=(*lanes, *others.roads), controls=tuple(lights))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"route": 12, "controls": 2},
+        {"route": 40, "route_step_m": 3.0, "controls": 5, "range_m": 25.0, "observation": "pufferdrive"},
+    ],
+    ids=str,
+)
+def test_the_way_ahead(tmp_path: Path, settings: dict[str, Any]) -> None:
+    scenes = write_world(tmp_path / "set", [crossing(seed) for seed in (1, 2, 3)])
+    rng = np.random.default_rng(0)
+    shown = []
+    with make_env(tmp_path / "set", num_agents=48, **settings) as vec:
+        obs, _ = vec.reset(0)
+        for _ in range(8):
+            assert compare_rows(vec, scenes, obs) > 20
+            shown.append({name: split(vec, obs)[name].any(axis=(0, 1)).tolist() for name in ("route", "controls")})
+            obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
+    assert all(any(step["route"]) for step in shown)
+    assert np.any([step["controls"] for step in shown], axis=0).all()
 
 
 def test_more_ties_than_fit(tmp_path: Path) -> None:

@@ -129,6 +129,73 @@ def spread(squares: np.ndarray, k: int, range_m: float) -> np.ndarray:
     return np.array(sorted(shown, key=lambda s: (squares[s], s)), int)
 
 
+# ---- the way to the goal, lights and signs ---------------------------------------------------------------------------
+
+
+def route(
+    arrays: dict[str, np.ndarray], pose: tuple[float, float, float], goal: tuple[float, float], k: int, step_m: float
+) -> np.ndarray:
+    """(k, 4): points of the way to the goal, a step apart, and the direction there; zeros behind its end."""
+    lanes, links = arrays["lanes"], arrays["links"]
+    middle = np.stack([arrays["x"], arrays["y"]], -1).astype(float)
+    unit, half = np.stack([arrays["ux"], arrays["uy"]], -1).astype(float), arrays["half"].astype(float)
+    here, ahead = np.array(pose[:2]), np.array([np.cos(pose[2]), np.sin(pose[2])])
+    on, best = -1, 10.0
+    for s in range(int(lanes["segment_count"].sum())):
+        along, across = unit[s] @ (here - middle[s]), np.array([-unit[s][1], unit[s][0]]) @ (here - middle[s])
+        distance = float(np.hypot(max(abs(along) - half[s], 0), across))
+        if distance < best and unit[s] @ ahead >= np.sqrt(0.5):
+            on, best = s, distance
+    out = np.zeros((k, 4))
+    at = np.clip(unit[on] @ (here - middle[on]), -half[on], half[on]) if on >= 0 else 0.0
+    left, count = step_m, 0
+    while on >= 0 and count < k:
+        if at + left > half[on]:
+            left -= half[on] - at
+            on = _segment_after(arrays, lanes, links, on, goal)
+            at = -half[on]
+            continue
+        at, left = at + left, step_m
+        point = middle[on] + at * unit[on]
+        arrives = float(np.hypot(*(point - goal))) < step_m
+        place = turned(*((np.array(goal) if arrives else point) - here), pose[2])
+        out[count] = place[0] / 50, place[1] / 50, *turned(*unit[on], pose[2])
+        count += 1
+        if arrives:
+            break
+    return np.clip(out, -20, 20)
+
+
+def _segment_after(arrays: Any, lanes: Any, links: Any, s: int, goal: tuple[float, float]) -> int:
+    lane = lanes[arrays["polyline"][s]]
+    if s + 1 < lane["first_segment"] + lane["segment_count"]:
+        return s + 1
+    exits = [lanes[i] for i in links[lane["exits"] : lane["exits"] + lane["exit_count"]]]
+    lasts = [int(exit["first_segment"] + exit["segment_count"]) - 1 for exit in exits]
+    ends = [[float(arrays[c][i] + arrays["half"][i] * arrays["u" + c][i]) for c in "xy"] for i in lasts]
+    distances = [np.hypot(x - goal[0], y - goal[1]) for x, y in ends]
+    return int(exits[int(np.argmin(distances))]["first_segment"]) if exits else -1
+
+
+def controls(arrays: dict[str, np.ndarray], pose: tuple[float, float, float], k: int, range_m: float, t: int) -> np.ndarray:
+    """(k, 12): the nearest lights and signs, sorted; zeros where there are fewer."""
+    items = arrays["controls"]
+    dx, dy = items["x_m"] - F(pose[0]), items["y_m"] - F(pose[1])
+    out = np.zeros((k, 12))
+    for row, i in zip(out, nearest(dx * dx + dy * dy, k, range_m), strict=False):
+        item = items[i]
+        line = [(item["line_x0_m"], item["line_y0_m"]), (item["line_x1_m"], item["line_y1_m"])]
+        if line[0] == line[1]:
+            line = [(item["x_m"], item["y_m"])] * 2
+        places = [turned(float(x) - pose[0], float(y) - pose[1], pose[2]) for x, y in ((item["x_m"], item["y_m"]), *line)]
+        turn = float(item["heading"]) - pose[2]
+        shown = int(arrays["states"][int(item["states"]) + min(t, int(item["state_count"]) - 1)]) & 7
+        sign = item["kind"] != 1
+        lamps = [not sign and shown == colour for colour in (1, 2, 3)]
+        row[:] = *np.array(places[0]) / 20, np.cos(turn), np.sin(turn), *np.array(places[1:]).ravel() / 20, sign, *lamps
+    return out
+
+
 # ---- lidar ---------------------------------------------------------------------------------------------------------------
 
 
