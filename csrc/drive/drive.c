@@ -5,9 +5,10 @@
 // has its own clock and restarts in place; every resample_steps turns another bundle is drawn. Runs in workers; describe runs
 // in the learner.
 //
-// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who is an agent),
-// bundle (which scenes), episode (one scene's step), dynamics, bodies (all objects of a step), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states). index runs
-// in the learner only.
+// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who is an agent), bundle (which
+// scenes), episode (one scene's step), actions (spaces), dynamics (moves agents), models and walkers (how bodies move), inverse
+// and expert (how to follow a log), bodies (all objects of a step), collide, reward, metrics, segments and partners (the k
+// nearest), observe, saved (states). index runs in the learner only.
 #include "kernels.h"
 #include "state.h"
 
