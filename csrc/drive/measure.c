@@ -10,6 +10,7 @@
 #define FOLLOWED_COSINE 0.2588190f  // 75 degrees: what is ahead drives the same way
 #define ALIGNED_COSINE 0.9848078f   // 10 degrees
 #define SMALL_OVERLAP_M 0.5f
+#define LEVEL_M 3.0f // what is farther above or below is on another level
 
 void drive_step_begin(const drive_turn* turn) {
     if (!(turn->layout->parts & DRIVE_PART_MOTION)) return;
@@ -38,13 +39,13 @@ static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* st
     float forward = agents->speed[row] < 0.0f ? -1.0f : 1.0f;
     float c = forward * agents->cosine[row], s = forward * agents->sine[row], best = __builtin_inff();
     uint32_t lane = 0;
-    uint32_t count = drive_segments_within(scene, PV_LANE, agents->x[row], agents->y[row], DRIVE_LANE_REACH_M, &turn->scratch);
+    uint32_t count = drive_segments_near(scene, PV_LANE, agents->x[row], agents->y[row], DRIVE_LANE_REACH_M, &turn->scratch);
     step->lane_offset = DRIVE_LANE_REACH_M;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t segment = turn->scratch.index[i];
         float cosine = scene->ux[segment] * c + scene->uy[segment] * s, distance = drive_sqrt(turn->scratch.square[i]);
         float cost = distance + (cosine < LANE_TURN_COSINE ? LANE_TURN_COST_M : 0.0f);
-        if (cost >= best) continue;
+        if (cost >= best || (drive_has_levels(scene) && !drive_edge_on_level(turn, row, segment))) continue;
         best = cost;
         step->in_lane = 1;
         step->lane_cos = cosine;
@@ -90,6 +91,7 @@ static void measure_lights(const drive_turn* turn, uint32_t row, drive_outcome* 
     for (uint64_t i = 0; i < scene->head->sections[DRIVE_SECTION_controls].count; i++) {
         const pv_control* control = &scene->controls[i];
         if (control->kind != PV_TRAFFIC_LIGHT || !crosses_line(control, x0, y0, x1, y1)) continue;
+        if (drive_has_levels(scene) && drive_abs(control->z_m - agents->ground[row]) > LEVEL_M) continue;
         uint32_t last = control->state_count - 1, frame = drive_log_frame(turn) - 1;
         uint8_t state = scene->states[control->states + (frame < last ? frame : last)];
         if ((state & PV_STATE_COLOUR) == PV_STATE_RED && !(state & PV_STATE_FLASHING)) step->red_light = 1;
@@ -122,6 +124,7 @@ static float time_to_collision(const drive_turn* turn, uint32_t row) {
         float beside = drive_abs(dy * c - dx * s) - 0.5f * agents->width[row] -
                        (bodies->half_length[j] * sine + bodies->half_width[j] * cosine);
         if (gap <= 0.0f || gap >= nearest || beside >= 0.0f) continue;
+        if (drive_has_levels(&turn->scene) && drive_abs(bodies->ground[j] - agents->ground[row]) > LEVEL_M) continue;
         if (beside > -SMALL_OVERLAP_M && cosine < ALIGNED_COSINE) continue;
         nearest = gap;
         closing = agents->speed[row] - bodies->speed[j] * cosine;

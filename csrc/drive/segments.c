@@ -239,6 +239,21 @@ PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, flo
                          scratch->index);
 }
 
+PV_CLONES uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float y, float radius_m,
+                                       const drive_scratch* scratch) {
+    uint32_t count = 0, kept = 0;
+    const uint16_t* list = cell_list(scene, type, x, y, scene->index_k[type], radius_m, &count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        float value = square_of(scene, list[i], x, y);
+        scratch->square[kept] = value;
+        scratch->index[kept] = list[i];
+        kept += (uint32_t)(value <= radius_m * radius_m);
+    }
+    // The list holds the index_k nearest: with fewer within the radius, none is missing.
+    if (list && kept < scene->index_k[type]) return kept;
+    return drive_segments_within(scene, type, x, y, radius_m, scratch);
+}
+
 PV_CLONES uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m) {
     uint32_t count = 0;
     for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {

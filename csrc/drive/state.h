@@ -448,6 +448,8 @@ void drive_write_segments(const drive_scene* scene, int type, const drive_pose* 
                           const drive_scratch* scratch, float* out, drive_near* near);
 uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
                                const drive_scratch* scratch); // all of them, into scratch.index and scratch.square
+uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float y, float radius_m,
+                             const drive_scratch* scratch); // likewise, by the cell's list where that holds them all
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
 // The cell's list, which holds the index_k nearest within the range, or NULL where the index does not answer.

@@ -121,3 +121,22 @@ def test_reasons_are_in_order() -> None:
     assert reasons_of(clean) == []
     all_of_them = {"contacts": 1, "faults": 0, "departures": 1, "red_lights": 1, "wrong_way": 6.1, "reached": 0}
     assert reasons_of(all_of_them) == ["collision", "off-road", "red light", "wrong way", "no goal"]
+
+
+def test_other_levels_do_not_count(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+    """A bridge right above the car's way: its lane, its red light and the car that stands on it."""
+    tree = tiny_tree(frames=40, cars=2)
+    above = tree["objects"][1]
+    above["position"], above["velocity"] = [{"x": 15.0, "y": -1.75, "z": 8.0}] * 40, [{"x": 0.0, "y": 0.0}] * 40
+    above["goalPosition"] = {"x": 15.0, "y": -1.75, "z": 8.0}
+    lane = {"geometry": [{"x": x, "y": -1.75, "z": 8.0} for x in range(-20, 60)], "type": "lane", "map_element_id": 2, "id": 99}
+    own = next(road for road in tree["roads"] if road["type"] == "lane" and road["geometry"][0]["y"] < 0)
+    own["geometry"] = [{**point, "y": -2.75} for point in own["geometry"]]
+    tree["roads"].append(lane)
+    tree["tl_states"] = {"99": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40, "z": [8.0] * 40,
+                                "time_index": list(range(40))}}  # fmt: skip
+    (tmp_path / "bridge.json").write_text(json.dumps(tree))
+    result = evaluate(Straight(), DriveConfig(scenes=str(tmp_path / "bridge.json")))
+    found = {name: None if value is None else value.value for name, value in result.total.more.items()}
+    assert result.failures == () and result.total.agents == 1
+    assert found["lane_offset_m"] == pytest.approx(1.0, abs=1e-3) and found["least_ttc_s"] == 5 and found["red_light"] == 0
