@@ -118,12 +118,15 @@ def _deviation(points_m: Floats, tolerance_m: float) -> Floats:
 
     Heights count too, scaled so that HEIGHT_M is as much as the tolerance.
     """
-    distance = segment_distance(points_m[1:-1, :2], points_m[0, :2], points_m[-1, :2])
-    if points_m.shape[1] == 2:
-        return distance
-    direction = points_m[-1] - points_m[0]
-    share = (points_m[1:-1, :2] - points_m[0, :2]) @ direction[:2] / max(float(direction[:2] @ direction[:2]), JOIN_M**2)
-    rise = np.abs(points_m[1:-1, 2] - points_m[0, 2] - np.clip(share, 0.0, 1.0) * direction[2])
+    offset = (points_m[1:-1] - points_m[0]).T
+    dx, dy, *dz = (points_m[-1] - points_m[0]).tolist()
+    length2 = dx * dx + dy * dy
+    share = (offset[0] * dx + offset[1] * dy) / length2 if length2 > 0 else np.zeros(offset.shape[1])
+    np.maximum(np.minimum(share, 1.0, out=share), 0.0, out=share)  # three times as fast as np.clip, and there are thousands
+    distance = np.hypot(offset[0] - share * dx, offset[1] - share * dy)
+    if not dz:
+        return np.asarray(distance)
+    rise = np.abs(offset[2] - share * dz[0])
     return np.asarray(np.maximum(distance, rise * (max(tolerance_m, JOIN_M) / HEIGHT_M)))
 
 
