@@ -225,7 +225,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     with make_env(tmp_path / "set", num_agents=30, autoreset=mode, **settings) as vec:
         vec.reset(3)
         found, state = Judge(vec, scenes), vec.peek(0)
-        for _ in range(40):
+        for _ in range(27):
             actions = np.where(rng.random(vec.num_agents) < 0.5, 4 * 13 + 6, rng.integers(0, 91, vec.num_agents))
             _, rewards, _, _, infos = vec.step(actions)
             state = found.step(state, rewards)
@@ -234,7 +234,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
                 values = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))
                 assert {name: values[name] for name in expected} == pytest.approx(expected, rel=1e-3, abs=1e-3)
                 found.seen["records"] += 1
-    assert found.seen["paid"] > 300 and found.seen["starts"] > 1
+    assert found.seen["paid"] > 200 and found.seen["starts"] > 0
     if vec.config.metrics:
         least = {
             "comfortable": 3,
@@ -242,10 +242,10 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
             "short": 2,
             "aligned": 20,
             "against": 20,
-            "red": 0 if vec.config.replay_log else 2,
+            "red": 0 if vec.config.replay_log else 1,
             "speeding": 20,
             "at fault": 5,
-            "not at fault": 5,
+            "not at fault": 3,
         }
         assert all(found.seen[name] >= most for name, most in least.items()), found.seen
         assert found.seen["records"] or mode != "next_step"

@@ -74,8 +74,9 @@ def lit(scene: Scene, seed: int) -> Scene:
     lanes = [road for road in scene.roads if road.type == "lane"]
     shown = np.array([RED, RED, GREEN, YELLOW, RED | packed.STATE_ARROW, RED | packed.STATE_FLASHING], np.uint8)
     controls = tuple(
-        Control(1, road.points_m[len(road.points_m) // 2], road.id, rng.choice(shown, scene.frame_count), number)
+        Control(1, point, road.id, rng.choice(shown, scene.frame_count), number)
         for number, road in enumerate(lanes)
+        for point in road.points_m
     )
     limits = {road.id: LaneLinks(speed_limit_mps=float(rng.uniform(2, 9))) for road in lanes[::2]}
     roads = tuple(dataclasses.replace(road, links=limits.get(road.id, road.links)) for road in scene.roads)
