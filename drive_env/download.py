@@ -55,13 +55,13 @@ def fetch(name: str, out: Path, match: str | None = None, limit: int | None = No
 
     Raises: SceneError: no such set, no such files, or the server did not answer. MissingExtraError: no huggingface_hub.
     """
+    if name not in SETS and name.count("/") != 1:
+        known = ", ".join(SETS)
+        raise SceneError(f"there is no set {name!r}: give owner/name of a dataset on the Hugging Face Hub, or one of {known}")
     extras.require("puffer-scenes download", "huggingface_hub")
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    if name not in SETS and name.count("/") != 1:
-        known = ", ".join(SETS)
-        raise SceneError(f"there is no set {name!r}: give owner/name of a dataset on the Hugging Face Hub, or one of {known}")
     repository = SETS[name][0] if name in SETS else name
     wanted = [match] if match else [f"*{suffix}" for suffix in (*SUFFIXES, *ARCHIVES)]
     try:

@@ -87,7 +87,7 @@ void drive_describe_observation(const pv_drive_config* config, const drive_block
     add_block(config, #block, (uint32_t)(k), DRIVE_COUNT_##set, kind, bound, group);
     DRIVE_BLOCKS(ADD)
 #undef ADD
-    if (config->raster) // the next row's numbers need an aligned place too
+    if (layout->observed[DRIVE_BLOCK_raster]) // the next row's numbers need an aligned place too
         group->observation_bytes = (uint32_t)pv_align_up(group->observation_bytes, drive_number_bytes(config));
 }
 
