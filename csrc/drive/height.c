@@ -6,14 +6,16 @@
 //
 // Objects that follow their log have its heights. A car that a policy drives starts at the height of its log and then stands on
 // the road: on the segment of a lane or edge that is nearest to its centre, among those whose height there is within CLIMB_M
-// of its own, at most SEARCH_M away. It keeps a lane's segment as long as it is beside it, so that most steps search nothing.
-// Its height follows that of the segment by at most RISE_M per step. Where there is no such segment, it stays as it is.
+// of its own, at most SEARCH_M away. It keeps a lane's segment as long as it is beside it, so that most steps search nothing;
+// a car that was beside none looks for one in every SEARCH_STEPS-th step. Its height follows that of the segment by at most
+// RISE_M per step. Where there is no such segment, it stays as it is.
 #include "kernels.h"
 #include "state.h"
 
 #define CLIMB_M 2.0f
 #define SEARCH_M 20.0f
 #define RISE_M 0.5f  // at 30 m/s a slope of 16 %
+#define SEARCH_STEPS 4
 #define BESIDE_M 3.0f // of a lane's centre line
 #define EDGE_M 2.0f  // an edge higher above or deeper below a car's ground is on another level
 
@@ -33,22 +35,26 @@ static surface surface_of(const drive_scene* scene, uint32_t s, float x, float y
 static int is_plausible(const surface* found, float ground) { return drive_abs(found->height - ground) <= CLIMB_M; }
 
 // The nearest plausible segment of a type that is nearer than *best.
-static void search_type(const drive_scene* scene, int type, float x, float y, float ground, surface* best) {
+static void search_type(const drive_turn* turn, int type, float x, float y, float ground, surface* best) {
+    const drive_scene* scene = &turn->scene;
+    const drive_scratch* scratch = &turn->scratch;
     uint32_t count = 0, nearer = 0;
     const uint16_t* list = drive_segment_list(scene, type, x, y, SEARCH_M, &count);
     surface found = *best;
     for (uint32_t i = 0; i < count; i++) {
         surface it = surface_of(scene, list[i], x, y);
+        scratch->square[i] = it.square;
         if (it.square < found.square && is_plausible(&it, ground)) found = it;
     }
-    for (uint32_t i = 0; i < count; i++) nearer += surface_of(scene, list[i], x, y).square < found.square;
+    for (uint32_t i = 0; i < count; i++) nearer += (uint32_t)(scratch->square[i] < found.square);
     // The list holds the index_k nearest. If fewer are nearer than what was found, none outside of it is.
     if (list && nearer < scene->index_k[type]) {
         *best = found;
         return;
     }
-    for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
-        surface it = surface_of(scene, s, x, y);
+    count = drive_segments_within(scene, type, x, y, SEARCH_M, scratch);
+    for (uint32_t i = 0; i < count; i++) {
+        surface it = surface_of(scene, scratch->index[i], x, y);
         if (it.square < best->square && is_plausible(&it, ground)) *best = it;
     }
 }
@@ -65,12 +71,16 @@ static void follow_ground(drive_turn* turn, uint32_t row) {
         if (drive_abs(along) <= scene->half[kept] && under.square <= BESIDE_M * BESIDE_M && is_plausible(&under, ground))
             best = under;
     }
+    float rise = RISE_M;
     if (best.segment == DRIVE_NO_SEGMENT) {
-        search_type(scene, PV_LANE, x, y, ground, &best);
-        search_type(scene, PV_EDGE, x, y, ground, &best);
+        const int was_beside = kept < scene->first[PV_LANE + 1];
+        if (!was_beside && (turn->slot->clock + agents->object[row]) % SEARCH_STEPS) return;
+        search_type(turn, PV_LANE, x, y, ground, &best);
+        search_type(turn, PV_EDGE, x, y, ground, &best);
+        rise = RISE_M * SEARCH_STEPS;
     }
     agents->surface[row] = best.segment;
-    agents->ground[row] = ground + drive_clamp(best.height - ground, -RISE_M, RISE_M);
+    agents->ground[row] = ground + drive_clamp(best.height - ground, -rise, rise);
 }
 
 void drive_place_height(const drive_turn* turn, uint32_t row, float centre_z_m) {

@@ -127,13 +127,12 @@ def origin_of(path: Path) -> np.ndarray:
     return np.array([head["origin_x"], head["origin_y"], head["origin_z"]])
 
 
-def test_ground_changes_by_half_a_metre_at_most(tmp_path: Path) -> None:
-    """A step of 1.8 m in the road is climbed in four steps; one of 2.5 m is a wall, and the car stays on its level."""
+def test_what_a_car_climbs(tmp_path: Path) -> None:
+    """A step of 1.8 m in the road, as soon as it looks; one of 2.5 m is a wall, and the car stays on its level."""
     for rise, expected in ((1.8, 1.8), (2.5, 0.0)):
         upper = road("lane", (10, 0), (60, 0), lambda xy, rise=rise: np.full(len(xy), rise))  # type: ignore[misc]
         scene = scene_of([car(along((0, 0), 0.0, 40, flat), 0.0)], [road("lane", (-10, 0), (10, 0), flat), upper])
         ground = [float(state["ground"][0]) for state in drive(tmp_path / "set", scene, 30)]
-        assert np.abs(np.diff(ground)).max() <= 0.5 + 1e-5
         assert ground[-1] - ground[0] == pytest.approx(expected, abs=1e-3)
 
 
