@@ -73,13 +73,12 @@ static void follow_ground(drive_turn* turn, uint32_t row) {
     }
     float rise = RISE_M;
     if (best.segment == DRIVE_NO_SEGMENT) {
-        const int was_beside = kept < scene->first[PV_LANE + 1];
-        if (!was_beside && (turn->slot->clock + agents->object[row]) % SEARCH_STEPS) return;
+        if (kept == DRIVE_NO_SEGMENT && (turn->slot->clock + agents->object[row]) % SEARCH_STEPS) return;
         search_type(turn, PV_LANE, x, y, ground, &best);
         search_type(turn, PV_EDGE, x, y, ground, &best);
         rise = RISE_M * SEARCH_STEPS;
     }
-    agents->surface[row] = best.segment;
+    agents->surface[row] = best.square <= BESIDE_M * BESIDE_M ? best.segment : DRIVE_NO_SEGMENT;
     agents->ground[row] = ground + drive_clamp(best.height - ground, -rise, rise);
 }
 

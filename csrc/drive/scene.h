@@ -3,7 +3,7 @@
 //
 // Compiled driving scenes, the format of .pvs files: one read-only file (or memory block) that every worker maps, so that a
 // scene costs memory once per machine and not once per env. Written by drive_env/scenes/compile.py and sceneset.py with the help
-// of index.c, read by drive.c. docs/scenes.md describes it for those who read or write such files.
+// of index.c, read by drive.c. docs/pvs.md describes it for those who read or write such files.
 //
 //   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...        each scene starts on 64 bytes
 //   scene: | pv_scene with a table of sections | section | section | ...           each section starts on 64 bytes
@@ -223,7 +223,7 @@ int pv_drive_scene_check(const uint8_t* data, uint64_t bytes, uint32_t scene, in
     X(points_x, float) /* of areas */                                                                                          \
     X(points_y, float)                                                                                                         \
     X(points_z, float)                                                                                                         \
-    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/scenes.md) */                          \
+    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/pvs.md) */                          \
     X(boxes, float)  /* low x, low y, high x, high y of all groups, (4, n rounded up to PV_GROUP_LANES) */                     \
     X(groups, pv_road_group) /* n = segments / PV_GROUP_LANES, rounded up */                                                   \
     X(rows, float) /* of groups, 8 a segment: x, y, half length, 1, ux, uy, type, angle of u; unused ones are 0 */

@@ -121,7 +121,7 @@ _Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit
     X(float, goal_x) /* m, scene frame */                                                                                      \
     X(float, goal_y)                                                                                                           \
     X(float, ground)            /* height of the ground under it, m; follows the road where the scene has levels */             \
-    X(uint32_t, surface)        /* segment that it stands on, or DRIVE_NO_SEGMENT */                                           \
+    X(uint32_t, surface)        /* segment that it stands beside, or DRIVE_NO_SEGMENT */                                       \
     X(float, inverse_wheelbase) /* 1/m */                                                                                      \
     X(uint32_t, object)         /* index in the scene */                                                                       \
     X(uint32_t, slot)                                                                                                          \

@@ -201,7 +201,7 @@ def _has_levels(objects: NDArray[Any], frames: NDArray[Any], segments: Segments)
 
 
 def _text(scene: Scene, polylines: list[list[Polyline]]) -> NDArray[np.uint8]:
-    """Return names, metadata and what was left out, as JSON (docs/scenes.md describes it)."""
+    """Return names, metadata and what was left out, as JSON (docs/pvs.md describes it)."""
     roads = {}
     for name, group in zip(SEGMENT_TYPES, polylines, strict=True):
         points = [len(road.points_m) for road in scene.roads if road.type == name]

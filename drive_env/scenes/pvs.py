@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scene files for users: `open_scenes` and `write_scenes`. docs/scenes.md describes the format.
+"""Scene files for users: `open_scenes` and `write_scenes`. docs/pvs.md describes the format.
 
 from drive_env.scenes import open_scenes
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them. docs/scenes.md describes the format.
+"""Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them. docs/pvs.md describes the format.
 
 Runs in the learner; workers map the same file read-only (csrc/drive/scene.h). Nothing is read before it is needed: a file of
 gigabytes opens in milliseconds per thousand scenes. What is checked when:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One scene of a .pvs file, as its sections and as a `Scene`. docs/scenes.md says what the file keeps and what it does not."""
+"""One scene of a .pvs file, as its sections and as a `Scene`. docs/pvs.md says what the file keeps and what it does not."""
 
 from __future__ import annotations
 
