@@ -70,6 +70,7 @@ class Judge:
         found = judge.motion(old, new, twin.dt_s)
         known = before["judged_steps"][row] > 0
         found["jerk"] = (found["acceleration"] - float(before["acceleration"][row])) / twin.dt_s if known else 0.0
+        assert after["acceleration"][row] == pytest.approx(found["acceleration"], abs=1e-2)
         lane = judge.lane_of(twin, new)
         frame = twin.frame(o, clock + self.config.init_step)
         log_m = None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
