@@ -193,7 +193,8 @@ class DriveConfig:
     """Length of the rays."""
     others: Others = "log"
     """Who moves the objects that are no agents. log: their log; they come and go with it. static: nobody; they stay where they
-    are when the scene starts."""
+    are when the scene starts. idm: vehicles that move in the log drive along it, and on along the lanes, by the intelligent
+    driver model; the rest follow their log."""
     init_step: int = 0
     """Frame of the log in which scenes start. Agents are among those who are there in it."""
     collision_behavior: CollisionBehavior = "ignore"
@@ -205,6 +206,16 @@ class DriveConfig:
     """What an agent is paid for reaching its goal again after a respawn, as a share of reward_goal."""
     next_goal_m: float = 40.0
     """How far along the lanes the next goal lies (goal_behavior=next)."""
+    idm_speed_mps: float = 0.0
+    """Speed that vehicles under others=idm want; 0 for the largest one of their log."""
+    idm_headway_s: float = 1.5
+    """Time gap that they keep to the vehicle ahead."""
+    idm_gap_m: float = 2.0
+    """Distance that they keep to it when they stand."""
+    idm_acceleration_mps2: float = 1.5
+    """Largest acceleration of theirs."""
+    idm_braking_mps2: float = 2.0
+    """Braking that they find comfortable."""
     reward_ranges: str = field(default="", metadata={"python": True})
     """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws reward_collision and
     reward_lane_align from these ranges."""

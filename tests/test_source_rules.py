@@ -42,6 +42,7 @@ TESTED_TOGETHER = {
     "csrc/drive/lanes.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/expert.c": "tests/drive_env/test_motion.py",
     "csrc/drive/inverse.c": "tests/drive_env/test_motion.py",
+    "csrc/drive/follow.c": "tests/drive_env/test_follow_twin.py",
     "csrc/drive/layout.c": "tests/drive_env/test_bundle_twin.py",
     "csrc/drive/lidar.c": "tests/drive_env/test_presets.py",
     "csrc/drive/measure.c": "tests/drive_env/test_judge_twin.py",

@@ -49,7 +49,8 @@ static void put_point(const drive_pose* at, place p, float* out) {
 void drive_write_route(const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out) {
     const drive_scene* scene = &turn->scene;
     const float goal_x = turn->agents.goal_x[row], goal_y = turn->agents.goal_y[row], step = turn->config->route_step_m;
-    uint32_t s = drive_lane_segment_at(turn, at->x, at->y, at->cosine, at->sine, DRIVE_JOIN_M), count = 0;
+    const float ground = turn->agents.ground[row];
+    uint32_t s = drive_lane_segment_at(turn, at->x, at->y, at->cosine, at->sine, ground, DRIVE_JOIN_M), count = 0;
     memset(out, 0, k * DRIVE_COUNT_route * sizeof(float));
     if (s == DRIVE_NO_SEGMENT) return;
     float along = (at->x - scene->x[s]) * scene->ux[s] + (at->y - scene->y[s]) * scene->uy[s]; // from the segment's middle

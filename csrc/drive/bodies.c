@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Bodies: all objects that are in the scene at this step, agents and others, in object order. Others follow their log, and are
-// gone before it begins and after it has ended; or they stay where they are when the scene starts (setting `others`).
+// gone before it begins and after it has ended; or they stay where they are when the scene starts, or drive (follow.c).
 #include "kernels.h"
 #include "state.h"
 
@@ -33,6 +33,20 @@ static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_f
     bodies->row[i] = -1;
 }
 
+static void add_follower(drive_bodies* bodies, const drive_turn* turn, uint32_t k, uint32_t o) {
+    uint32_t i = bodies->count++;
+    const drive_follower now = drive_follower_now(turn, k);
+    bodies->x[i] = now.x;
+    bodies->y[i] = now.y;
+    bodies->heading[i] = now.heading;
+    bodies->speed[i] = now.speed;
+    bodies->ground[i] = now.ground;
+    bodies->half_length[i] = 0.5f * turn->scene.objects[o].length_m;
+    bodies->half_width[i] = 0.5f * turn->scene.objects[o].width_m;
+    bodies->object[i] = o;
+    bodies->row[i] = DRIVE_FOLLOWER_ROW - (int32_t)k;
+}
+
 // Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away, so that searches need no
 // special case for its end.
 PV_CLONES static void complete_bodies(drive_bodies* bodies) {
@@ -57,6 +71,8 @@ void drive_collect_bodies(drive_turn* turn) {
     drive_bodies* bodies = &turn->scratch.bodies;
     const drive_agents* agents = &turn->agents;
     uint32_t row = turn->slot->row, end = row + turn->slot->count;
+    uint32_t k = 0, followers = turn->slot->follower_count;
+    const uint32_t* follower = turn->followers.object + turn->slot->follower; // (followers,)
     bodies->count = 0;
     for (uint32_t o = 0; o < turn->scene.head->object_count; o++) {
         if (row < end && agents->object[row] == o) {
@@ -66,6 +82,11 @@ void drive_collect_bodies(drive_turn* turn) {
             else if (!(flags & DRIVE_ACTIVE) && drive_end_of(flags) == DRIVE_END_STAYS)
                 add_agent(bodies, agents, row, -2);
             row++;
+            continue;
+        }
+        if (k < followers && follower[k] == o) {
+            if (drive_follower_there(turn, k)) add_follower(bodies, turn, k, o);
+            k++;
             continue;
         }
         const pv_frame* frame = drive_body_frame(turn, o, drive_log_frame(turn));

@@ -176,6 +176,7 @@ int drive_bundle_fill(drive_turn* turn) {
     drive_env* env = turn->state;
     env->slots = 0;
     env->rows = 0;
+    uint32_t followers = 0;
     if (env->task >= 0) {
         int code = fill_task(turn, &tables);
         if (code) return code;
@@ -193,6 +194,9 @@ int drive_bundle_fill(drive_turn* turn) {
         if (code) return code;
         *slot = (drive_slot){.scene = slot->scene, .row = env->rows, .count = tables.agents[slot->scene]};
         env->rows += slot->count;
+        slot->follower = followers;
+        slot->follower_count = drive_scene_followers(turn->block->context, slot->scene);
+        followers += slot->follower_count;
     }
     return PV_OK;
 }

@@ -53,7 +53,16 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
         out->ground = turn->scratch.old_ground[row];
         return 1;
     }
-    if (row < -1) return 1; // stands
+    if (row == -2) return 1; // stands
+    if (row <= DRIVE_FOLLOWER_ROW) {
+        const uint32_t k = (uint32_t)(DRIVE_FOLLOWER_ROW - row);
+        out->x = turn->scratch.was_x[k];
+        out->y = turn->scratch.was_y[k];
+        out->ground = turn->scratch.was_ground[k];
+        if (out->x == DRIVE_NOWHERE_M) return 0;
+        pv_sincos(turn->scratch.was_heading[k], &out->sine, &out->cosine);
+        return 1;
+    }
     const pv_frame* frame = drive_body_frame(turn, turn->scratch.bodies.object[i], drive_log_frame(turn) - 1);
     if (!frame) return 0;
     out->x = frame->x_m;

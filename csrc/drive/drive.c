@@ -7,8 +7,9 @@
 //
 // Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who is an agent), bundle (which
 // scenes), episode (one scene's step), actions (spaces), dynamics (moves agents), models and walkers (how bodies move), inverse
-// and expert (how to follow a log), bodies (all objects of a step), collide, reward, metrics, segments and partners (the k
-// nearest), observe, saved (states). index runs in the learner only.
+// and expert (how to follow a log), bodies (all objects of a step), follow (vehicles that drive by IDM), lanes (ways along the
+// lane graph), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states). index runs in the
+// learner only.
 #include "kernels.h"
 #include "state.h"
 

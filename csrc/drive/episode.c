@@ -84,6 +84,7 @@ void drive_slot_start(drive_turn* turn) {
         if (drive_object_controlled(turn->block->context, &turn->scene, &turn->scene.objects[o])) start_agent(turn, row++, o);
     }
     PV_ASSERT(row == end);
+    drive_followers_start(turn);
     drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row,
                        slot->count);
     drive_collect_bodies(turn);
@@ -158,6 +159,7 @@ static uint32_t step_agent(drive_turn* turn, uint32_t row, int out_of_time) {
 void drive_slot_advance(drive_turn* turn) {
     drive_slot* slot = turn->slot;
     uint32_t active = remove_leavers(turn), left = 0;
+    drive_follow(turn);
     slot->clock++;
     const int out_of_time = slot->clock >= drive_episode_steps(turn);
     const int last = out_of_time || turn->state->step >= (uint32_t)turn->config->resample_steps; // no row begins in a last step
@@ -223,6 +225,7 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
     drive_slot* slot = turn->slot;
     const int was_over = was_last || slot->over;
     slot->over = (uint32_t)is_over(turn);
+    drive_followers_prepare(turn);
     const int over = last || slot->over;
     drive_sincos_array(agents->heading + slot->row, agents->sine + slot->row, agents->cosine + slot->row, slot->count);
     memset(turn->scratch.played + (size_t)DRIVE_MAX_AXES * slot->row, 0, slot->count * DRIVE_MAX_AXES * sizeof(float));

@@ -7,16 +7,19 @@
 #include "state.h"
 
 #define AHEAD_COSINE 0.70710678f // 45 degrees
+#define LEVEL_M 2.0f             // a lane higher above or deeper below is on another level
 #define MOST_PIECES 4096         // of one way; lanes of hardly any length may form a ring
 #define GOAL_DRAWS 0x80000000u   // draws below are the bundle's and the rewards'
 
-uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float reach_m) {
+uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float ground, float reach_m) {
     const drive_scene* scene = &turn->scene;
     uint32_t count = drive_segments_within(scene, PV_LANE, x, y, reach_m, &turn->scratch), best = DRIVE_NO_SEGMENT;
     float least = __builtin_inff();
     for (uint32_t i = 0; i < count; i++) {
         uint32_t s = turn->scratch.index[i];
         if (turn->scratch.square[i] >= least || scene->ux[s] * cosine + scene->uy[s] * sine < AHEAD_COSINE) continue;
+        float rise = drive_abs(scene->z[s] - ground) - drive_abs(scene->slope[s]) * scene->half[s];
+        if (drive_has_levels(scene) && rise > LEVEL_M) continue;
         least = turn->scratch.square[i];
         best = s;
     }
@@ -40,7 +43,7 @@ int drive_next_goal(const drive_turn* turn, uint32_t row) {
     const drive_scene* scene = &turn->scene;
     const float x = agents->x[row], y = agents->y[row];
     float ahead = turn->config->next_goal_m;
-    uint32_t s = drive_lane_segment_at(turn, x, y, agents->cosine[row], agents->sine[row], DRIVE_JOIN_M);
+    uint32_t s = drive_lane_segment_at(turn, x, y, agents->cosine[row], agents->sine[row], agents->ground[row], DRIVE_JOIN_M);
     if (s == DRIVE_NO_SEGMENT) return 0;
     float at = drive_clamp((x - scene->x[s]) * scene->ux[s] + (y - scene->y[s]) * scene->uy[s], -scene->half[s], scene->half[s]);
     for (uint32_t n = 0; n < MOST_PIECES && at + ahead > scene->half[s]; n++) {

@@ -25,6 +25,8 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
         const pv_scene* head = (const pv_scene*)(const void*)(context->data + entry->offset);
         out->scenes++;
         if (size < smallest) smallest = size;
+        uint64_t followers = (uint64_t)drive_scene_followers(context, i) * out->agents / size; // if the bundle is full of this one
+        if (followers > out->followers) out->followers = (uint32_t)followers;
         if (head->object_count > bodies) bodies = head->object_count;
         uint32_t all = head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
         if (all > groups * PV_GROUP_LANES) groups = (all + PV_GROUP_LANES - 1) / PV_GROUP_LANES;
@@ -40,7 +42,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 13 * (uint64_t)layout->bodies + (8 + DRIVE_MAX_AXES) * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+    return 18 * (uint64_t)layout->bodies + (8 + DRIVE_MAX_AXES) * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
 }
 
@@ -83,6 +85,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     if (out->conditioned) out->weights_offset = place(&env_end, (uint64_t)DRIVE_REWARD_COUNT * out->agent_stride * 4);
     place_motion(context, out);
     if (out->motion) out->motion_offset = place(&env_end, (uint64_t)DRIVE_MOTION_FIELD_COUNT * out->agent_stride * 4);
+    if (out->followers) out->followers_offset = place(&env_end, (uint64_t)DRIVE_FOLLOWER_FIELD_COUNT * out->followers * 4);
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
     out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
@@ -118,6 +121,11 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     TAKE(old_ground, agents);
     TAKE(old_speed, agents);
     TAKE(old_heading, agents);
+    TAKE(was_x, bodies);
+    TAKE(was_y, bodies);
+    TAKE(was_heading, bodies);
+    TAKE(was_ground, bodies);
+    TAKE(planned, bodies);
     TAKE(square, near);
     TAKE(played, agents * DRIVE_MAX_AXES);
 #undef TAKE
@@ -165,6 +173,13 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     out->agents.name = layout->motion ? (type*)(void*)at : NULL;                                                               \
     at += (uint64_t)layout->agent_stride * sizeof(type);
     DRIVE_MOTION_FIELDS(FIELD)
+#undef FIELD
+    at = base + layout->followers_offset;
+#define FIELD(type, code, name, unit, low, high) out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
+    DRIVE_FOLLOWER_FIELDS(FIELD)
+#undef FIELD
+#define FIELD(type, name) out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
+    DRIVE_FOLLOWER_CONSTANTS(FIELD)
 #undef FIELD
     drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);
 }

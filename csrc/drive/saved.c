@@ -78,7 +78,7 @@ static int slot_sound(const drive_turn* turn) {
 static int env_sound(drive_turn* turn) {
     const drive_env* env = turn->state;
     const uint8_t* data = turn->block->context->data;
-    uint32_t rows = 0;
+    uint32_t rows = 0, followers = 0;
     if (env->slots > turn->layout->slots) return 0;
     for (uint32_t i = 0; i < env->slots; i++) {
         const drive_slot* slot = &turn->slots[i];
@@ -87,8 +87,11 @@ static int env_sound(drive_turn* turn) {
         uint32_t size = drive_scene_rows(turn->layout, slot->scene);
         if (!size || slot->count != size || size > turn->layout->agents - rows) return 0;
         rows += size;
+        if (slot->follower != followers) return 0;
+        if (slot->follower_count != drive_scene_followers(turn->block->context, slot->scene)) return 0;
+        followers += slot->follower_count;
         drive_turn_slot(turn, i);
-        if (!slot_sound(turn)) return 0;
+        if (!slot_sound(turn) || !drive_followers_sound(turn)) return 0;
     }
     return rows == env->rows;
 }
@@ -146,6 +149,7 @@ typedef struct drive_view {
     DRIVE_SUM_FIELDS(FIELD)
 #undef FIELD
     float* reward_weights; // (A, DRIVE_REWARD_COUNT), where layout->conditioned
+    drive_followers followers; // (layout->followers,)
 } drive_view;
 
 void drive_describe_state(const drive_block* layout, pv_spec* spec) {
@@ -166,6 +170,12 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec) {
     if (layout->conditioned)
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "reward_weights", "", PV_F32, agents,
                      DRIVE_REWARD_COUNT, -1000.0f, 1000.0f, 1.0f);
+    if (!layout->followers) return;
+#define FIELD(type, code, name, unit, low, high)                                                                               \
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "follower_" #name, unit, code, layout->followers, \
+                 0, low, high, 1.0f);
+    DRIVE_FOLLOWER_FIELDS(FIELD)
+#undef FIELD
 }
 
 static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
@@ -186,6 +196,11 @@ static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
     }
 #undef FIELD
     view.reward_weights = (float*)(void*)(bytes + at);
+    if (layout->conditioned) at += (uint64_t)agents * DRIVE_REWARD_COUNT * sizeof(float);
+#define FIELD(type, code, name, unit, low, high)                                                                               \
+    view.followers.name = (type*)(void*)(bytes + at), at += (uint64_t)layout->followers * sizeof(type);
+    DRIVE_FOLLOWER_FIELDS(FIELD)
+#undef FIELD
     return view;
 }
 
@@ -244,6 +259,10 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
     *view.episode = turn.state->episode;
     *view.step = turn.state->step;
     show_judged(&turn, &view);
+#define SHOW(type, code, name, unit, low, high)                                                                                \
+    memcpy(view.followers.name, turn.followers.name, turn.layout->followers * sizeof(type));
+    DRIVE_FOLLOWER_FIELDS(SHOW)
+#undef SHOW
     return PV_OK;
 }
 
@@ -362,6 +381,25 @@ static int check_slot(drive_turn* turn, const drive_view* view, uint32_t i) {
                           view->slot_clock[i], steps);
 }
 
+static int check_followers(drive_turn* turn, const drive_followers* given) {
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < turn->state->slots; i++) {
+        drive_turn_slot(turn, i);
+        for (uint32_t k = 0; k < turn->slot->follower_count; k++, used++) {
+            if (!drive_follower_can_be(turn, k, given->phase[used], given->to[used]))
+                return pv_block_error(turn->block, turn->env,
+                                      "follower_phase[%u] is %u and follower_to[%u] is %u: its path has no such place", used,
+                                      given->phase[used], used, given->to[used]);
+        }
+    }
+    for (; used < turn->layout->followers; used++) {
+        int code = fixed(turn, "follower_phase", used, given->phase[used], 0.0);
+        if (!code) code = fixed(turn, "follower_to", used, given->to[used], 0.0);
+        if (code) return code;
+    }
+    return PV_OK;
+}
+
 int drive_take_state(drive_turn* turn, const uint8_t* in) {
     const drive_view view = view_of(turn->layout, (uint8_t*)(uintptr_t)in);
     const drive_agents* agents = &turn->agents;
@@ -369,6 +407,7 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
     for (uint32_t i = 0; i < turn->layout->agents && !code; i++) code = check_agent(turn, &view, i);
     for (uint32_t i = 0; i < turn->layout->agents && !code; i++) code = check_judged(turn, &view, i);
     for (uint32_t i = 0; i < turn->layout->slots && !code; i++) code = check_slot(turn, &view, i);
+    if (!code) code = check_followers(turn, &view.followers);
     if (code) return code;
     if (*view.step > (uint32_t)turn->config->resample_steps)
         return pv_block_error(turn->block, turn->env, "step is %u: a bundle of scenes stays for 0 to %d", *view.step,
@@ -387,7 +426,8 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
         agents->goal_y[i] = view.goal_y[i];
         agents->ground[i] = view.ground[i];
         agents->surface[i] = view.surface[i] < 0 ? DRIVE_NO_SEGMENT : (uint32_t)view.surface[i];
-        const uint32_t kept = agents->flags[i] & (DRIVE_NO_GOAL | DRIVE_BLANK | (view.reached[i] ? DRIVE_SCORED | ~0u << DRIVE_AGAIN_SHIFT : 0));
+        const uint32_t goals = view.reached[i] ? DRIVE_SCORED | ~0u << DRIVE_AGAIN_SHIFT : 0;
+        const uint32_t kept = agents->flags[i] & (DRIVE_NO_GOAL | DRIVE_BLANK | goals);
         agents->flags[i] = kept | (view.active[i] ? DRIVE_ACTIVE : 0) | (view.collided[i] ? DRIVE_COLLIDED : 0) |
                            (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0) |
                            (view.alone[i] ? DRIVE_ALONE : 0) | end_given(turn->config, &view, i) << DRIVE_END_SHIFT;
@@ -396,5 +436,9 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
     turn->state->episode = *view.episode;
     turn->state->step = *view.step;
     take_judged(turn, &view);
+#define TAKE(type, code, name, unit, low, high)                                                                                \
+    memcpy(turn->followers.name, view.followers.name, turn->layout->followers * sizeof(type));
+    DRIVE_FOLLOWER_FIELDS(TAKE)
+#undef TAKE
     return PV_OK;
 }

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "../env.h"
+#include "follow.h"
 #include "models.h"
 #include "scene.h"
 #include "tables.h"
@@ -225,7 +226,7 @@ typedef struct drive_slot {
     uint32_t count; // its rows
     uint32_t clock; // steps of this episode
     uint32_t over;  // the episode ended: the next turn starts another
-    uint32_t unused;
+    uint32_t follower, follower_count; // its followers (follow.c): the first, and how many
 } drive_slot;
 
 typedef struct drive_env {
@@ -280,6 +281,8 @@ typedef struct drive_block {
     uint64_t env_bytes;
     uint64_t bytes;                       // of all
     uint64_t slots_offset, arrays_offset, judged_offset, weights_offset; // within an env; the last two are 0 where not needed
+    uint32_t followers;        // room for the followers of a bundle
+    uint64_t followers_offset; // within an env
     uint32_t parts;       // DRIVE_PART_... that are measured
     uint32_t paid;        // bit t: term t has a weight
     uint32_t conditioned; // bit t: the weight of term t is drawn for each agent
@@ -292,12 +295,16 @@ typedef struct drive_block {
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
+#define DRIVE_FOLLOWER_ROW (-3)
+#define DRIVE_NOWHERE_M 1e9f // coordinate of what is not there
+
 // Objects that are in the scene at this step, agents and others, in object order.
 typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
     float* ground; // (bodies,) height of its underside, m
     uint32_t* object;                                                                   // (bodies,)
-    int32_t* row;   // (bodies,) the agent's row; -1: not an agent; -2: an agent that stays where its row has ended
+    int32_t* row;   // (bodies,) the agent's row; -1: not an agent; -2: an agent that stays where its row has ended; from
+                    // DRIVE_FOLLOWER_ROW downward: a follower
     uint32_t count; // the rest, up to a multiple of 16, are points far away
 } drive_bodies;
 
@@ -307,6 +314,8 @@ typedef struct drive_scratch {
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
     float* old_ground;                            // (A,) ... and heights, where the scene has levels
     float *old_speed, *old_heading;               // (A,) likewise, where a step's motion is measured
+    float *was_x, *was_y, *was_heading, *was_ground; // (bodies,) followers before this step; x: DRIVE_NOWHERE_M if not there
+    float* planned;                               // (bodies,) their accelerations, m/s^2
     uint32_t* new_contacts;                       // (A,) of this step
     float* played;                                // (A, DRIVE_MAX_AXES) actions of this step, where they are the experts'
     float* square;                                // (max(segments, bodies),) squared distances
@@ -345,6 +354,7 @@ typedef struct drive_turn {
     drive_agents agents; // (A,)
     drive_judged judged; // (A,), where layout->parts
     float* weights;      // (A, DRIVE_REWARD_COUNT) where layout->conditioned
+    drive_followers followers; // (layout->followers,)
     drive_scratch scratch;
     drive_slot* slot;  // the slot at hand
     drive_scene scene; // its scene
@@ -426,10 +436,21 @@ void drive_place_height(const drive_turn* turn, uint32_t row, float centre_z_m);
 void drive_follow_ground(drive_turn* turn);                                     // after drive_dynamics: heights of the slot's agents
 int drive_edge_on_level(const drive_turn* turn, uint32_t row, uint32_t segment); // ... near enough to touch the agent
 
+// follow.c: followers are numbered within their slot
+int drive_is_follower(const pv_context* context, const drive_scene* scene, const pv_object* object);
+uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index);
+void drive_followers_prepare(const drive_turn* turn); // sets what stays for an episode
+void drive_followers_start(const drive_turn* turn);
+void drive_follow(drive_turn* turn); // moves them from the slot's clock to the next, before anybody else has moved
+int drive_follower_there(const drive_turn* turn, uint32_t k);
+drive_follower drive_follower_now(const drive_turn* turn, uint32_t k);
+int drive_follower_can_be(const drive_turn* turn, uint32_t k, uint32_t phase, uint32_t to);
+int drive_followers_sound(const drive_turn* turn); // as agents of a loaded env: a step can go on from them
+
 // lanes.c
 #define DRIVE_JOIN_M 10.0f // an agent farther from all lanes has no way to a next goal
-// The nearest lane segment within reach that leads at most 45 degrees off a direction.
-uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float reach_m);
+// The nearest lane segment within reach that leads at most 45 degrees off a direction, and is on the level of `ground`.
+uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float ground, float reach_m);
 // The segment that follows on a way along the lane graph. Of several exits one is drawn, keyed by step, draws and the lane: a
 // way that is walked twice is the same.
 uint32_t drive_lane_segment_after(const drive_turn* turn, uint32_t segment, uint32_t step, uint32_t draws);

@@ -157,7 +157,8 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 // others: who moves those that are no agents (bodies.c).
 #define DRIVE_CHOICES_others(X)                                                                                                \
     X(others, log)    /* their log */                                                                                          \
-    X(others, static) /* nobody: they stay where they start */
+    X(others, static) /* nobody: they stay where they start */                                                                 \
+    X(others, idm)    /* vehicles that move in the log drive by the intelligent driver model; the rest follow their log */
 
 // goal_behavior: what becomes of an agent that reaches its goal. In older runs this is remove_at_goal, 0 or 1.
 #define DRIVE_CHOICES_goal_behavior(X)                                                                                         \
@@ -246,6 +247,11 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, offroad_behavior, 0, DRIVE_CHOICES(offroad_behavior))                                                           \
     X(float, respawn_goal_share, 0, 1)                                                                                         \
     X(float, next_goal_m, 1, 500)                                                                                              \
+    X(float, idm_speed_mps, 0, 60)                                                                                             \
+    X(float, idm_headway_s, 0, 10)                                                                                             \
+    X(float, idm_gap_m, 0.1, 20)                                                                                               \
+    X(float, idm_acceleration_mps2, 0.1, 10)                                                                                   \
+    X(float, idm_braking_mps2, 0.1, 10)                                                                                        \
     /* dynamics and actions; a limit of 0 is off */                                                                            \
     X(int32_t, dynamics, 0, DRIVE_CHOICES(dynamics))                                                                           \
     X(int32_t, actions, 0, DRIVE_CHOICES(actions))                                                                             \

@@ -21,6 +21,7 @@ ACCELERATIONS = (-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0)
 STEERINGS = (-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0)
 INVALID = -32768
 F = np.float32
+Pose = tuple[float, float, float, float]  # x, y, heading, speed
 
 
 @dataclass
@@ -53,7 +54,9 @@ class SceneTwin:
         self.arrays, self.dt_s = arrays, float(head["dt_s"])
         self.steps = int(head["frame_count"]) - 1
         self.objects, self.frames = arrays["objects"], arrays["frames"]
+        self.kept: dict[Any, Any] = {}  # what the followers' twin found before
         self.lanes, self.links, self.polyline = arrays["lanes"], arrays["links"], arrays["polyline"]
+        self.controls, self.states = arrays["controls"], arrays["states"]
         self.road = {name: arrays[name] for name in ("x", "y", "ux", "uy", "half")}
         ends = np.concatenate([[0], np.cumsum(head["segment_count"])]).astype(int)
         self.of_type = {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(("lanes", "lines", "edges"))}
@@ -110,7 +113,7 @@ class SceneTwin:
         frame = self.frames[int(item["frames_index"]) + i]
         return None if frame["speed"] == INVALID else frame
 
-    def other(self, o: int, clock: int, config: Any) -> tuple[float, float, float, float] | None:
+    def other(self, o: int, clock: int, config: Any) -> Pose | None:
         """(x, y, heading, speed) of an object that is no agent, or None where it is not there."""
         stands = config.others == "static"
         frame = self.frame(o, config.init_step + (0 if stands else clock))
@@ -118,15 +121,17 @@ class SceneTwin:
             return None
         return frame["x_m"], frame["y_m"], frame["heading"] * np.pi / 32768, 0.0 if stands else frame["speed"] * 0.01
 
-    def bodies(self, clock: int, agents: dict[int, tuple[float, float, float, float]], config: Any) -> Bodies:
-        """All that is there after `clock` steps: agents {object: (x, y, heading, speed)} and the others."""
+    def bodies(
+        self, clock: int, agents: dict[int, Pose], config: Any, followers: dict[int, Pose | None] | None = None
+    ) -> Bodies:
+        """All that is there after `clock` steps: agents and followers {object: (x, y, heading, speed)}, and the others."""
         rows, controlled = [], self.controlled(config)
         for o, item in enumerate(self.objects):
             size = (float(item["length_m"]), float(item["width_m"]))
             if o in agents:
                 rows.append((o, *agents[o], *size))
             elif o not in controlled:
-                pose = self.other(o, clock, config)
+                pose = followers[o] if followers and o in followers else self.other(o, clock, config)
                 if pose is not None:
                     rows.append((o, *pose, *size))
         columns = list(zip(*rows, strict=True)) if rows else [()] * 7
