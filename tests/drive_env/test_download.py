@@ -30,6 +30,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class Hub(ThreadingHTTPServer):
     """Serves files as a dataset repository. asked: (name, range) of each file; cut: bytes after which the next answer ends."""
 
+    daemon_threads = False  # server_close waits for all answers
+
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.files, self.asked, self.cut = files, [], 0  # type: ignore[var-annotated]
@@ -71,6 +73,7 @@ class _Answer(BaseHTTPRequestHandler):
         start = int(wanted.removeprefix("bytes=").partition("-")[0]) if wanted and etag else 0
         self.send_response(206 if start else status)
         self.send_header("Content-Length", str(len(data) - start))
+        self.send_header("Connection", "close")  # else a thread waits for what the client may still ask
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         if etag:
@@ -80,7 +83,6 @@ class _Answer(BaseHTTPRequestHandler):
         if body:
             cut, self.server.cut = (self.server.cut, 0) if etag else (0, self.server.cut)
             self.wfile.write(data[start : start + cut] if cut else data[start:])
-            self.close_connection = bool(cut)
 
 
 @pytest.fixture
