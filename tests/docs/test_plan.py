@@ -16,7 +16,7 @@ from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "plan.md"
 PAGE = FILE.read_text(encoding="utf-8")
-RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-4"
+RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-2"
 
 
 @pytest.mark.slow
