@@ -9,26 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from drive_env.config import DriveConfig
-from drive_env.evaluate.baselines import action_of
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import reasons_of
 from puffervec.train.verbs.eval import EvalRequest, run_evaluation
+from tests.drive_env.worlds import Straight
 
 MakeTree = Callable[..., dict[str, Any]]
-
-
-class Straight:
-    """Drives straight on at the speed it has."""
-
-    def reset(self, vec: Any) -> None:
-        pass
-
-    def act(self, obs: Any, vec: Any) -> np.ndarray:
-        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
 
 
 @pytest.fixture

@@ -15,21 +15,13 @@ import pytest
 import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
-from drive_env.evaluate.baselines import action_of
 from drive_env.prepare import prepare_scenes
 from drive_env.render.recording import FrameRecorder, record, roads_of
 from drive_env.render.render import Tracks
 from puffervec.errors import CallOrderError
+from tests.drive_env.worlds import Straight
 
 MakeTree = Callable[..., dict[str, Any]]
-
-
-class Straight:
-    def reset(self, vec: Any) -> None:
-        pass
-
-    def act(self, obs: Any, vec: Any) -> np.ndarray:
-        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import numpy as np
 import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import params_of
+from drive_env.evaluate.baselines import action_of
 from drive_env.scenes import packed
 from drive_env.scenes.cells import Grid, build_index
 from drive_env.scenes.compile import CompileSettings, compile_scene
@@ -125,3 +126,13 @@ def obstacles_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:
 def pose_of(state: dict[str, np.ndarray], row: int) -> tuple[float, float, float, float]:
     """(x, y, heading, speed) of a row."""
     return tuple(float(state[name][row]) for name in ("x", "y", "heading", "speed"))  # type: ignore[return-value]
+
+
+class Straight:
+    """An actor of `evaluate` and `record` that drives straight on at the speed it has."""
+
+    def reset(self, vec: Any) -> None:
+        pass
+
+    def act(self, obs: Any, vec: Any) -> np.ndarray:
+        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
