@@ -75,6 +75,7 @@ PARTIAL = {"use_full_observation": False}
 CASES = {
     "grid, 5 agents, full": Case("tag_grid", GRID, {"rollout": 9.8e6, "training": 1.3e6}),
     "grid, 5 agents, full, 8192 envs": Case("tag_grid", GRID, num_envs=8192),
+    "grid, 5 agents, full, 32768 envs": Case("tag_grid", GRID, num_envs=32768),
     "grid, 5 agents, partial": Case("tag_grid", {**GRID, **PARTIAL}),
     "grid, 1000 agents, partial": Case(
         "tag_grid", {**GRID, "num_taggers": 999, **PARTIAL}, {"rollout": 2.9e6, "training": 0.58e6}
