@@ -29,8 +29,13 @@ STEERINGS_RAD = np.array(
     [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0], dtype=np.float32
 )
 
-# The action space that baselines with a mind of their own act in.
+# The action space that baselines with a mind of their own act in, and the rows that they read: the same ones whatever the
+# run's policy observes. Numbers of segments stay as they are where a baseline needs none, since the index of scenes depends on
+# them: others would compile the scenes again.
 DEFAULT_ACTIONS: dict[str, Any] = {"dynamics": "bicycle", "actions": "discrete", "action_values": (), "expert_actions": 0}
+COMPACT_ROWS: dict[str, Any] = {
+    "observation": "compact", "row_dtype": "float32", "segments": "nearest", "partner_types": 0, "raster": 0, "raster_alone": 0,
+}  # fmt: skip
 
 TARGET_MPS = 11.0  # of 7, 9, 11 and 13 m/s the one with the best score on the generated scenes, within noise
 LATERAL_MPS2 = 3.0
@@ -67,11 +72,11 @@ class RandomActor:
 class StopActor:
     """Brakes to a stop and stays."""
 
-    overrides: Mapping[str, Any] = {"raster_alone": 0, **DEFAULT_ACTIONS}
+    overrides: Mapping[str, Any] = {**COMPACT_ROWS, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
-        self._reader = ObservationReader(vec.spec.groups[0])
+        self._reader = ObservationReader(vec)
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) actions: the acceleration nearest to the one that stops the car in this step."""
@@ -82,14 +87,11 @@ class StopActor:
 class LaneFollowActor:
     """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
 
-    overrides: Mapping[str, Any] = {"raster_alone": 0, **DEFAULT_ACTIONS}
+    overrides: Mapping[str, Any] = {**COMPACT_ROWS, "partners": 12, "lanes": 16, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
         """Take the columns of this env's observations."""
-        self._reader = ObservationReader(vec.spec.groups[0])
-        missing = {"partners", "lanes"} - set(self._reader.blocks)
-        if missing:
-            raise ConfigError(f"lane-follow needs {' and '.join(sorted(missing))} in the observation, but their number is 0")
+        self._reader = ObservationReader(vec)
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
         """(rows,) actions for (rows, F) observations."""

@@ -120,7 +120,7 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tupl
         vec.async_reset(0)
         received = vec.recv()
         rows, live = received[0], received[6]
-        reader = ObservationReader(vec.spec.groups[0])
+        reader = ObservationReader(vec)
         seen = reader.read({name: part[live] for name, part in rows.items()} if isinstance(rows, dict) else rows[live])
     return reader.blocks, {name: reach_of(block) for name, block in seen.items() if "there" in block}
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from puffervec._ffi import ffi, lib
-from puffervec.core.spec import Field, GroupSpec
+from puffervec.core.spec import Field
+
+if TYPE_CHECKING:
+    from puffervec.vec.vector_env import VectorEnv
 
 BYTE_ZERO = 128.0  # DRIVE_BYTE_ZERO in csrc/drive/tables.h
 Single = NDArray[np.float32]
@@ -56,17 +59,16 @@ def _text(chars: Any) -> str:
 
 
 class ObservationReader:
-    """Splits observation rows of one spec.
+    """Splits the observation rows of a `drive`.
 
     Args:
-        group: the env's only row group (`vec.spec.groups[0]`).
-        range_m: `DriveConfig.range_m`, which rows of uint8 depend on.
+        vec: whose rows are read; what bytes mean depends on its settings (`range_m`).
     """
 
-    def __init__(self, group: GroupSpec, range_m: float = 50.0) -> None:
+    def __init__(self, vec: VectorEnv) -> None:
         listed = columns()
-        self._range_m = range_m
-        self._blocks = [(field, listed[field.name]) for field in group.fields]
+        self._range_m: float = vec.config.range_m
+        self._blocks = [(field, listed[field.name]) for field in vec.spec.groups[0].fields]
 
     @property
     def blocks(self) -> dict[str, tuple[int, ...]]:

@@ -108,7 +108,7 @@ def test_the_previous_action_is_shown_in_units_of_its_model(world: Path, dynamic
     from drive_env.evaluate.observation import ObservationReader
 
     with make_env(world, dynamics=dynamics, observe_previous_action=1, actions="multi_discrete") as vec:
-        reader = ObservationReader(vec.spec.groups[0])
+        reader = ObservationReader(vec)
         (block,) = [name for name in reader.blocks if name.startswith("previous")]
         first, _ = vec.reset(1)
         assert all(not column.any() for column in reader.read(first)[block].values())

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.config import DriveConfig
-from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD, LaneFollowActor, action_of, baseline, lookahead
+from drive_env.config import PRESETS, DriveConfig
+from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, BASELINES, STEERINGS_RAD, action_of, baseline, lookahead
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.generate.generate import main as generate_main
-from puffervec.errors import ConfigError
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -84,11 +84,17 @@ def test_the_lookahead_prefers_the_own_lane() -> None:
     assert [float(value[0]) for value in lookahead(nothing, np.array([8.0], np.float32))] == [8.0, 0.0]
 
 
-def test_lane_follow_needs_lanes(tiny: DriveConfig) -> None:
-    import dataclasses
+ELSEWHERE: dict[str, Any] = {"row_dtype": "uint8", "range_m": 80.0, "lanes": 3, "segments": "spread", "partner_types": 1}
 
-    with pytest.raises(ConfigError, match="lane-follow needs lanes and partners in the observation"):
-        evaluate(LaneFollowActor(), dataclasses.replace(tiny, lanes=0, partners=0))
+
+@pytest.mark.parametrize("name", sorted(BASELINES))
+def test_baselines_drive_alike_whatever_the_run_observes(tiny: DriveConfig, name: str) -> None:
+    outcomes = []
+    for preset in (*PRESETS, "compact"):
+        for settings in ({}, ELSEWHERE):
+            config = dataclasses.replace(tiny, partners=-1, lanes=-1, lines=-1, edges=-1, roads=-1, observation=preset)
+            outcomes.append(evaluate(baseline(name), dataclasses.replace(config, **settings)).total)
+    assert all(outcome == outcomes[0] for outcome in outcomes) and outcomes[0].agents == 2
 
 
 @pytest.mark.parametrize(

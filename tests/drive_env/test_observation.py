@@ -29,7 +29,7 @@ def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[dic
     config = DriveConfig(scenes=str(folder / "one.json"), num_agents=2, **settings)
     with puffervec.make(ENV, env_kwargs=config, backend="serial", num_envs=1, seed=0) as vec:
         obs, _ = vec.reset(0)
-        reader = ObservationReader(vec.spec.groups[0])
+        reader = ObservationReader(vec)
         return reader.blocks, reader.read(obs), obs.shape[1]
 
 
@@ -111,7 +111,7 @@ def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_p
     with puffervec.make("drive", env_kwargs=config, **settings) as vec:
         vec.set_tasks(range(len(sizes)), range(len(sizes)))
         obs, _ = vec.reset(0)
-        reader = ObservationReader(vec.spec.groups[0])
+        reader = ObservationReader(vec)
         for env, cars in enumerate(sizes):
             state = vec.peek(env)
             partners = reader.read(obs[env * 64 : env * 64 + cars])["partners"]

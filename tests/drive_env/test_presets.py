@@ -210,7 +210,7 @@ def test_what_was_seen_before_changes_no_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"lidar_rays": 20}, {"observation": "pufferdrive", "observe_previous_action": 1}], ids=str
+    "settings", [{"lidar_rays": 20, "range_m": 30.0}, {"observation": "pufferdrive", "observe_previous_action": 1}], ids=str
 )
 def test_other_types_of_rows(tmp_path: Path, settings: dict[str, Any]) -> None:
     write_world(tmp_path / "set", [random_scene(seed) for seed in (1, 2)])
@@ -221,18 +221,19 @@ def test_other_types_of_rows(tmp_path: Path, settings: dict[str, Any]) -> None:
     }
     with made["float32"] as whole, made["float16"] as half, made["uint8"] as byte:
         rows = {dtype: vec.reset(1)[0] for dtype, vec in made.items()}
+        range_m = whole.config.range_m
         for _ in range(5):
             live = whole.halves[0].groups["agents"].masks == 1
             np.testing.assert_array_equal(rows["float16"], rows["float32"].astype(np.float16))
             floats = split(whole, rows["float32"])
-            readers = {dtype: ObservationReader(vec.spec.groups[0]).read(rows[dtype]) for dtype, vec in made.items()}
+            readers = {dtype: ObservationReader(vec).read(rows[dtype]) for dtype, vec in made.items()}
             for field in byte.spec.groups[0].fields:
                 shown = rows["uint8"][:, field.offset : field.offset + field.size].reshape(-1, *field.shape)
                 np.testing.assert_array_equal(
-                    shown[live], twins.as_bytes(floats[field.name], columns()[field.name], 50.0)[live]
+                    shown[live], twins.as_bytes(floats[field.name], columns()[field.name], range_m)[live]
                 )
                 for column in columns()[field.name]:
-                    most = column.most or 50.0
+                    most = column.most or range_m
                     exact = np.clip(readers["float32"][field.name][column.name][live], -most, most)
                     np.testing.assert_allclose(readers["uint8"][field.name][column.name][live], exact, atol=most / 250)
             actions = rng.integers(0, 91, whole.num_agents)

@@ -107,7 +107,7 @@ def first_picture(tree: dict[str, Any], folder: Path, **settings: Any) -> dict[s
     config = DriveConfig(scenes=str(folder / "one.json"), num_agents=2, **settings)
     with puffervec.make("drive", env_kwargs=config, backend="serial", num_envs=1, seed=0) as vec:
         obs, _ = vec.reset(0)
-        reader = ObservationReader(vec.spec.groups[0])
+        reader = ObservationReader(vec)
         assert reader.blocks["raster"] == (9, config.raster, config.raster)
         return {name: picture[0] for name, picture in reader.read(obs)["raster"].items()}
 

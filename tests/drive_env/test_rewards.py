@@ -89,7 +89,7 @@ def test_weights_are_shown(tmp_path: Path) -> None:
         with make_env(tmp_path / "set", **given, **settings) as vec:
             obs, _ = vec.reset(3)
             state, there = vec.peek(0), vec.peek(0)["slot"] >= 0
-            seen = ObservationReader(vec.spec.groups[0]).read(obs)["weights"]
+            seen = ObservationReader(vec).read(obs)["weights"]
             expected = {"collision": state["reward_weights"][:, NAMES.index("collision")] + 2, "lane_align": 0 * state["x"]}
             expected["goal"] = (state["reward_weights"][:, NAMES.index("goal")] - 0.5) / 0.75 - 1
             for name, column in seen.items():
