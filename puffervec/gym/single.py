@@ -16,10 +16,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 import puffervec.envs
-from puffervec.errors import ConfigError
+from puffervec.errors import CallOrderError, ConfigError
 from puffervec.gym.rows import copied, row_of
 from puffervec.vec.backends import make
 from puffervec.vec.settings import MOST_SEED
+from puffervec.vec.vector_env import VectorEnv
 
 
 class NativeEnvView(gymnasium.Env[Any, Any]):
@@ -57,7 +58,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         if not native.has_pictures:
             self.metadata = {"render_modes": []}
         self.render_mode = render_mode
-        self._core = make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled")
+        self._core = _opened(env, settings)
         if len(self._core.spec.groups) > 1:
             raise ConfigError(f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use puffervec.pettingzoo")
         self._recorder = None if render_mode is None else native.recorder_of(self._core)
@@ -86,7 +87,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
             seed = int(self.np_random.integers(MOST_SEED))
         observations, _ = self._core.reset(seed, options=options)
         self._core.set_tasks([0], -1)  # a task is for one episode only
-        self._return, self._length = 0.0, 0
+        self._return, self._length, self._ended = 0.0, 0, False
         if self._recorder is not None:
             self._recorder.begin()
         rows = next(iter(self._core.halves[0].groups.values()))
@@ -102,6 +103,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         Raises:
             ActionError: an action of another kind or shape. CallOrderError: the episode is over, or none was begun.
         """
+        if self._ended and self._core.autoreset_mode != "disabled":
+            raise CallOrderError("step: the episode is over: call reset first")
         live = next(iter(self._core.halves[0].groups.values())).masks.copy()
         batch = [action] if self._agents == 1 else np.asarray(action)
         result = self._core.step(batch)
@@ -122,6 +125,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         truncated = over and bool((truncations & rows.masks).any())
         info = self._info(rewards, terminals, truncations, rows.masks)
         self._return, self._length = self._return + reward, self._length + 1
+        self._ended = over
         if over:
             info["record"] = {"r": self._return, "l": self._length}
         return self._observation(observations), reward, over and not truncated, truncated, info
@@ -148,6 +152,17 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         self._core.close()
+
+
+def _opened(env: str, settings: dict[str, Any]) -> VectorEnv:
+    """Open the env without autoreset; an env in Ocean's style, which resets itself, knows the next-step mode only."""
+    try:
+        return make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled")
+    except ConfigError as refused:
+        try:
+            return make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="next_step")
+        except ConfigError:
+            raise refused from None
 
 
 def _joint(single: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:

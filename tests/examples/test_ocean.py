@@ -10,9 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
+import puffervec
+import puffervec.gym
+from puffervec.errors import CallOrderError, ConfigError
 from tests.contract import EnvContract
 from tests.helpers import action_table, serial
 from tests.libraries import environment, install_example
@@ -80,6 +85,36 @@ def test_returns_are_those_of_the_rewards_shown() -> None:
             for record in infos.episodes:
                 assert float(record["return"]) == pytest.approx(sums[record["env"]], abs=1e-6)
             sums[terminals] = 0.0
+
+
+def test_one_env_is_made_by_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It resets itself within its last step; the user sees an end and begins the next episode by hand."""
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    puffervec.gym.register_envs()
+    env = gymnasium.make("puffervec/lantern-v0", size=4, max_ticks=6).unwrapped
+    twin = LanternTwin(5, size=4, max_ticks=6)
+    observation, _ = env.reset(seed=5)
+    assert np.array_equal(observation, twin.show().observation)
+    rng = np.random.default_rng(0)
+    while True:
+        action = int(rng.integers(4))
+        row = twin.step(action)
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert np.array_equal(observation, row.observation) and (reward, terminated) == (row.reward, row.terminal)
+        assert not truncated
+        if terminated:
+            break
+    assert info["record"]["l"] <= 6
+    with pytest.raises(CallOrderError, match="the episode is over: call reset first"):
+        env.step(0)
+    env.reset()
+    assert not env.step(0)[2]
+    env.close()
+    with pytest.raises(ConfigError, match="'sizes'"):
+        gymnasium.make("puffervec/lantern-v0", sizes=4)
+    checked = gymnasium.make("puffervec/lantern-v0").unwrapped
+    check_env(checked, skip_render_check=True)
+    checked.close()
 
 
 @pytest.mark.slow  # tests/examples/test_out_of_tree.py starts such a command at every push
