@@ -116,5 +116,9 @@ class SyncVectorEnv(PythonVectorEnv):
 class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A sub-env for the backend to step but not to close: it belongs to the SyncVectorEnv."""
 
+    def reset(self, **kwargs: Any) -> Any:
+        """Hand on what is given: an env whose reset takes less is not given more, as in worker processes."""
+        return self.env.reset(**kwargs)
+
     def close(self) -> None:
         """Leave the env open."""

@@ -123,6 +123,29 @@ def test_a_wrapper_that_names_the_seed_gets_it() -> None:
     assert env.calls == [("wrapper", 3), ()]
 
 
+class Handing(Through):
+    """A wrapper that hands on both, whatever it gets, as Gymnasium's do."""
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return self.env.reset(seed=seed, options=options)
+
+
+@pytest.mark.parametrize(("kind", "missing"), [(SeedOnly, "options"), (OptionsOnly, "seed"), (Bare, "seed"), (OldGym, "seed")])
+@pytest.mark.parametrize("seed", [None, 3])
+def test_an_old_env_in_a_wrapper_that_hands_on_both_is_named(kind: type, missing: str, seed: int | None) -> None:
+    with pytest.raises(ConfigError, match=f"^reset of {kind.__name__} takes no {missing}, as in the old Gym interface: write"):
+        reset_of(Handing(Through(kind())))(seed, None)
+
+
+def test_an_error_inside_of_a_reset_stays_what_it_is() -> None:
+    class Wrong(Logging):
+        def reset(self, *, seed: Any = None, options: Any = None) -> str:
+            return self.note(seed=seed)  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match="note"):
+        reset_of(Handing(Wrong()))(3, None)
+
+
 @pytest.mark.parametrize("kind", [SeedOnly, Bare, OldGym])
 def test_options_that_nobody_takes_are_refused(kind: type) -> None:
     env = kind()

@@ -14,6 +14,7 @@ import gymnasium
 import pytest
 from gymnasium.error import ResetNeeded
 
+from puffervec.errors import ConfigError
 from puffervec.gym import SyncVectorEnv
 from tests.gym.envs import Count, Failing, count, counts
 from tests.gym.kinds import DISABLED, OURS, Kind, kind_fixture
@@ -50,6 +51,20 @@ def test_envs_of_others_outlive_the_vector_env() -> None:
     envs.reset()
     del envs
     assert env.closed == 0
+
+
+class Bare(Count):
+    """As envs written for other libraries: its reset takes nothing."""
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return super().reset()
+
+
+def test_a_reset_that_takes_no_seed(ours: Kind) -> None:
+    """It is called without; in a wrapper of Gymnasium's, which gives it one all the same, it is refused by name."""
+    assert ours([Bare] * 2).reset(seed=3)[0][:, 0].tolist() == [0, 0]
+    with pytest.raises(ConfigError, match="^reset of Bare takes no seed, as in the old Gym interface"):
+        ours([lambda: gymnasium.wrappers.OrderEnforcing(Bare())] * 2).reset(seed=3)
 
 
 def test_one_env_for_several_rows_is_refused(ours: Kind) -> None:

@@ -81,9 +81,25 @@ def _first_by_position(reset: Callable[..., Any]) -> inspect.Parameter | None:
 
 
 def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
-    if options is None:
-        return env.reset() if seed is None else env.reset(seed=seed)
-    return env.reset(options=options) if seed is None else env.reset(seed=seed, options=options)
+    try:
+        if options is None:
+            return env.reset() if seed is None else env.reset(seed=seed)
+        return env.reset(options=options) if seed is None else env.reset(seed=seed, options=options)
+    except TypeError as error:
+        _refuse_old(env, error)
+        raise
+
+
+def _refuse_old(env: Any, error: TypeError) -> None:
+    """Raise where wrappers give an env what its `reset` does not take: Gymnasium's hand on both, whatever they get."""
+    while hasattr(inner := getattr(env, "__dict__", {}).get("env"), "reset"):
+        env = inner
+    missing = [name for name in _OPTIONAL if name not in _keywords(env)]
+    if missing and f"unexpected keyword argument '{missing[0]}'" in str(error):
+        raise ConfigError(
+            f"reset of {type(env).__name__} takes no {missing[0]}, as in the old Gym interface: write reset(self, *, seed=None, "
+            "options=None), or wrap the env (shimmy.GymV21CompatibilityV0)"
+        ) from error
 
 
 def _reset_with_some(
