@@ -4,6 +4,7 @@
 // See watch.h. State is static, since it is the process's.
 #include "watch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +19,27 @@
 #define EXIT_ORPHAN 70
 #define EXIT_COPY 71
 #define LOOK_MS 100
+
+// ---- what a process has started ----------------------------------------------------------------------------------------------
+
+// The kernel lists the children of each thread. Source: Linux, Documentation/filesystems/proc.rst, /proc/PID/task/TID/children.
+void pv_end_descendants(int pid) {
+    char path[80];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR* threads = opendir(path);
+    if (!threads) return;
+    for (const struct dirent* thread; (thread = readdir(threads)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, thread->d_name);
+        FILE* list = fopen(path, "re");
+        if (!list) continue;
+        for (int child; fscanf(list, "%d", &child) == 1;) {
+            pv_end_descendants(child);
+            kill((pid_t)child, SIGKILL);
+        }
+        fclose(list);
+    }
+    closedir(threads);
+}
 
 // ---- the learner -------------------------------------------------------------------------------------------------------------
 
@@ -59,7 +81,10 @@ static void* watch_learner(void* unused) {
         if (changed < 0 && errno != EINTR && errno != ENOMEM && errno != EAGAIN) break;
         if (watched.learner < 0 && learner_is_gone()) break;
     }
-    if (getpgrp() == getpid()) kill(0, SIGKILL); // what the envs have started goes too
+    if (getpgrp() == getpid()) { // what the envs have started goes too
+        pv_end_descendants(getpid());
+        kill(0, SIGKILL);
+    }
     _exit(EXIT_ORPHAN);                          // no clean-up: the learner is gone, and the kernel frees the rest
 }
 

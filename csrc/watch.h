@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 /* [cffi] */
-// Starts a thread that ends this process at once when the learner is gone, with exit status 70; with its process group, where it
-// leads one, by SIGKILL. Needs no GIL. Returns 0, or an errno.
+// Ends all processes that a process has started, and what those have started, by SIGKILL: also those in groups and sessions of
+// their own, as long as the one that started them lives. Does nothing on systems that do not tell who started whom.
+void pv_end_descendants(int pid);
+// Starts a thread that ends this process at once when the learner is gone, with exit status 70; with its descendants and its
+// process group, where it leads one, by SIGKILL. Needs no GIL. Returns 0, or an errno.
 //   pipe      becomes readable or is hung up when nobody holds its other end any more: a forked child of the learner may
 //   learner   a pidfd of the learner, or -1 where the system has none
 //   pid       of the learner: looked at ten times a second where there is no pidfd

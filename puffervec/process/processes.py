@@ -24,6 +24,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
+from puffervec._ffi import lib
 from puffervec.errors import ConfigError
 from puffervec.host.patience import Patience
 from puffervec.process import fork_server
@@ -249,6 +250,8 @@ class WorkerProcesses:
         return left
 
     def _signal(self, index: int, number: signal.Signals) -> None:
+        """End a worker that has not ended by itself, and before it what it has started, while the system knows whose that is."""
+        lib.pv_end_descendants(self.processes[index].pid)
         if self._pidfds[index] < 0:
             self.processes[index].terminate() if number == signal.SIGTERM else self.processes[index].kill()
             return

@@ -106,6 +106,9 @@ def _protect(task: WorkerTask) -> int:
 
 def _end_group(group: int) -> None:
     """End what the envs have started and left. group: to go to, since a group cannot be ended without its leader."""
+    from puffervec._ffi import lib
+
+    lib.pv_end_descendants(os.getpid())  # also what has a group of its own
     with contextlib.suppress(OSError):  # the group is empty, or the learner is gone and pv_watch_learner ends everything
         if os.getpgrp() == os.getpid() != group:
             os.setpgid(0, group)

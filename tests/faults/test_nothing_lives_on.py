@@ -78,13 +78,14 @@ def test_workers_of_a_killed_learner_with_a_forked_child(env: str, method: str, 
 
 
 class Parent(Counting):
-    """Starts a process that never ends, and shows its number."""
+    """Starts a process that never ends, and shows its number. session: the process is in a session of its own."""
 
-    def __init__(self, fault: str = "") -> None:
+    def __init__(self, fault: str = "", session: bool = False) -> None:
         super().__init__(length=100)
         self.fault = fault
         if multiprocessing.parent_process() is not None:  # not the one that only shows its spaces
-            self.child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+            sleeping = [sys.executable, "-c", "import time; time.sleep(1000)"]
+            self.child = subprocess.Popen(sleeping, start_new_session=session)
 
     def step(self, action: Any) -> Any:
         if self.fault == "kill":
@@ -105,7 +106,9 @@ MORE_ENDS = [
 
 @pytest.mark.parametrize(("end", "method"), [*ENDS, *(pytest.param(*end, marks=pytest.mark.slow) for end in MORE_ENDS)])
 def test_processes_that_an_env_has_started_end_with_the_worker(end: str, method: str) -> None:
-    vec = puffervec.make(Parent, env_kwargs={"fault": end}, num_envs=2, num_workers=2, start_method=method, timeout_s=1)
+    """In sessions of their own they do where the worker ends in order, or by its learner's hand."""
+    settings = {"fault": end, "session": end != "kill"}
+    vec = puffervec.make(Parent, env_kwargs=settings, num_envs=2, num_workers=2, start_method=method, timeout_s=1)
     vec.reset(seed=0)
     grandchildren = vec.call("pid")
     assert all(map(alive, grandchildren))
@@ -128,7 +131,7 @@ def test_processes_that_an_env_has_started_end_with_a_killed_learner() -> None:
         import puffervec
         from tests.faults.test_nothing_lives_on import Parent
 
-        vec = puffervec.make(Parent, num_envs=2, num_workers=2)
+        vec = puffervec.make(Parent, env_kwargs={"session": True}, num_envs=2, num_workers=2)
         vec.reset(seed=0)
         print(*vec.call("pid"), flush=True)
         time.sleep(100)
