@@ -5,7 +5,7 @@
     python scripts/upstream_suites.py gymnasium FOLDER [what else pytest takes]
     python scripts/upstream_suites.py sb3 FOLDER [...]
 
-FOLDER is a checkout or an unpacked source distribution of that project, with its `tests`, of the installed version. Every
+FOLDER is a checkout of that project, with its `tests`, of the installed version. Every
 import of AsyncVectorEnv, SyncVectorEnv and make_vec there, or of SubprocVecEnv, DummyVecEnv and make_vec_env, gets ours.
 docs/differences.md lists the intended differences.
 """

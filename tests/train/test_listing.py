@@ -23,6 +23,8 @@ def test_all_that_there_is() -> None:
     assert tuple(named["optimizers"]) == choices_of(typing.get_type_hints(TrainSection)["optimizer"])
     assert named["presets"][:-1] == ["tag_grid", "tag_continuous", "drive"]
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
+    for rows in found.values():
+        assert len({row["what"] for row in rows}) == len(rows)  # each says what it is itself
     assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "tag_continuous", "drive"]
 
 

@@ -69,6 +69,16 @@ def _is_picture(leaf: Leaf) -> bool:
     return (leaf.dtype == np.uint8 or len(leaf.shape) == 3) and picture_shape(leaf.shape) is not None
 
 
+def cnn(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
+    """Convolutions over pictures, with layers of their own for the numbers beside them; see `picture_policy`."""
+    return picture_policy(group, section)
+
+
+def convnext(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
+    """A small ConvNeXt over pictures, with layers of their own for the numbers beside them; see `picture_policy`."""
+    return picture_policy(group, section)
+
+
 def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
     """Return the policy of the kind cnn or convnext that fits the group's rows.
 

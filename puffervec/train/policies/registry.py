@@ -13,7 +13,7 @@ from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.python.creators import resolve
 from puffervec.train.config.sections import PolicySection
-from puffervec.train.policies.convolution import has_pictures, picture_policy
+from puffervec.train.policies.convolution import cnn, convnext, has_pictures
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy, has_object_sets
 from puffervec.train.policies.protocol import Policy
@@ -45,7 +45,7 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
 
 def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
     """Return the policies of this package by `policy.kind`."""
-    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": picture_policy, "convnext": picture_policy}
+    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": cnn, "convnext": convnext}
 
 
 def fitting_kind(group: GroupSpec) -> str:
