@@ -250,7 +250,7 @@ class WorkerProcesses:
         return left
 
     def _signal(self, index: int, number: signal.Signals) -> None:
-        """End a worker that has not ended by itself, and before it what it has started, while the system knows whose that is."""
+        """End a worker that has not ended by itself; first what it has started, while the system knows whose that is."""
         lib.pv_end_descendants(self.processes[index].pid)
         if self._pidfds[index] < 0:
             self.processes[index].terminate() if number == signal.SIGTERM else self.processes[index].kill()

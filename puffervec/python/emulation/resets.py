@@ -97,8 +97,8 @@ def _refuse_old(env: Any, error: TypeError) -> None:
     missing = [name for name in _OPTIONAL if name not in _keywords(env)]
     if missing and f"unexpected keyword argument '{missing[0]}'" in str(error):
         raise ConfigError(
-            f"reset of {type(env).__name__} takes no {missing[0]}, as in the old Gym interface: write reset(self, *, seed=None, "
-            "options=None), or wrap the env (shimmy.GymV21CompatibilityV0)"
+            f"reset of {type(env).__name__} takes no {missing[0]}, as in the old Gym interface: write reset(self, *, "
+            "seed=None, options=None), or wrap the env (shimmy.GymV21CompatibilityV0)"
         ) from error
 
 
