@@ -48,6 +48,7 @@ def test_aliases_lead_to_flags() -> None:
     ("text", "words"),
     [
         ("--foo 3", ["unknown flag --foo"]),
+        ("--env.nosuch 3", ["unknown flag --env.nosuch: the env's are --env."]),
         ("--train.horzion 3", ["unknown flag --train.horzion", "did you mean --train.horizon"]),
         ("--scenes x", ["unknown flag --scenes"]),  # probe has none
         ("--lr fast", ["--train.lr", "'fast'"]),

@@ -309,6 +309,16 @@ def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
     return out
 
 
+def _nearest(flag: str, known: list[str]) -> str:
+    """What is said of an unknown flag. For one of the env no other section's is proposed, which a verb may not take."""
+    of_env = [name for name in known if name.startswith("--env.")]
+    likely = of_env if flag.startswith("--env.") else [*known, *(alias for alias, long in ALIASES.items() if long in known)]
+    close = difflib.get_close_matches(flag, likely, n=1, cutoff=0.5 if likely is not of_env else 0.7)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"the env's are {', '.join(of_env) or 'none'}" if likely is of_env else "--help lists them"
+
+
 def _normal(token: str, known: list[str]) -> str:
     """A token as tyro wants it: aliases spelled out, true and false with a capital letter; unknown flags are refused."""
     if token in ("true", "false"):
@@ -318,9 +328,7 @@ def _normal(token: str, known: list[str]) -> str:
     flag, equals, value = token.partition("=")
     flag = ALIASES.get(flag, flag).replace("_", "-")
     if flag not in known:
-        short = [alias for alias, long in ALIASES.items() if long in known]
-        close = difflib.get_close_matches(token.partition("=")[0], [*known, *short], n=1, cutoff=0.5)
-        raise ConfigError(f"unknown flag {token}" + (f": did you mean {close[0]}?" if close else ": --help lists them"))
+        raise ConfigError(f"unknown flag {token}: {_nearest(token.partition('=')[0], known)}")
     return flag + equals + (value.capitalize() if value in ("true", "false") else value)
 
 
