@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import puffervec
+from drive_env.completion import candidates
 from drive_env.config import DriveConfig
 from drive_env.convert import FORMATS, Converted, Rules, convert_one, files_of, is_done, load, scenes_in, tasks_of
 from drive_env.generate import generate
@@ -33,6 +34,7 @@ from drive_env.sources import split_of
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.folder import replace_file, said
 from puffervec.host.output import printable, steady_output
+from puffervec.host.shells import scripts
 from puffervec.process.parallel import each_on_all_cores
 
 NAME = "puffer-scenes"
@@ -86,6 +88,8 @@ def parser() -> argparse.ArgumentParser:
     add("--limit", type=int, help="only as many files")
     add("--endpoint", help="another server than huggingface.co")
     verb("draw", draw, "pictures of scenes").add_argument("--out", type=Path, required=True, help="a .png file, or a folder")
+    add = verb("completion", completion, "a script by which a shell completes all this", paths=False).add_argument
+    add("shell", choices=tuple(scripts(NAME)), help='as in: eval "$(puffer-scenes completion bash)"')
     return top
 
 
@@ -102,9 +106,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _guarded(args: list[str]) -> int:
     try:
-        options = parser().parse_args(args)
+        top = parser()
+        if args[:2] == ["completion", "--"]:
+            print(*candidates(args[2:], top), sep="\n")
+            return 0
+        options = top.parse_args(args)
         if options.verb is None:
-            parser().print_help()
+            top.print_help()
             return 0
         return int(options.run(options))
     except SystemExit as left:  # --help, --version
@@ -311,6 +319,12 @@ def draw(options: argparse.Namespace) -> int:
             failed.append((str(task.path), str(error).removeprefix(f"{task.path}: ")))
     _say_failed(failed)
     return EXIT_FAILED if failed else 0
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Print a script for a shell."""
+    print(scripts(NAME)[options.shell], end="")
+    return 0
 
 
 if __name__ == "__main__":

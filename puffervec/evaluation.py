@@ -81,12 +81,15 @@ class Report:
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
+        return [str(next(iter(row.values()))) for row in self.worst_rows(count)]
+
+    def worst_rows(self, count: int) -> list[Row]:
+        """Rows of these parts."""
         if self.score is None:
             return []
-        scored = [(_number(row[self.score]), name) for row, name in zip(self.rows, self.names(), strict=True)]
-        return [name for _, name in sorted((item for item in scored if not math.isnan(item[0])), key=lambda item: item[0])][
-            :count
-        ]
+        scored = [(_number(row[self.score]), row) for row in self.rows]
+        scored = sorted((item for item in scored if not math.isnan(item[0])), key=lambda item: item[0])
+        return [row for _, row in scored[:count]]
 
     def names(self) -> list[str]:
         """Names of all parts, in order."""

@@ -43,7 +43,7 @@ FLOORS = (
     ("puffervec.train.policies", "drive_env.generate", "drive_env.download"),
     ("puffervec.train.plan", "drive_env.sources"),
     ("puffervec.train.metrics", "drive_env.prepare"),
-    ("puffervec.train.collect", "drive_env.render", "drive_env.motion", "drive_env.convert"),
+    ("puffervec.train.collect", "drive_env.render", "drive_env.motion", "drive_env.convert", "drive_env.completion"),
     ("puffervec.train.learn", "drive_env.evaluate", "drive_env.cli"),
     ("puffervec.train.run", "drive_env.env"),
     ("puffervec.train.act", "drive_env"),

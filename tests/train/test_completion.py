@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/verbs/completion.py: candidates for every place of a command line, and the scripts in the shells that are
-here.
+"""puffervec/train/verbs/completion.py: candidates for every place of a command line; puffervec/host/shells.py: the scripts, in
+the shells that are here.
 """
 
 from __future__ import annotations

@@ -21,3 +21,17 @@ def test_a_report_that_is_too_wide_has_a_line_per_column(capsys: pytest.CaptureF
     many = Report([{"name": "a", **{f"number {i}": i for i in range(30)}}])
     tables.print_report(many, "many")
     assert "  number 29  29" in capsys.readouterr().out.splitlines()
+
+
+def test_of_many_parts_the_total_and_the_lowest_scores_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"scene": f"scene {i}", "score": i / 100} for i in range(100)]
+    failures = {"failures": [{"scene": f"failed {i}"} for i in range(70)]}
+    report = Report(rows, {"scene": "all of them", "score": 0.5}, score="score", tables=failures)
+    tables.print_report(report, "many")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 35 and "all of them" in lines[3] and "lowest score of 100: --all prints every one" in lines[5]
+    assert [line.split()[1] for line in lines if line.startswith("  scene ") and "." in line] == [str(i) for i in range(10)]
+    assert sum("failed" in line for line in lines) == 10 and "and 60 more" in lines[-1]
+    tables.print_report(report, "many", every=True)
+    out = capsys.readouterr().out
+    assert all(f"scene {i} " in out for i in range(100)) and out.count("failed") == 70

@@ -12,24 +12,34 @@ from puffervec.evaluation import Report, cells_of
 from puffervec.host.output import printable, table_lines
 
 WIDE = 160  # characters of a table in a file or a pipe
-MOST_ROWS = 20  # of a further table that are printed
+MOST_ROWS = 20  # of a table that is printed whole; of a longer one, FIRST_ROWS
+FIRST_ROWS = 10
+REST = "--all prints every one, --csv and --json have them"
 
 
-def print_report(report: Report, title: str, parts: bool = True) -> None:
+def print_report(report: Report, title: str, parts: bool = True, every: bool = False) -> None:
     """Print the report of an evaluation. A table that is too wide is printed with a line per column.
 
-    Args: parts: False for the total alone, where there is one.
+    Where there are many parts, what is printed is the total and, below it, the parts with the lowest scores.
+
+    Args: parts: False for the total alone, where there is one; every: print all parts, however many.
     """
-    cells = report.cells()
-    if not parts and report.total is not None:
+    cells, lowest = report.cells(), list[str]()
+    short = parts and not every and len(report.rows) > MOST_ROWS and report.score is not None and report.total is not None
+    if (short or not parts) and report.total is not None:
         cells = [cells[0], cells[-1]]
+    if short:
+        worst = _fitting(cells_of(report.worst_rows(FIRST_ROWS), report.shown))
+        lowest = ["", f"lowest {report.score} of {len(report.rows)}: {REST}", *worst]
     lines = _fitting(cells)
     more = report.rest()
     if more:
         lines += ["", *table_lines([("also of all", ""), *more])]
+    lines += lowest
     for name, rows in report.tables.items() if parts else ():
-        lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(rows[:MOST_ROWS]))] if rows else []
-        lines += [f"  ... and {len(rows) - MOST_ROWS} more: --json and --csv have all"] if len(rows) > MOST_ROWS else []
+        shown = rows if every or len(rows) <= MOST_ROWS else rows[:FIRST_ROWS]
+        lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown))] if rows else []
+        lines += [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
     print("\n" + printable("\n".join([title, *lines, *(f"  {remark}" for remark in report.remarks)])))
 
 

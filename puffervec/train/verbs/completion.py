@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train completion SHELL`: what bash, zsh and fish complete `puffer-train` by. Imports no torch, and no code of an env.
 
-The printed script calls `puffer-train completion -- WORD...` at each TAB, which prints what the last word may become, one per
-line; nothing where files are meant. So flags and envs are those that the command itself knows: there is no second list.
+Flags and envs are those that the command itself knows: there is no second list (puffervec/host/shells.py has the scripts).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import puffervec.envs
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.host.shells import scripts
 from puffervec.train.config import algorithms, flags
 from puffervec.train.config.sections import LogSection, TrainConfig, hints_of
 from puffervec.train.verbs.settings_help import choices_of
@@ -28,31 +28,7 @@ ABOUT = """\
   zsh     echo 'eval "$(puffer-train completion zsh)"' >> ~/.zshrc       (behind compinit)
   fish    puffer-train completion fish > ~/.config/fish/completions/puffer-train.fish
 """
-SCRIPTS = {
-    "bash": """\
-_puffer_train() {
-    local IFS=$'\\n'
-    COMPREPLY=($(puffer-train completion -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-}
-complete -o default -F _puffer_train puffer-train
-""",
-    "zsh": """\
-#compdef puffer-train
-_puffer_train() {
-    local -a found
-    found=("${(@f)$(puffer-train completion -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    if [[ -n "${found[*]}" ]]; then compadd -- "${found[@]}"; else _files; fi
-}
-compdef _puffer_train puffer-train
-""",
-    "fish": """\
-function __puffer_train
-    set -l words (commandline -opc) (commandline -ct)
-    puffer-train completion -- $words[2..-1] 2>/dev/null
-end
-complete -c puffer-train -a '(__puffer_train)'
-""",
-}
+SCRIPTS = scripts("puffer-train")
 
 
 def candidates(words: Sequence[str], verbs: Mapping[str, Verb]) -> list[str]:

@@ -38,6 +38,7 @@ ABOUT = """\
   --seed N              of envs and of drawn actions [default: 0]
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
+  --all                 print every part; without it, of more than 20 the total and those with the lowest scores
 
   Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
 """
@@ -56,6 +57,7 @@ class EvalRequest(PlayerRequest):
     draw: str | None = None
     json: Path | None = None
     csv: Path | None = None
+    every: bool = False
 
 
 def parse(args: list[str]) -> EvalRequest:
@@ -67,6 +69,7 @@ def parse(args: list[str]) -> EvalRequest:
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
     values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
+    every = flags.take_switch(args, "--all")
     player = take_player(args)
     flags.refuse_left(args, "eval")
     if values["draw"] is not None and values["png"] is None:
@@ -80,6 +83,7 @@ def parse(args: list[str]) -> EvalRequest:
         draw=values["draw"],
         json=_path(values["json"]),
         csv=_path(values["csv"]),
+        every=every,
     )
 
 
@@ -98,7 +102,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     config, own = player.config, own_evaluation(player.config.target)
     report = _evaluated(config, own, player.actor, request)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
-    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts)
+    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every)
     _write(request, report, config, player.label)
     if request.png is not None:
         _draw(request, own, report, config, player.actor)
