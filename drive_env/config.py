@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     Observation = str
     RowDtype = str
     SegmentChoice = str
+    RasterChannels = str
     Others = str
     GoalBehavior = str
     CollisionBehavior = str
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 else:
     Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
     Observation, RowDtype, SegmentChoice = (Literal[CHOICES[name]] for name in ("observation", "row_dtype", "segments"))
-    Others = Literal[CHOICES["others"]]
+    Others, RasterChannels = Literal[CHOICES["others"]], Literal[CHOICES["raster_channels"]]
     GoalBehavior = Literal[(*CHOICES["goal_behavior"], *range(NUMBERED["goal_behavior"]))]
     CollisionBehavior, OffroadBehavior = (Literal[CHOICES[name]] for name in ("collision_behavior", "offroad_behavior"))
     Dynamics, Actions = Literal[CHOICES["dynamics"]], Literal[CHOICES["actions"]]
@@ -116,6 +117,9 @@ class DriveConfig:
     """Share of the bird's-eye view that lies ahead of the car's centre; the rest lies behind."""
     raster_alone: int = 0
     """1: an agent observes the bird's-eye view alone, and none of the numbers."""
+    raster_channels: RasterChannels = "basic"
+    """Of the bird's-eye view. basic: roads, the goal and objects, in nine channels; traffic: also crosswalks, traffic lights by
+    colour, and stop lines."""
     range_m: float = 50.0
     """Nothing farther away than this is observed; a bird's-eye view shows what is in it."""
     goal_radius_m: float = 2.0

@@ -53,7 +53,8 @@ static void place_observation(const pv_drive_config* config, drive_block* out) {
     if ((uint32_t)(k)) out->blocks |= 1u << DRIVE_BLOCK_##block;                                                               \
     if (kind != DRIVE_PICTURE && (uint32_t)(k) * DRIVE_COUNT_##set > out->numbers)                                             \
         out->numbers = (uint32_t)(k) * DRIVE_COUNT_##set;                                                                      \
-    end += (uint32_t)(k) * DRIVE_COUNT_##set * (kind == DRIVE_PICTURE ? (uint32_t)(k) : drive_number_bytes(config));
+    end += (uint32_t)(k) * drive_columns(config, DRIVE_BLOCK_##block, DRIVE_COUNT_##set) *                                     \
+           (kind == DRIVE_PICTURE ? (uint32_t)(k) : drive_number_bytes(config));
     DRIVE_BLOCKS(PLACE)
 #undef PLACE
     out->numbers = (uint32_t)pv_align_up(out->numbers, ROUND);

@@ -84,7 +84,7 @@ static void add_block(const pv_drive_config* config, const char* name, uint32_t 
 void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group) {
 #define ADD(block, set, kind, k, bound)                                                                                        \
     PV_ASSERT(group->observation_bytes == layout->observed[DRIVE_BLOCK_##block]);                                              \
-    add_block(config, #block, (uint32_t)(k), DRIVE_COUNT_##set, kind, bound, group);
+    add_block(config, #block, (uint32_t)(k), drive_columns(config, DRIVE_BLOCK_##block, DRIVE_COUNT_##set), kind, bound, group);
     DRIVE_BLOCKS(ADD)
 #undef ADD
     if (layout->observed[DRIVE_BLOCK_raster]) // the next row's numbers need an aligned place too

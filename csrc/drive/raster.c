@@ -18,7 +18,7 @@
 #define UNIT (1 << UNIT_BITS) // units of a point per pixel
 #define PIECE 64              // segments that are looked at together
 #define SET 255
-#define HINT 128 // the straight line to the goal
+#define HINT 128 // the straight line to the goal; where one has to yield
 
 typedef struct point {
     int32_t u, v; // units from the picture's upper left corner: to the right, and down
@@ -268,6 +268,59 @@ static void draw_goal(const canvas* at, const pv_drive_config* config, float goa
         draw_disc(at, point_at(at, ahead, left), round_down(radius * at->units_per_m), DRIVE_channel_goal, SET);
 }
 
+// ---- traffic rules ------------------------------------------------------------------------------------------------------
+
+static point place_of(const canvas* at, float x, float y) {
+    float dx = x - at->x, dy = y - at->y;
+    float ahead = dx * at->cosine + dy * at->sine, left = dy * at->cosine - dx * at->sine;
+    return (point){round_down(drive_clamp(at->u0 - left * at->units_per_m, -FARTHEST, FARTHEST)),
+                   round_down(drive_clamp(at->v0 - ahead * at->units_per_m, -FARTHEST, FARTHEST))};
+}
+
+// Where an area is hollow within a row of pixels, it is filled there too.
+static void draw_area(const canvas* at, const drive_scene* scene, const pv_area* area, uint32_t channel) {
+    const float *x = scene->points_x + area->first, *y = scene->points_y + area->first;
+    extent shape;
+    int32_t top = INT_MAX, bottom = INT_MIN;
+    for (uint32_t i = 0; i < area->count; i++) {
+        int32_t v = place_of(at, x[i], y[i]).v;
+        top = smaller(top, v);
+        bottom = larger(bottom, v);
+    }
+    shape.first = larger(pixel_of(top), 0);
+    shape.last = smaller(pixel_of(bottom), at->size - 1);
+    if (shape.first > shape.last) return;
+    for (int32_t row = shape.first; row <= shape.last; row++) shape.low[row] = INT_MAX, shape.high[row] = INT_MIN;
+    point from = place_of(at, x[area->count - 1], y[area->count - 1]);
+    for (uint32_t i = 0; i < area->count; i++) {
+        point to = place_of(at, x[i], y[i]);
+        follow(from, to, &shape, NULL, at->size, SET);
+        from = to;
+    }
+    fill(at, &shape, channel, SET);
+}
+
+static void draw_control(const canvas* at, const drive_turn* turn, const pv_control* control) {
+    static const uint32_t channels[] = {[PV_STATE_RED] = DRIVE_channel_red,
+                                        [PV_STATE_YELLOW] = DRIVE_channel_yellow,
+                                        [PV_STATE_GREEN] = DRIVE_channel_green};
+    const int is_light = control->kind == PV_TRAFFIC_LIGHT, state = drive_state(&turn->scene, control, drive_log_frame(turn));
+    if (is_light && (state < PV_STATE_RED || state > PV_STATE_GREEN)) return;
+    uint8_t* plane = plane_of(at, is_light ? channels[state] : DRIVE_channel_stops);
+    const point left = place_of(at, control->line_x0_m, control->line_y0_m);
+    const point right = place_of(at, control->line_x1_m, control->line_y1_m);
+    draw_line(at, left, right, plane, control->kind == PV_YIELD_SIGN ? HINT : SET);
+}
+
+static void draw_traffic(const canvas* at, const drive_turn* turn) {
+    const pv_section* sections = turn->scene.head->sections;
+    for (uint64_t i = 0; i < sections[DRIVE_SECTION_areas].count; i++) {
+        const pv_area* area = &turn->scene.areas[i];
+        if (area->kind == PV_CROSSWALK && area->count) draw_area(at, &turn->scene, area, DRIVE_channel_crosswalks);
+    }
+    for (uint64_t i = 0; i < sections[DRIVE_SECTION_controls].count; i++) draw_control(at, turn, &turn->scene.controls[i]);
+}
+
 void drive_write_raster(const drive_turn* turn, uint32_t row, const drive_pose* pose, uint8_t* out) {
     const canvas at = canvas_of(turn->config, pose, out);
     // to the end of the row: it may have some bytes more than the picture, so that the next row is aligned
@@ -275,6 +328,7 @@ void drive_write_raster(const drive_turn* turn, uint32_t row, const drive_pose* 
     draw_segments(&at, &turn->scene, PV_EDGE, DRIVE_channel_edges);
     draw_segments(&at, &turn->scene, PV_LINE, DRIVE_channel_lines);
     draw_segments(&at, &turn->scene, PV_LANE, DRIVE_channel_lanes);
+    if (turn->config->raster_channels == DRIVE_IS_raster_channels_traffic) draw_traffic(&at, turn);
     draw_goal(&at, turn->config, turn->agents.goal_x[row], turn->agents.goal_y[row]);
     draw_bodies(&at, turn, row);
 }

@@ -152,6 +152,11 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
     X(segments, nearest)                                                                                                       \
     X(segments, spread) /* a share of them from each of four rings; see segments.c */
 
+// raster_channels: which channels the bird's-eye view has (DRIVE_COLUMNS_channel).
+#define DRIVE_CHOICES_raster_channels(X)                                                                                       \
+    X(raster_channels, basic) /* those up to `others`, which all runs had before there was a choice */                         \
+    X(raster_channels, traffic) /* and crosswalks, lights and stop lines */
+
 #define DRIVE_CHOICES_row_dtype(X) X(row_dtype, float32) X(row_dtype, float16) X(row_dtype, uint8)
 
 // others: who moves those that are no agents (bodies.c).
@@ -191,8 +196,8 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 #define DRIVE_CHOICES_actions(X) X(actions, discrete) X(actions, multi_discrete) X(actions, continuous)
 
 #define DRIVE_CHOICE_SETS(X)                                                                                                   \
-    X(control) X(observation) X(segments) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior) X(offroad_behavior)    \
-    X(dynamics) X(actions)
+    X(control) X(observation) X(segments) X(raster_channels) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior)     \
+    X(offroad_behavior) X(dynamics) X(actions)
 
 #define CHOICE(set, name) DRIVE_IS_##set##_##name,
 #define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
@@ -216,6 +221,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, raster_pixel_m, 0.1, 10)                                                                                          \
     X(float, raster_ahead, 0, 1)                                                                                               \
     X(int32_t, raster_alone, 0, 1)                                                                                             \
+    X(int32_t, raster_channels, 0, DRIVE_CHOICES(raster_channels))                                                             \
     X(float, range_m, 1, 500)                                                                                                  \
     X(float, goal_radius_m, 0.1, 100)                                                                                          \
     X(int32_t, goal_behavior, 0, DRIVE_CHOICES(goal_behavior))                                                                 \
@@ -437,8 +443,8 @@ DRIVE_REWARDS(, CHECK)
     X(jerk, jerk, "m/s^3", 15.0f, 15, "the same of dynamics=jerk")                                                             \
     X(jerk, lateral_jerk, "m/s^3", 4.0f, 4, "")
 
-// Channels of the raster, in the order of its planes. Another one is a line here, at the end, and a call in raster.c; policies
-// that were trained on fewer channels do not fit then.
+// Channels of the raster, in the order of its planes. Another one is a line here, at the end, a call in raster.c and a choice of
+// raster_channels that has it: policies that were trained on the others keep them.
 #define DRIVE_COLUMNS_channel(X)                                                                                               \
     X(channel, edges, "", 1.0f, 1, "road edges")                                                                               \
     X(channel, lines, "", 1.0f, 1, "painted lines")                                                                            \
@@ -448,7 +454,12 @@ DRIVE_REWARDS(, CHECK)
     X(channel, vehicles, "", 1.0f, 1, "boxes of other vehicles")                                                               \
     X(channel, pedestrians, "", 1.0f, 1, "")                                                                                   \
     X(channel, cyclists, "", 1.0f, 1, "")                                                                                      \
-    X(channel, others, "", 1.0f, 1, "boxes of what is none of these")
+    X(channel, others, "", 1.0f, 1, "boxes of what is none of these")                                                          \
+    X(channel, crosswalks, "", 1.0f, 1, "their areas; this and the next ones with raster_channels=traffic")                    \
+    X(channel, red, "", 1.0f, 1, "stop lines of lights that are red")                                                          \
+    X(channel, yellow, "", 1.0f, 1, "... yellow")                                                                              \
+    X(channel, green, "", 1.0f, 1, "... green")                                                                                \
+    X(channel, stops, "", 1.0f, 1, "stop lines of stop signs; 128: of yield signs")
 
 #define DRIVE_COLUMN_SETS(X)                                                                                                   \
     X(ego) X(partner) X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner)                           \
@@ -518,6 +529,12 @@ static inline int drive_is_compact(const pv_drive_config* config) {
 #define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,
 enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
 #undef NUMBER
+
+// Columns that a block has under a config, of the `listed` ones.
+static inline uint32_t drive_columns(const pv_drive_config* config, int block, uint32_t listed) {
+    const int basic = block == DRIVE_BLOCK_raster && config->raster_channels == DRIVE_IS_raster_channels_basic;
+    return basic ? DRIVE_channel_others + 1 : listed;
+}
 
 // What blocks of objects count: how many were seen, how many were within the range and did not fit, and the distance of the last
 // one in cm.

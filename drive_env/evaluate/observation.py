@@ -98,7 +98,7 @@ def _values(rows: Rows, field: Field) -> NDArray[Any]:
 
 def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...], range_m: float) -> Block:
     if field.keeps_shape:
-        return {column.name: values[:, at].copy() for at, column in enumerate(listed)}
+        return {column.name: values[:, at].copy() for at, column in enumerate(listed[: values.shape[1]])}
     there = (values != 0).any(axis=-1)
     block: dict[str, NDArray[Any]] = {}
     for at, column in enumerate(listed):

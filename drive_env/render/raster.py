@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.config import DriveConfig
+from drive_env.config import CHOICES, DriveConfig
 from puffervec import extras
 from puffervec._ffi import ffi, lib
 
@@ -27,9 +27,10 @@ Picture = NDArray[np.uint8]
 GROUND, INK = (38, 41, 48), (43, 46, 51)
 # From the lowest layer to the uppermost one; a channel that is not named here is white, on top.
 COLOURS: dict[str, tuple[int, int, int]] = {
-    "lanes": (74, 80, 92), "lines": (232, 221, 176), "edges": (150, 158, 172), "goal": (72, 201, 140),
-    "vehicles": (240, 158, 60), "others": (170, 120, 90), "cyclists": (235, 100, 190), "pedestrians": (255, 90, 80),
-    "own": (84, 160, 255),
+    "crosswalks": (96, 96, 140), "lanes": (74, 80, 92), "lines": (232, 221, 176), "edges": (150, 158, 172),
+    "goal": (72, 201, 140), "vehicles": (240, 158, 60), "others": (170, 120, 90), "cyclists": (235, 100, 190),
+    "pedestrians": (255, 90, 80), "own": (84, 160, 255), "stops": (255, 140, 140), "green": (60, 230, 90),
+    "yellow": (250, 220, 60), "red": (255, 40, 40),
 }  # fmt: skip
 SHOWN = {"scenes": "generated:8", "row": 46, "steps": 40, "seed": 5}  # a crossing, and the goal behind it
 COLUMNS, TILE_IN, DPI = 5, 2.2, 110
@@ -46,7 +47,7 @@ def as_colours(channels: Mapping[str, Picture]) -> Picture:
 
 
 def channel_names() -> tuple[str, ...]:
-    """Return the names of the channels (csrc/drive/tables.h), in their order."""
+    """Return the names of all channels (csrc/drive/tables.h), in their order; a picture has those, or the first of them."""
     count = ffi.new("uint32_t*")
     blocks = {ffi.string(block.name): block for block in lib.pv_drive_blocks(count)[0 : count[0]]}
     found = blocks[b"raster"]
@@ -56,7 +57,7 @@ def channel_names() -> tuple[str, ...]:
 def channels_of(observations: Any, row: int) -> dict[str, Picture]:
     """Return the channels of one row by name, (size, size) uint8 each. Views. observations: as `recv` gives them."""
     pictures = observations["raster"] if isinstance(observations, Mapping) else observations
-    return dict(zip(channel_names(), pictures[row], strict=True))
+    return dict(zip(channel_names()[: pictures.shape[1]], pictures[row], strict=True))
 
 
 def inset(picture: Picture, raster: Picture) -> None:
@@ -109,10 +110,17 @@ def main(arguments: list[str] | None = None) -> None:
     flags.add_argument("--pixels", type=int, default=96)
     flags.add_argument("--pixel-m", type=float, default=0.5)
     flags.add_argument("--ahead", type=float, default=0.75)
+    flags.add_argument("--channels", choices=CHOICES["raster_channels"], default="basic")
     for name in ("row", "steps", "seed"):
         flags.add_argument(f"--{name}", type=int, default=SHOWN[name])
     given = flags.parse_args(arguments)
-    config = DriveConfig(scenes=given.scenes, raster=given.pixels, raster_pixel_m=given.pixel_m, raster_ahead=given.ahead)
+    config = DriveConfig(
+        scenes=given.scenes,
+        raster=given.pixels,
+        raster_pixel_m=given.pixel_m,
+        raster_ahead=given.ahead,
+        raster_channels=given.channels,
+    )
     title = f"{given.pixels} x {given.pixels} pixels of {given.pixel_m:g} m, {given.ahead:.0%} of them ahead of the car"
     given.out.write_bytes(sheet(seen(config, given.row, given.steps, given.seed), title))
 

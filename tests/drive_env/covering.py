@@ -15,7 +15,7 @@ COVERING: list[dict[str, Any]] = [
     {"control": 1, "goal_behavior": "drive_on", "max_steps": 12, "edges": 2, "observe_previous_action": 1},
     {"partners": 0, "lanes": 0, "lines": 0, "edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01},
     {"raster": 21, "raster_pixel_m": 1.3, "raster_ahead": 0.5, "range_m": 15.0},
-    {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1, "control": 1},
+    {"raster": 37, "raster_pixel_m": 0.7, "raster_alone": 1, "control": 1, "raster_channels": "traffic"},
     {
         "control": "all",
         "others": "static",

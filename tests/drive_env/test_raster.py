@@ -65,6 +65,7 @@ def small(folder: Path, scene: str, **env: Any) -> TrainConfig:
         ({"raster": 64.5}, "raster is 64.5; it must be a whole number"),
         ({"raster": 64, "raster_pixel_m": 0.0}, "raster_pixel_m is 0.0; it must be from 0.1 to 10"),
         ({"raster": 64, "raster_ahead": 1.5}, "raster_ahead is 1.5; it must be from 0 to 1"),
+        ({"raster": 64, "raster_channels": "all"}, "raster_channels is 'all'; it must be one of basic, traffic"),
         ({"raster_alone": 1}, "raster_alone is 1, but raster is 0: nothing would be observed"),
     ],
     ids=str,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +18,13 @@ from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import ObservationReader, columns
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import RED, Control, Road
 from puffervec.vec.vector_env import VectorEnv
-from tests.drive_env.worlds import agents_of, make_env, random_scene, write_world
+from tests.drive_env.worlds import agents_of, lit, make_env, random_scene, write_world
 from tests.twins.drive import SceneTwin
-from tests.twins.drive_raster import CHANNELS, boxes, raster
+from tests.twins.drive_raster import CHANNELS, TRAFFIC, boxes, raster
 
+AREAS = ("crosswalk", "crosswalk", "crosswalk", "speed_bump")
 MakeTree = Callable[..., dict[str, Any]]
 
 
@@ -34,15 +37,16 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: Any, every: int = 1) -> 
     """Compare the live rows, or one of `every`, with the twin. Returns how many pixels of each channel are set."""
     config, state, pictures = vec.config, vec.peek(0), pictures_of(obs)
     masks = vec.halves[0].groups["agents"].masks
-    drawn = np.zeros(len(CHANNELS), int)
+    drawn = np.zeros(pictures.shape[1], int)
     for slot, scene in enumerate(state["slot_scene"]):
         if scene < 0:
             continue
         twin = SceneTwin(scenes, int(scene))
         rows = {o: row for o, row in agents_of(state, slot).items() if masks[row]}
-        found = boxes(twin, int(state["slot_clock"][slot]), state, rows, twin.controlled(config))
+        clock = int(state["slot_clock"][slot]) + config.init_step
+        found = boxes(twin, clock, state, rows, twin.controlled(config))
         for o, row in list(rows.items())[::every]:
-            expected = raster(twin, found, o, (state["goal_x"][row], state["goal_y"][row]), config)
+            expected = raster(twin, clock, found, o, (state["goal_x"][row], state["goal_y"][row]), config)
             np.testing.assert_array_equal(pictures[row], expected, f"row {row}")
             drawn += (expected > 0).sum(axis=(1, 2))
     assert not pictures[~masks].any()
@@ -91,14 +95,43 @@ def test_states_that_were_set_are_drawn(tmp_path: Path) -> None:
             assert drawn[CHANNELS.index("own")] > 0 and drawn[CHANNELS.index("goal")] > 0
 
 
+def test_crosswalks_lights_and_stop_lines_equal_the_twin(tmp_path: Path) -> None:
+    """Beside them the basic channels stay as they are. Areas of any shape, lights that change in every frame, and signs."""
+    rng = np.random.default_rng(5)
+    scenes = []
+    for seed in (1, 4):
+        scene = lit(random_scene(seed, objects=20, roads=18, spread_m=20.0), seed)
+        points = [np.c_[rng.uniform(-25, 25, 2) + rng.uniform(-9, 9, (n, 2)), np.zeros(n)] for n in (4, 7, 2, 4)]
+        areas = tuple(Road(kind, 0, 900 + i, p) for i, (kind, p) in enumerate(zip(AREAS, points, strict=True)))
+        lines = [np.c_[rng.uniform(-20, 20, (2, 2)), np.zeros(2)] for _ in range(20)]
+        red = np.array([RED], np.uint8)
+        signs = tuple(Control(2 * (i % 2), line[0], -1, red, i, stop_line_m=line) for i, line in enumerate(lines))
+        controls = (*(scene.controls or ()), *signs)
+        scenes.append(dataclasses.replace(scene, roads=(*scene.roads, *areas), controls=controls))
+    written = write_world(tmp_path / "set", scenes)
+    settings: dict[str, Any] = {"num_agents": 24, "raster": 29, "raster_pixel_m": 1.3, "raster_alone": 1, "init_step": 2}
+    traffic = {**settings, "raster_channels": "traffic"}
+    with make_env(tmp_path / "set", **traffic) as vec, make_env(tmp_path / "set", **settings) as basic:
+        obs, drawn = vec.reset(0)[0], np.zeros(len(CHANNELS + TRAFFIC), int)
+        basic.reset(0)
+        for _ in range(6):
+            drawn += compare_rows(vec, written, obs, every=2)
+            actions = rng.integers(0, 91, vec.num_agents)
+            obs = vec.step(actions)[0]
+            np.testing.assert_array_equal(obs[:, : len(CHANNELS)], basic.step(actions)[0])
+    assert (drawn > 0).all(), drawn
+
+
 @pytest.mark.slow
 def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
-    with make_env(prepared.path, num_agents=80, control=1, raster=40, raster_pixel_m=2.0, raster_alone=1) as vec:
+    with make_env(prepared.path, num_agents=80, control=1, raster=40, raster_pixel_m=2.0, raster_alone=1,
+                  raster_channels="traffic") as vec:  # fmt: skip
         vec.reset(1)
         obs = vec.step(np.full(vec.num_agents, 50))[0]
-        assert (compare_rows(vec, prepared.scenes, obs, every=9)[:6] > 0).all()
+        drawn = dict(zip(CHANNELS + TRAFFIC, compare_rows(vec, prepared.scenes, obs, every=9), strict=True))
+        assert all(drawn[name] > 0 for name in (*CHANNELS[:6], "crosswalks", "stops")), drawn
 
 
 def first_picture(tree: dict[str, Any], folder: Path, **settings: Any) -> dict[str, np.ndarray]:
@@ -115,7 +148,8 @@ def first_picture(tree: dict[str, Any], folder: Path, **settings: Any) -> dict[s
 def test_a_picture_worked_out_by_hand(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
     """A car of 4.5 x 2 m at (0, -1.75), 5 m/s, one 12 m ahead at y = 1.75, edges at +-4.5, a line at 0; pixels of 1 m."""
     seen = first_picture(tiny_tree(), tmp_path, raster=32, raster_pixel_m=1.0, raster_ahead=0.75)
-    assert tuple(seen) == tuple(column.name for column in columns()["raster"]) == CHANNELS
+    assert tuple(seen) == CHANNELS
+    assert tuple(column.name for column in columns()["raster"]) == CHANNELS + TRAFFIC
     # Left is y + 1.75 metres, in column 15 - floor of it: columns 15 and 16 meet at the car's centre.
     assert set(np.flatnonzero(seen["edges"].all(axis=0))) == {9, 18}  # 6.25 m to the left, 2.75 m to the right
     assert set(np.flatnonzero(seen["lines"].all(axis=0))) == {14} and (seen["lines"] > 0).sum() == 32

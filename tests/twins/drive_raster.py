@@ -18,6 +18,7 @@ import numpy as np
 from tests.twins.drive import SceneTwin
 
 CHANNELS = ("edges", "lines", "lanes", "goal", "own", "vehicles", "pedestrians", "cyclists", "others")
+TRAFFIC = ("crosswalks", "red", "yellow", "green", "stops")  # of raster_channels=traffic
 OF_TYPE = ("vehicles", "pedestrians", "cyclists", "others")
 UNIT = 64
 F = np.float32
@@ -78,7 +79,8 @@ class Raster:
         self.units_per_m = F(UNIT) / F(config.raster_pixel_m)
         self.u0 = F(0.5) * F(self.size) * F(UNIT)
         self.v0 = F(config.raster_ahead) * F(self.size) * F(UNIT)
-        self.picture = np.zeros((len(CHANNELS), self.size, self.size), np.uint8)
+        self.channels = CHANNELS + (TRAFFIC if config.raster_channels == "traffic" else ())
+        self.picture = np.zeros((len(self.channels), self.size, self.size), np.uint8)
 
     def turned(self, dx: Any, dy: Any) -> tuple[Any, Any]:
         """A vector of the scene as (ahead, left)."""
@@ -89,7 +91,7 @@ class Raster:
         return int(np.floor(self.u0 - left * self.units_per_m)), int(np.floor(self.v0 - ahead * self.units_per_m))
 
     def shape(self, corners: list[Point], channel: str, value: int) -> None:
-        """Set the pixels that a convex polygon or a line touches."""
+        """Set the pixels from a polygon's or a line's leftmost to its rightmost point in each row."""
         rows = np.arange(self.size)
         low, high = np.full(self.size, 1 << 40), np.full(self.size, -(1 << 40))
         for (ua, va), (ub, vb) in zip(corners, corners[1:] + corners[:1], strict=True):
@@ -103,7 +105,7 @@ class Raster:
             high = np.where(reached, np.maximum(high, np.maximum(*at)), high)
         columns = np.arange(self.size)
         touched = (columns >= (low // UNIT)[:, None]) & (columns <= (high // UNIT)[:, None])
-        self.picture[CHANNELS.index(channel)][touched] = value
+        self.picture[self.channels.index(channel)][touched] = value
 
     def disc(self, centre: Point, radius: int, channel: str) -> None:
         """Set the pixels that a disc touches."""
@@ -111,7 +113,7 @@ class Raster:
             off = max(row * UNIT - centre[1], centre[1] - (row + 1) * UNIT, 0)
             half = math.isqrt(radius * radius - off * off)
             first, last = (centre[0] - half) // UNIT, (centre[0] + half) // UNIT
-            self.picture[CHANNELS.index(channel), row, max(0, first) : max(0, last + 1)] = 255
+            self.picture[self.channels.index(channel), row, max(0, first) : max(0, last + 1)] = 255
 
     def roads(self, road: Mapping[str, np.ndarray], of: slice, channel: str) -> None:
         """Draw the segments of a type."""
@@ -120,6 +122,25 @@ class Raster:
         along, aside = (part * half for part in self.turned(ux, uy))
         for a, b, c, d in zip(ahead - along, left - aside, ahead + along, left + aside, strict=True):
             self.shape([self.point(a, b), self.point(c, d)], channel, 255)
+
+    def traffic(self, twin: SceneTwin, frame: int) -> None:
+        """Draw crosswalks and stop lines."""
+
+        def at(x: Any, y: Any) -> Point:
+            return self.point(*self.turned(F(x) - self.own.x, F(y) - self.own.y))
+
+        for area in twin.arrays["areas"]:
+            of = slice(area["first"], area["first"] + area["count"])
+            if area["kind"] == 0 and area["count"]:
+                points = zip(twin.arrays["points_x"][of], twin.arrays["points_y"][of], strict=True)
+                self.shape([at(x, y) for x, y in points], "crosswalks", 255)
+        for control in twin.controls:
+            ends = [at(control["line_x0_m"], control["line_y0_m"]), at(control["line_x1_m"], control["line_y1_m"])]
+            state = twin.states[control["states"] + min(frame, control["state_count"] - 1)] & 7
+            if control["kind"] != 1:
+                self.shape(ends, "stops", 128 if control["kind"] == 2 else 255)
+            elif 1 <= state <= 3:
+                self.shape(ends, TRAFFIC[state], 255)
 
     def goal(self, x: np.float32, y: np.float32, radius_m: float, pixel_m: float) -> None:
         """Draw the line to the goal and its disc."""
@@ -143,9 +164,13 @@ class Raster:
         self.shape(corners, "own" if box is self.own else OF_TYPE[box.kind], bright)
 
 
-def raster(twin: SceneTwin, found: Mapping[int, Box], own: int, goal: tuple[np.float32, np.float32], config: Any) -> np.ndarray:
-    """The picture of agent `own` (an object), (channels, size, size) uint8."""
+def raster(
+    twin: SceneTwin, frame: int, found: Mapping[int, Box], own: int, goal: tuple[np.float32, np.float32], config: Any
+) -> np.ndarray:
+    """The picture of agent `own` (an object) in a frame of the log, (channels, size, size) uint8."""
     drawn = Raster(config, found[own])
+    if config.raster_channels == "traffic":
+        drawn.traffic(twin, frame)
     for channel in ("edges", "lines", "lanes"):
         drawn.roads(twin.road, twin.of_type[channel], channel)
     drawn.goal(*goal, config.goal_radius_m, config.raster_pixel_m)
