@@ -22,7 +22,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE
 from puffervec._ffi import ffi, lib
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, SceneError
 from puffervec.native import pack_config, pack_params
 
 Floats = NDArray[np.float32]
@@ -200,7 +200,11 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m drive_env.motion SCENES (a folder, a file, or generated:N)", file=sys.stderr)
         return 2
     for dynamics, actions in SHOWN:
-        close, count = tracked(DriveConfig(scenes=arguments[0], dynamics=dynamics, actions=actions))
+        try:
+            close, count = tracked(DriveConfig(scenes=arguments[0], dynamics=dynamics, actions=actions))
+        except SceneError as error:
+            print(f"drive_env.motion: {error}", file=sys.stderr)
+            return 2
         print(f"{dynamics:20} {actions:11} {close} of {count} vehicles, {close / max(1, count):.1%}")
     return 0
 

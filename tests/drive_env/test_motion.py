@@ -91,6 +91,7 @@ def test_what_cannot_be_is_refused(world: SceneSet) -> None:
 
 def test_the_command_wants_scenes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2 and "usage" in capsys.readouterr().err
+    assert main(["nowhere"]) == 2 and "drive_env.motion: nowhere: no such folder or file" in capsys.readouterr().err
 
 
 @pytest.mark.slow
