@@ -75,10 +75,13 @@ void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* s
 
 // ---- records ------------------------------------------------------------------------------------------------------
 
-// The share of the way from the start to the goal's circle that the agent came, in the straight line.
+// The share of the way from the start to the goal that the agent came: along the lanes, or in the straight line to the goal's
+// circle where they lead nowhere.
 static float route_share(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     if (agents->flags[row] & DRIVE_REACHED) return 1.0f;
+    float share = agents->flags[row] & DRIVE_NO_GOAL ? -1.0f : drive_way_share(turn, row);
+    if (share >= 0.0f) return drive_min(share, 1.0f);
     float way = agents->progress[row] + agents->goal_distance[row] - turn->config->goal_radius_m;
     return way > 0.0f ? drive_clamp(agents->progress[row] / way, 0.0f, 1.0f) : 0.0f;
 }

@@ -44,7 +44,8 @@ def exists(name: str) -> bool:
     setting, equals, value = name.partition("=")
     if equals:
         given: dict[str, Any] = {setting: int(value) if value.isdigit() else value}
-        DriveConfig(**given, **({"actions": "continuous"} if setting == "dynamics" else {}))  # raises where it is not taken
+        given |= {"actions": "continuous"} if setting == "dynamics" else {}
+        DriveConfig(**given)  # raises where it is not taken
         return True
     command, _, verb = name.partition(" ")
     if verb:

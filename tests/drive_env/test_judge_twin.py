@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drive_env.generate.generate import generate_tree
 from drive_env.rewards import terms
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.test_step_twin import SlotStep
@@ -175,7 +177,7 @@ class Judge:
             assert offset == pytest.approx(lane.offset, abs=1e-2)
 
 
-def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
+def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict[str, float]:
     """What the sums of a state say that the slot's record is to be."""
     rows = np.flatnonzero(state["slot"] == slot)
     part = {
@@ -186,7 +188,13 @@ def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
     logged = part["displacement_steps"] > 0
     distance = np.hypot(part["goal_x"] - part["x"], part["goal_y"] - part["y"])
     way = part["progress"] + distance - vec.config.goal_radius_m
-    share = np.where(part["reached"] == 1, 1.0, np.clip(part["progress"] / np.maximum(way, 1e-9), 0, 1))
+    straight = np.clip(part["progress"] / np.maximum(way, 1e-9), 0, 1)
+    twin = SceneTwin(scenes, int(state["slot_scene"][slot]))
+    starts = [twin.frame(int(o), vec.config.init_step) for o in part["object"]]
+    poses = [(float(f["x_m"]), float(f["y_m"]), float(f["heading"]) * np.pi / 32768) for f in starts if f is not None]
+    goals, places = (list(zip(part[f"{of}x"], part[f"{of}y"], strict=True)) for of in ("goal_", ""))
+    along = np.array([judge.way_share(twin, *of) for of in zip(poses, goals, places, strict=True)])
+    share = np.where(part["reached"] == 1, 1.0, np.where(along < 0, straight, along))
     return {
         "at_fault": (part["faults"] > 0).sum(),
         "red_light": (part["red_lights"] > 0).sum(),
@@ -205,6 +213,24 @@ def record_of(vec: VectorEnv, state: State, slot: int) -> dict[str, float]:
         "ade_m": (part["displacement_sum"][logged] / part["displacement_steps"][logged]).sum(),
         "fde_m": part["displacement"].sum(),
     }
+
+
+def test_the_way_along_the_lanes_equals_the_twin(tmp_path: Path) -> None:
+    """On generated scenes, whose lanes lead on. Cars that speed up straight ahead from their start reach some goals."""
+    trees = [generate_tree(5, number) for number in range(6)]
+    scenes = write_world(tmp_path / "set", [scene_from_tree(tree, "", tree["name"]) for tree in trees])
+    shares: list[float] = []
+    with make_env(tmp_path / "set", num_agents=96, metrics=1, max_steps=45) as vec:
+        vec.reset(3)
+        for _ in range(45):
+            infos = vec.step(np.full(vec.num_agents, 4 * 13 + 6))[4]
+        state = vec.peek(0)
+        for record in infos.episodes:
+            expected = record_of(vec, scenes, state, int(record["slot"]))
+            values = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))
+            assert values["route_share"] == pytest.approx(expected["route_share"], abs=1e-2)
+            shares.append(values["route_share"] / values["agents"])
+    assert len(shares) >= 3 and 0.1 < np.mean(shares) < 0.95
 
 
 @pytest.mark.parametrize(
@@ -231,7 +257,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
             _, rewards, _, _, infos = vec.step(actions)
             state = found.step(state, rewards)
             for record in infos.episodes if vec.config.metrics and mode == "next_step" else ():
-                expected = record_of(vec, state, int(record["slot"]))
+                expected = record_of(vec, scenes, state, int(record["slot"]))
                 values = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))
                 assert {name: values[name] for name in expected} == pytest.approx(expected, rel=1e-3, abs=1e-3)
                 found.seen["records"] += 1

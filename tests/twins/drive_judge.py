@@ -89,6 +89,48 @@ def time_to_collision(bodies: Bodies, own: int) -> tuple[float, bool]:
     return (min(gap / closing, MOST_TTC_S) if closing > 0 else MOST_TTC_S), clear
 
 
+def way_share(twin: SceneTwin, start: tuple[float, float, float], goal: tuple[float, float], at: tuple[float, float]) -> float:
+    """How much of the shortest way along the lanes from a start (x, y, heading) to a goal one has come; -1: there is none."""
+    x, y, ux, uy, half = (twin.road[name][twin.of_type["lanes"]].astype(float) for name in ("x", "y", "ux", "uy", "half"))
+    squares = twin.squares("lanes", *start[:2]).astype(float)
+    squares[(ux * np.cos(start[2]) + uy * np.sin(start[2]) < np.sqrt(0.5)) | (squares > 100)] = np.inf
+    ends = np.flatnonzero(twin.squares("lanes", *goal) <= 16)
+    if not len(ends) or not np.isfinite(squares).any():
+        return -1.0
+
+    def along(s: int, px: float, py: float) -> float:
+        return float(np.clip((px - x[s]) * ux[s] + (py - y[s]) * uy[s], -half[s], half[s]) + half[s])
+
+    lane_of, first = twin.polyline[: len(x)], twin.lanes["first_segment"]
+    before = [2 * half[first[lane_of[s]] : s].sum() for s in range(len(x))]
+    s = int(squares.argmin())
+    ways = [(-(before[s] + along(s, *start[:2])), [int(lane_of[s])])]
+    shortest: dict[int, tuple[float, list[int]]] = {}
+    while ways:  # Dijkstra's
+        ways.sort()
+        metres, path = ways.pop(0)
+        if path[-1] in shortest:
+            continue
+        shortest[path[-1]] = metres, path
+        lane = twin.lanes[path[-1]]
+        exits = twin.links[lane["exits"] : lane["exits"] + lane["exit_count"]]
+        ways += [(metres + float(lane["length_m"]), [*path, int(exit)]) for exit in exits]
+    lengths = [(shortest[e][0] + before[s] + along(s, *goal), e) for s in ends.tolist() if (e := int(lane_of[s])) in shortest]
+    lengths = [item for item in lengths if item[0] > 0]
+    if not lengths:
+        return -1.0
+    length, last = min(lengths)
+    points = []
+    for lane in shortest[last][1]:
+        for s in np.flatnonzero(lane_of == lane).tolist():
+            begin = shortest[lane][0] + before[s]
+            if max(0.0, -begin) <= min(2 * half[s], length - begin):
+                a = np.clip(along(s, *at), max(0.0, -begin), min(2 * half[s], length - begin))
+                gap = np.hypot(x[s] + (a - half[s]) * ux[s] - at[0], y[s] + (a - half[s]) * uy[s] - at[1])
+                points.append((gap, begin + a))
+    return float(min(min(points)[1] / length, 1.0))
+
+
 def runs_red_light(twin: SceneTwin, frame: int, before: Pose, after: Pose, length: float) -> tuple[bool, bool]:
     """Whether the middle of the car's front crosses a line whose light is steadily red at `frame`; whether none is close."""
     p, q = (np.array([x, y]) + length / 2 * np.array([np.cos(h), np.sin(h)]) for x, y, h, _ in (before, after))
