@@ -68,13 +68,17 @@ def eventually(condition: Callable[[], Any], what: str) -> Any:
 
 
 def action_table(vec: VectorEnv, steps: int, seed: int = 7, invalid: float = 0.0) -> dict[str, np.ndarray]:
-    """Return {group: (steps, rows of all envs, D) int32 or float32} drawn from `seed`; a share of `invalid` is out of range."""
+    """Return {group: (steps, rows of all envs, D) int32 or float32} drawn from `seed`; a share of `invalid` is out of range
+    or, of continuous ones, not finite."""
     rng = np.random.default_rng(seed)
     table = {}
     for group in vec.spec.groups:
         rows = vec.num_envs * group.agents
         if group.action_kind == "continuous":
             drawn = rng.uniform(group.action_low, group.action_high, (steps, rows, group.action_dims)).astype(np.float32)
+            if invalid:
+                wild = rng.random(drawn.shape) < invalid
+                drawn[wild] = rng.choice(np.array([np.nan, np.inf, -np.inf], np.float32), int(wild.sum()))
         else:
             drawn = rng.integers(0, group.action_sizes, (steps, rows, group.action_dims), dtype=np.int32)
             wild = rng.random(drawn.shape) < invalid

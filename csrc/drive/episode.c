@@ -245,9 +245,12 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
         agents->flags[row] &= ~DRIVE_BLANK;
         const uint32_t end = drive_end_of(agents->flags[row]);
         const int terminal = end && end != DRIVE_END_CUT;
+        const float reach = agents->seen_reach[row];
+        const int stood = agents->seen_x[row] == agents->x[row] && agents->seen_y[row] == agents->y[row];
         drive_near edges;
         drive_observe_edges(turn, row, &edges);
         drive_observe(turn, row);
+        if (stood) agents->seen_reach[row] = reach; // a state that was just read is the same to the last byte
         write_flags(turn, row, 0.0f, terminal, !terminal && (over || end), 1);
     }
 }

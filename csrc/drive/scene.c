@@ -9,6 +9,7 @@
 #include "scene.h"
 
 #include "../env.h"
+#include "../kernels.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,8 +157,8 @@ static int check_floats(const checker* check, const pv_scene* head, int section,
 static int check_head(const checker* check, const pv_scene* head) {
     if (!isfinite(head->origin_x) || !isfinite(head->origin_y) || !isfinite(head->origin_z))
         return bad(check, offsetof(pv_scene, origin_x), "origin", 0.0, head->origin_x, "finite numbers like");
-    if (!(head->dt_s > 0.0f && head->dt_s <= 10.0f))
-        return bad(check, offsetof(pv_scene, dt_s), "dt_s", 10.0, (double)head->dt_s, "more than 0 and at most");
+    if (!(head->dt_s >= 1e-3f && head->dt_s <= 10.0f)) // accelerations are differences of speeds by it
+        return bad(check, offsetof(pv_scene, dt_s), "dt_s", 10.0, (double)head->dt_s, "at least 0.001 and at most");
     if (head->frame_count < 1 || head->frame_count > UINT16_MAX)
         return bad(check, offsetof(pv_scene, frame_count), "frame_count", 65535.0, (double)head->frame_count, "1 to");
     if (head->object_count > UINT16_MAX)
@@ -252,9 +253,10 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
     uint64_t room = count_of(scene->head, DRIVE_SECTION_frames);
     if (object->frames_index > room || object->frame_count > room - object->frames_index)
         return bad(check, at, "object.frames_index", (double)room, (double)object->frames_index, "frames that end at most at");
+    if (object->frames_index != *frames)
+        return bad(check, at, "object.frames_index", (double)*frames, (double)object->frames_index,
+                   "the frames behind those of the object before, from");
     *frames += object->frame_count;
-    if (*frames > room)
-        return bad(check, at, "object.frame_count", (double)room, (double)*frames, "frames of its own, up to here at most");
     int there = drive_frame(scene, object, 0) != NULL;
     if ((object->flags & PV_OBJECT_VALID_AT_START) && !there)
         return bad(check, at, "object.flags", 0.0, object->flags, "no VALID_AT_START without frame");
@@ -397,6 +399,28 @@ static int check_areas(const checker* check, const drive_scene* scene) {
     return PV_OK;
 }
 
+// The box of group g is around its place i; so is what is written of that place into rows of observations.
+static int check_place(const checker* check, const drive_scene* scene, uint32_t g, uint32_t i) {
+    const pv_road_group* group = &scene->groups[g];
+    const uint64_t place = (uint64_t)g * PV_GROUP_LANES + i, stride = scene->box_stride;
+    const float x = group->x[i], y = group->y[i], half = group->half[i], *row = scene->rows + 8 * place, *box = scene->boxes + g;
+    const float reach_x = fabsf(group->ux[i]) * half, reach_y = fabsf(group->uy[i]) * half;
+    const float wanted[] = {x, y, half, 1.0f, group->ux[i], group->uy[i], (float)group->type[i]};
+    const uint64_t at = offset_of(scene->head, DRIVE_SECTION_rows) + 32 * place;
+    float sine, cosine;
+    for (uint32_t n = 0; n < 7; n++) {
+        if (row[n] != wanted[n]) return bad(check, at + 4 * n, "rows", (double)wanted[n], (double)row[n], "a copy of a segment's");
+    }
+    if (!(fabsf(row[7]) <= 3.15f)) return bad(check, at + 28, "rows", 3.15, (double)row[7], "an angle of at most");
+    pv_sincos(row[7], &sine, &cosine);
+    if (cosine * group->ux[i] + sine * group->uy[i] < 0.999f)
+        return bad(check, at + 28, "rows", (double)atan2f(group->uy[i], group->ux[i]), (double)row[7], "the segment's angle, about");
+    if (box[0] > x - reach_x || box[stride] > y - reach_y || box[2 * stride] < x + reach_x || box[3 * stride] < y + reach_y)
+        return bad(check, offset_of(scene->head, DRIVE_SECTION_boxes) + 4 * g, "boxes", (double)x, (double)box[0],
+                   "a box around all of its group, at x");
+    return PV_OK;
+}
+
 // Each place of a group is unused, or a copy of the segment that it names.
 static int check_group(const checker* check, const drive_scene* scene, uint32_t g) {
     const pv_road_group* group = &scene->groups[g];
@@ -417,6 +441,8 @@ static int check_group(const checker* check, const drive_scene* scene, uint32_t 
             if (place[n] != wanted[n])
                 return bad(check, at, "group", (double)wanted[n], (double)place[n], "a copy of its segment,");
         }
+        int code = type < PV_SEGMENT_TYPES ? check_place(check, scene, g, i) : PV_OK;
+        if (code) return code;
     }
     return PV_OK;
 }

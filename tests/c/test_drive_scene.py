@@ -193,7 +193,7 @@ def test_frames_belong_to_one_object_each(data: bytes) -> None:
     objects["frames_index"], objects["frame_first"], objects["flags"] = 0, 0, 0
     objects["frame_count"] = frames
     code, text = Fenced(len(longer)).check(bytes(longer))
-    assert code == lib.PV_ERROR_DATA and "expected frames of its own, up to here at most 16, found 32" in text
+    assert code == lib.PV_ERROR_DATA and "expected the frames behind those of the object before, from 16, found 0" in text
 
 
 def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:

@@ -71,51 +71,22 @@ static inline void mutate_copy(fuzz_rng* rng, uint8_t* to, uint64_t to_bytes, co
     memmove(to + below(rng, (to_bytes - bytes) / 4 + 1) * 4, from + below(rng, (from_bytes - bytes) / 4 + 1) * 4, bytes);
 }
 
-// Number of elements of each array, and their size, in the order of the offsets of pv_scene.
-static inline void array_sizes(const pv_scene* head, uint64_t bytes, uint64_t counts[11], uint32_t sizes[11]) {
-    uint64_t segments = (uint64_t)head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
-    static const uint32_t size[11] = {sizeof(pv_object), sizeof(pv_frame), 4, 4, 4, 4, 4, 1, 2, sizeof(pv_cell), 2};
-    for (int i = 0; i < 11; i++) counts[i] = segments;
-    counts[0] = head->object_count;
-    counts[1] = (head->x_offset - head->frames_offset) / sizeof(pv_frame);
-    counts[9] = (uint64_t)head->grid_nx * head->grid_ny;
-    counts[10] = head->candidate_count;
-    for (int i = 0; i < 11; i++) sizes[i] = size[i];
-    for (int i = 0; i < 11; i++) {
-        if (counts[i] > bytes) counts[i] = 0;
-    }
-}
-
-// Changes one number of one array of a scene of a well-formed set.
+// Changes one number of one element of a scene of a well-formed set. Elements are structs of numbers that lie on multiples of
+// their size, so that each is hit by one of these sizes.
 static inline void mutate_element(fuzz_rng* rng, uint8_t* data, const pv_scene_entry* entry) {
-    static const uint32_t object_at[] = {0, 4, 8, 12, 16, 20, 24, 26, 28, 29, 32};
-    static const uint32_t object_size[] = {4, 4, 4, 4, 4, 4, 2, 2, 1, 1, 4};
-    static const uint32_t frame_at[] = {0, 4, 8, 10}, frame_size[] = {4, 4, 2, 2};
-    static const uint32_t cell_at[] = {0, 4, 6, 8}, cell_size[] = {4, 2, 2, 2};
+    uint32_t sections, section = (uint32_t)below(rng, PV_SCENE_SECTIONS), size = 1u << below(rng, 3);
+    const uint32_t element = pv_drive_sections(&sections)[section].element_bytes;
     uint8_t* base = data + entry->offset;
-    uint64_t counts[11], offsets[11];
-    uint32_t sizes[11];
-    array_sizes((const pv_scene*)(const void*)base, entry->bytes, counts, sizes);
-    memcpy(offsets, base + offsetof(pv_scene, objects_offset), sizeof offsets);
-    uint32_t array = (uint32_t)below(rng, 11);
-    if (!counts[array] || offsets[array] > entry->bytes || counts[array] > (entry->bytes - offsets[array]) / sizes[array])
-        return;
-    uint8_t* element = base + offsets[array] + below(rng, counts[array]) * sizes[array];
-    uint64_t i = below(rng, 11), j = below(rng, 4);
-    if (array == 0)
-        set_number(rng, element + object_at[i], object_size[i]);
-    else if (array == 1)
-        set_number(rng, element + frame_at[j], frame_size[j]);
-    else if (array == 9)
-        set_number(rng, element + cell_at[j], cell_size[j]);
-    else
-        set_number(rng, element, sizes[array]);
+    const pv_section at = ((const pv_scene*)(const void*)base)->sections[section];
+    if (!at.count || at.offset > entry->bytes || at.count > (entry->bytes - at.offset) / element) return;
+    while (element % size) size /= 2;
+    set_number(rng, base + at.offset + below(rng, at.count) * element + below(rng, element / size) * size, size);
 }
 
 // Changes one field of the heads, one element, or bytes; then makes the sums of the table of scenes true again, most times,
 // since else hardly anything would get past them.
 static inline void mutate_set(fuzz_rng* rng, uint8_t* data, uint64_t bytes) {
-    static const uint32_t head_at[] = {20, 24, 28, 32, 36};
+    static const uint32_t head_at[] = {20, 24, 28, 32, 36, 40, 44, 48};
     pv_scene_set* set = (pv_scene_set*)(void*)data;
     uint64_t room = (bytes - sizeof *set) / sizeof(pv_scene_entry);
     uint64_t scene = below(rng, set->scene_count < room ? set->scene_count : room);
@@ -124,20 +95,33 @@ static inline void mutate_set(fuzz_rng* rng, uint8_t* data, uint64_t bytes) {
     int whole =
         offset % 8 == 0 && bytes >= sizeof(pv_scene) && offset <= bytes - sizeof(pv_scene) && entry->bytes <= bytes - offset;
     switch (below(rng, 8)) {
-    case 0: set_number(rng, data + head_at[below(rng, 5)], 4); break;
+    case 0: set_number(rng, data + head_at[below(rng, 8)], 4); break;
     case 1: set_number(rng, (uint8_t*)entry + 8 * below(rng, 2), 8); break;
     case 2: set_number(rng, (uint8_t*)entry + 16 + 4 * below(rng, 3), 4); break;
     case 3:
-        if (whole) set_number(rng, data + offset + 8 * below(rng, 2), 8);
-        if (whole) set_number(rng, data + offset + 16 + 4 * below(rng, 12), 4);
+        if (whole) set_number(rng, data + offset + 8 * below(rng, 3), 8);
+        if (whole) set_number(rng, data + offset + 24 + 4 * below(rng, (offsetof(pv_scene, sections) - 24) / 4), 4);
         break;
     case 4:
-        if (whole) set_number(rng, data + offset + 64 + 8 * below(rng, 11), 8);
+        if (whole) set_number(rng, data + offset + offsetof(pv_scene, sections) + 8 * below(rng, 2 * PV_SCENE_SECTIONS), 8);
         break;
     case 5: mutate_bytes(rng, data, bytes); break;
     default:
         if (whole) mutate_element(rng, data, entry);
     }
+}
+
+// zlib's CRC-32.
+static inline uint32_t sum_of(const uint8_t* data, uint64_t bytes) {
+    static uint32_t table[256];
+    uint32_t crc = 0xFFFFFFFFu;
+    for (uint32_t i = 0; !table[1] && i < 256; i++) {
+        uint32_t value = 255 - i; // entry 1 is the last but one: it tells that the table is there
+        for (int bit = 0; bit < 8; bit++) value = (value >> 1) ^ (value & 1 ? 0xEDB88320u : 0);
+        table[255 - i] = value;
+    }
+    for (uint64_t i = 0; i < bytes; i++) crc = (crc >> 8) ^ table[(crc ^ data[i]) & 255];
+    return crc ^ 0xFFFFFFFFu;
 }
 
 static inline void fix_table(uint8_t* data, uint64_t bytes) {
@@ -147,12 +131,12 @@ static inline void fix_table(uint8_t* data, uint64_t bytes) {
         if (entry->offset % 8 || entry->offset > bytes || bytes - entry->offset < sizeof(pv_scene)) continue;
         const pv_scene* head = (const pv_scene*)(const void*)(data + entry->offset);
         uint64_t room = bytes - entry->offset;
-        if (head->objects_offset % 4 || head->objects_offset > room ||
-            head->object_count > (room - head->objects_offset) / sizeof(pv_object))
-            continue;
+        const uint64_t at = head->sections[0].offset;
+        if (entry->bytes <= room) entry->crc32 = sum_of(data + entry->offset, entry->bytes);
+        if (at % 4 || at > room || head->object_count > (room - at) / sizeof(pv_object)) continue;
         entry->object_count = head->object_count;
         entry->valid_vehicles = entry->moving_vehicles = 0;
-        const pv_object* objects = (const pv_object*)(const void*)(data + entry->offset + head->objects_offset);
+        const pv_object* objects = (const pv_object*)(const void*)(data + entry->offset + at);
         for (uint32_t o = 0; o < head->object_count; o++) {
             if (objects[o].type != PV_VEHICLE || !(objects[o].flags & PV_OBJECT_VALID_AT_START)) continue;
             entry->valid_vehicles++;
