@@ -413,8 +413,8 @@ static int check_place(const checker* check, const drive_scene* scene, uint32_t 
     }
     if (!(fabsf(row[7]) <= 3.15f)) return bad(check, at + 28, "rows", 3.15, (double)row[7], "an angle of at most");
     pv_sincos(row[7], &sine, &cosine);
-    if (cosine * group->ux[i] + sine * group->uy[i] < 0.999f)
-        return bad(check, at + 28, "rows", (double)atan2f(group->uy[i], group->ux[i]), (double)row[7], "the segment's angle, about");
+    const float alike = cosine * group->ux[i] + sine * group->uy[i];
+    if (alike < 0.999f) return bad(check, at + 28, "rows", 1.0, (double)alike, "the segment's angle, its cosine to it");
     if (box[0] > x - reach_x || box[stride] > y - reach_y || box[2 * stride] < x + reach_x || box[3 * stride] < y + reach_y)
         return bad(check, offset_of(scene->head, DRIVE_SECTION_boxes) + 4 * g, "boxes", (double)x, (double)box[0],
                    "a box around all of its group, at x");

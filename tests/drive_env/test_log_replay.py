@@ -183,7 +183,7 @@ class Replay:
         self.origin = np.array([float(head["origin_x"]), float(head["origin_y"])])
         self.present = [o for o, item in enumerate(raw.objects) if item.valid.any()]  # the others are dropped
         self.vec = puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1)
-        self.reader = ObservationReader(self.vec.spec.groups[0], RANGE_M)
+        self.reader = ObservationReader(self.vec)
         self.compared, self.worst_m = 0, 0.0
 
     def play(self) -> None:
