@@ -195,7 +195,7 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
     // The observed edges include all within reach, unless the block is full of nearer ones.
     int complete = k && reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
     if (!complete) {
-        count = drive_edges_within(&turn->scene, x, y, reach, &turn->scratch);
+        count = drive_type_within(&turn->scene, PV_EDGE, x, y, reach, &turn->scratch);
         index = turn->scratch.index;
     }
     for (uint32_t i = 0; i < count; i++) {

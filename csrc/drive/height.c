@@ -14,6 +14,7 @@
 
 #define CLIMB_M 2.0f
 #define SEARCH_M 20.0f
+#define CLOSE_M 5.0f // searched first
 #define RISE_M 0.5f  // at 30 m/s a slope of 16 %
 #define SEARCH_STEPS 4
 #define BESIDE_M 3.0f // of a lane's centre line
@@ -34,28 +35,20 @@ static surface surface_of(const drive_scene* scene, uint32_t s, float x, float y
 
 static int is_plausible(const surface* found, float ground) { return drive_abs(found->height - ground) <= CLIMB_M; }
 
-// The nearest plausible segment of a type that is nearer than *best.
+// Of the plausible segments of a type the nearest one that is nearer than *best; of equals the first of the scene. Most are found
+// close by, so that few groups of segments are looked at.
 static void search_type(const drive_turn* turn, int type, float x, float y, float ground, surface* best) {
-    const drive_scene* scene = &turn->scene;
+    static const float radii[] = {CLOSE_M, SEARCH_M};
     const drive_scratch* scratch = &turn->scratch;
-    uint32_t count = 0, nearer = 0;
-    const uint16_t* list = drive_segment_list(scene, type, x, y, SEARCH_M, &count);
-    surface found = *best;
-    for (uint32_t i = 0; i < count; i++) {
-        surface it = surface_of(scene, list[i], x, y);
-        scratch->square[i] = it.square;
-        if (it.square < found.square && is_plausible(&it, ground)) found = it;
-    }
-    for (uint32_t i = 0; i < count; i++) nearer += (uint32_t)(scratch->square[i] < found.square);
-    // The list holds the index_k nearest. If fewer are nearer than what was found, none outside of it is.
-    if (list && nearer < scene->index_k[type]) {
-        *best = found;
-        return;
-    }
-    count = drive_segments_within(scene, type, x, y, SEARCH_M, scratch);
-    for (uint32_t i = 0; i < count; i++) {
-        surface it = surface_of(scene, scratch->index[i], x, y);
-        if (it.square < best->square && is_plausible(&it, ground)) *best = it;
+    for (int r = 0; r < 2; r++) {
+        float reach = drive_min(radii[r], drive_sqrt(best->square) + DRIVE_REACH_SLACK_M);
+        uint32_t count = drive_type_within(&turn->scene, type, x, y, reach, scratch);
+        for (uint32_t i = 0; i < count; i++) {
+            surface it = surface_of(&turn->scene, scratch->index[i], x, y);
+            int nearer = it.square < best->square || (it.square == best->square && it.segment < best->segment);
+            if (nearer && is_plausible(&it, ground)) *best = it;
+        }
+        if (best->square <= radii[r] * radii[r]) return;
     }
 }
 

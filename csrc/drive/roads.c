@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The exact k nearest road segments of all types together, for the presets that have one block for all of them, and the road
-// edges within reach of a box.
+// The exact k nearest road segments of all types together, for the presets that have one block for all of them, and those of
+// a type within a radius.
 //
 // The scene holds its segments in groups of 16 neighbours (scene.h). Groups whose box is too far away are skipped; of the others
 // all squared distances are computed, 16 at a time. A row wants the nearest in any order, so nothing is sorted: one looks for a
@@ -268,25 +268,26 @@ PV_CLONES uint32_t drive_road_count(const drive_scene* scene, const drive_pose* 
     return count_keys(found.keys, found.count * LANES, PV_FAR_BITS - 1);
 }
 
-// Which of a group's keys are not far and belong to road edges.
-PV_INLINE sixteen edges_of(const pv_road_group* group, const int32_t* keys) {
+// Which of a group's keys are not far and belong to segments of a type.
+PV_INLINE sixteen of_type(const pv_road_group* group, const int32_t* keys, int type) {
     pv_ints masks[PV_PIECES];
     for (int p = 0; p < PV_PIECES; p++) {
         const uint32_t at = (uint32_t)p * PV_WIDTH;
-        masks[p] = (load_ints(group->type + at) == PV_EDGE) & (load_ints(keys + at) < PV_FAR_BITS);
+        masks[p] = (load_ints(group->type + at) == type) & (load_ints(keys + at) < PV_FAR_BITS);
     }
     return packed(masks);
 }
 
-PV_CLONES uint32_t drive_edges_within(const drive_scene* scene, float x, float y, float radius_m, const drive_scratch* scratch) {
+PV_CLONES uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
+                                     const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
     uint32_t count = 0;
     found.count = find_groups(scene, x, y, radius_m + SLACK_M, found.groups);
     measure(scene, x, y, radius_m * radius_m, &found);
     for (uint32_t g = 0; g < found.count; g++) {
         const pv_road_group* group = &scene->groups[found.groups[g]];
-        const sixteen edges = edges_of(group, found.keys + g * LANES);
-        EACH_SET(edges, i) scratch->index[count++] = group->segment[i];
+        const sixteen near = of_type(group, found.keys + g * LANES, type);
+        EACH_SET(near, i) scratch->index[count++] = group->segment[i];
     }
     return count;
 }

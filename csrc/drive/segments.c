@@ -262,10 +262,6 @@ PV_CLONES uint32_t drive_segment_count(const drive_scene* scene, int type, float
     return count;
 }
 
-const uint16_t* drive_segment_list(const drive_scene* scene, int type, float x, float y, float range_m, uint32_t* count) {
-    return cell_list(scene, type, x, y, scene->index_k[type], range_m, count);
-}
-
 void drive_prefetch_cell(const drive_scene* scene, float x, float y) {
     const pv_cell* cell = cell_at(scene, x, y);
     if (cell) __builtin_prefetch(cell);

@@ -476,9 +476,6 @@ uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float 
                              const drive_scratch* scratch); // likewise, by the cell's list where that holds them all
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
-// The cell's list, which holds the index_k nearest within the range, or NULL where the index does not answer.
-const uint16_t* drive_segment_list(const drive_scene* scene, int type, float x, float y, float range_m, uint32_t* count);
-
 // Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.
 void drive_prefetch_cell(const drive_scene* scene, float x, float y);
 void drive_prefetch_lists(const drive_scene* scene, float x, float y);
@@ -504,8 +501,8 @@ typedef struct drive_roads_search {
 uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
                            float* reach_m, float* edge_m);
 uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
-uint32_t drive_edges_within(const drive_scene* scene, float x, float y, float radius_m,
-                            const drive_scratch* scratch); // all of them, into scratch.index
+uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
+                           const drive_scratch* scratch); // all segments of a type, in no order, into scratch.index
 
 // ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within the range
 void drive_write_route(const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);
