@@ -29,7 +29,8 @@ TURN_RAD = 0.5
 LEVEL_M = 2.0
 BESIDE_M = (1.5, 5.5)
 PROBE_M = 5.0  # spacing of the points of a lane at which its neighbours are looked for
-CHUNK = 1 << 18  # pairs of probes and segments that are compared at once
+AHEAD_M = 0.5  # a probe this far before or behind a segment is still beside it
+CHUNK = 32  # probes that are compared at once
 
 Links = list[list[int]]
 
@@ -128,21 +129,23 @@ def _beside(segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray
     px, py, weight = x[probe] + along * ux[probe], y[probe] + along * uy[probe], 2 * half[probe] / pieces[probe]
     length = np.bincount(lane, 2 * half, lanes)
     seen: list[Floats] = [np.zeros((4, 0))]
-    step = max(1, CHUNK // max(1, len(x)))
-    for begin in range(0, len(probe), step):
-        rows = slice(begin, begin + step)
-        dx, dy = x - px[rows, None], y - py[rows, None]
+    reach = half + AHEAD_M + BESIDE_M[1]  # no probe farther from the midpoint is beside the segment
+    for begin in range(0, len(probe), CHUNK):
+        rows = slice(begin, begin + CHUNK)  # consecutive, so close together
+        left, right, low, high = px[rows].min(), px[rows].max(), py[rows].min(), py[rows].max()
+        some = np.flatnonzero((x + reach >= left) & (x - reach <= right) & (y + reach >= low) & (y - reach <= high))
+        dx, dy = x[some] - px[rows, None], y[some] - py[rows, None]
         own = probe[rows]
-        same = ux * ux[own, None] + uy * uy[own, None] >= np.cos(TURN_RAD)
-        lateral = dy * ux - dx * uy  # of the other lane, positive to the left
+        same = ux[some] * ux[own, None] + uy[some] * uy[own, None] >= np.cos(TURN_RAD)
+        lateral = dy * ux[some] - dx * uy[some]  # of the other lane, positive to the left
         near = (
             same
-            & (np.abs(dx * ux + dy * uy) <= half + 0.5)
+            & (np.abs(dx * ux[some] + dy * uy[some]) <= half[some] + AHEAD_M)
             & (np.abs(lateral) >= BESIDE_M[0])
             & (np.abs(lateral) <= BESIDE_M[1])
         )
-        at, other = np.nonzero(near & (np.abs(z - z[own, None]) <= LEVEL_M) & (lane != lane[own, None]))
-        offset = lateral[at, other]
+        at, found = np.nonzero(near & (np.abs(z[some] - z[own, None]) <= LEVEL_M) & (lane[some] != lane[own, None]))
+        other, offset = some[found], lateral[at, found]
         # of each probe and side, every lane once
         key = ((at + begin) * lanes + lane[other]) * 2 + (offset > 0)
         _, first = np.unique(key, return_index=True)
