@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,14 @@ class Around(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Does nothing."""
 
 
+class Adapter(Counting):
+    """Keeps an env under a name of its own, as adapters of other interfaces do."""
+
+    def __init__(self, game: Any) -> None:
+        super().__init__()
+        self.game = game
+
+
 def one_env(how: str) -> list[Any]:
     """Return creators of two rows that have one env between them."""
     env, cache = Counting(), {}
@@ -298,15 +307,42 @@ def one_env(how: str) -> list[Any]:
         "two wrappers": [lambda: Around(env), lambda: Around(Around(env))],
         "an argument": [functools.partial(lambda given: given, env)] * 2,
         "a cache": [cached, cached],
+        "two adapters": [lambda: Adapter(env), lambda: Adapter(env)],
     }[how]
 
 
-@pytest.mark.parametrize("how", ["the function twice", "two functions", "two wrappers", "an argument", "a cache"])
+@pytest.mark.parametrize(
+    "how", ["the function twice", "two functions", "two wrappers", "an argument", "a cache", "two adapters"]
+)
 @pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 2}], ids=str)
 def test_one_env_for_two_rows_is_refused_in_every_layout(how: str, layout: dict[str, Any]) -> None:
     """Else its episodes mix, and differently so for each number of workers."""
     with pytest.raises((ConfigError, WorkerError), match=r"envs 0 and 1 are one object \(Counting\).*make a new env"):
         puffervec.make(one_env(how), num_envs=2, **layout)
+
+
+@pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 3}], ids=str)
+def test_one_env_for_some_rows_is_refused_behind_a_row_with_its_own(layout: dict[str, Any]) -> None:
+    env = Counting()
+    with pytest.raises((ConfigError, WorkerError), match=r"envs 1 and 2 are one object \(Counting\)"):
+        puffervec.make([Counting, lambda: env, lambda: env], num_envs=3, **layout)
+
+
+def test_functions_that_hold_an_env_and_make_their_own_are_called_twice_at_most() -> None:
+    """In the learner, to see whether they return it; what they made there is closed."""
+    template, calls, closed = Counting(), [], []
+
+    class Closing(Counting):
+        def close(self) -> None:
+            closed.append(os.getpid())
+
+    def make() -> Any:
+        calls.append(template.spec)
+        return Closing()
+
+    env = PythonEnv([Creator(make)] * 5, "next_step", None)
+    dump_source(env)
+    assert len(calls) == 2 and closed == [os.getpid()]
 
 
 @pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 2}], ids=str)

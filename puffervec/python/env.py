@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,40 +72,62 @@ def dump_source(env: PythonEnv) -> bytes:
             f"the env creator {_unsendable(source.creators)!r} cannot be sent to worker processes "
             f"({type(error).__name__}: {error}): make what it holds inside of it, or use backend='serial'"
         ) from error
-    _refuse_held(env, {id(innermost(one)) for one in held})
+    if held:
+        _refuse_held(env, held)
     return data
 
 
-def _refuse_held(env: PythonEnv, held: set[int]) -> None:
+def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
     """Raise where creators return one env for two rows. Different workers would each get a copy, so it would go unnoticed.
 
-    held: ids of the envs that were found in the creators. Only where the driver env is one of them is any creator called.
+    held: the envs that were found in the creators. The first two creators that hold the same one are called.
     """
-    rows: dict[int, int] = {}
-    if id(innermost(env.driver)) not in held:
-        return
-    for row, creator in enumerate(env.source.creators):
-        made = env.driver if row == 0 else creator.make(seed=env.source.seed)
-        rows = refuse_twice(made, row, rows)
+    creators, holders = env.source.creators, dict[int, list[int]]()
+    for row, creator in enumerate(creators):
+        for one in travel.pack(creator)[1]:
+            holders.setdefault(id(one), []).append(row)
+    made, known = {0: env.driver}, {id(one) for one in held}
+    for rows in holders.values():
+        first_rows: dict[int, int] = {}
+        for row in rows[:2] if len(rows) > 1 else ():
+            if row not in made:
+                made[row] = creators[row].make(seed=None if env.source.seed is None else env.source.seed + row)
+            refuse_twice(made[row], row, first_rows)
+    for one in list(made.values())[1:]:
+        if not any(id(inner) in known for inner in envs_in(one)):
+            close_quietly(one)
 
 
 def refuse_twice(made: Any, row: int, rows: dict[int, int]) -> dict[int, int]:
-    """Raise ConfigError if `made` is, beneath its wrappers, the env of another row. Returns {id of the innermost env: row}."""
-    inner = innermost(made)
-    other = rows.setdefault(id(inner), row)
-    if other != row:
-        raise ConfigError(
-            f"envs {other} and {row} are one object ({type(inner).__name__}), whose episodes would mix: make a new env in the "
-            "function of each, as in [lambda: gymnasium.make('CartPole-v1')] * 2"
-        )
+    """Raise ConfigError if `made` is the env of another row, or holds it. Returns {id of a living env: row}."""
+    for inner in reversed(list(envs_in(made))):
+        other = rows.setdefault(id(inner), row)
+        if other != row:
+            raise ConfigError(
+                f"envs {other} and {row} are one object ({type(inner).__name__}), whose episodes would mix: make a new env in "
+                "the function of each, as in [lambda: gymnasium.make('CartPole-v1')] * 2"
+            )
     return rows
 
 
-def innermost(env: Any) -> Any:
-    """Return the env beneath all wrappers."""
-    while hasattr(inner := getattr(env, "__dict__", {}).get("env"), "reset"):
-        env = inner
-    return env
+def envs_in(env: Any) -> Iterator[Any]:
+    """Yield the env, and those that it and they hold in their attributes: wrapped ones, and those inside of adapters."""
+    seen, found = {id(env)}, [env]
+    while found:
+        one = found.pop()
+        yield one
+        for value in getattr(one, "__dict__", {}).values():
+            if id(value) not in seen and travel.is_env(value):
+                seen.add(id(value))
+                found.append(value)
+
+
+def close_quietly(env: Any) -> None:
+    """Close an env that was only looked at; some cannot be closed before a reset."""
+    close = getattr(env, "close", None)
+    if close is not None:
+        with contextlib.suppress(Exception):
+            close()
 
 
 def load_source(data: bytes) -> PythonSource:
@@ -208,10 +230,7 @@ class PythonEnv:
 
     def close(self) -> None:
         """Close the driver env."""
-        close = getattr(self.driver, "close", None)
-        if close is not None:
-            with contextlib.suppress(Exception):  # it was only looked at; some envs cannot be closed before a reset
-                close()
+        close_quietly(self.driver)
 
 
 def _group(source: PythonSource, observation: ObservationPlan, action: ActionPlan) -> GroupSpec:

@@ -45,7 +45,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
                 module, _, attribute = str(getattr(obj, name, None)).partition(":")
                 if module in MAIN_MODULES:
                     self._note(attribute)
-        elif callable(getattr(type(obj), "step", None)) and callable(getattr(type(obj), "reset", None)):
+        elif is_env(obj):
             self.envs.append(obj)
         return super().reducer_override(obj)
 
@@ -58,6 +58,11 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
 def _spec_types() -> tuple[type, ...]:
     registration = sys.modules.get("gymnasium.envs.registration")
     return (registration.EnvSpec, registration.WrapperSpec) if registration is not None else ()
+
+
+def is_env(obj: Any) -> bool:
+    """Whether an object has the methods of an env."""
+    return callable(getattr(type(obj), "step", None)) and callable(getattr(type(obj), "reset", None))
 
 
 @contextlib.contextmanager
