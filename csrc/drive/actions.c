@@ -161,8 +161,9 @@ void drive_action_read(const drive_turn* turn, uint32_t row, float* action) {
 }
 
 void drive_previous_action(const drive_turn* turn, uint32_t row, float* action) {
-    if (!turn->config->expert_actions) drive_action_read(turn, row, action);
-    else memcpy(action, turn->scratch.played + (size_t)DRIVE_MAX_AXES * row, turn->layout->axes.count * sizeof(float));
+    const uint32_t axes = turn->layout->axes.count;
+    if (turn->played) memcpy(action, turn->played + (size_t)axes * row, axes * sizeof(float));
+    else drive_action_read(turn, row, action);
 }
 
 // Takes what the action space has nearest to `action`.

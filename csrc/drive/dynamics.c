@@ -83,17 +83,19 @@ static void put_motion(const drive_agents* agents, uint32_t row, const drive_mot
 static void move_by_models(drive_turn* turn, uint32_t first, uint32_t end) {
     const drive_mover mover = drive_mover_of(turn->config, turn->scene.head->dt_s);
     const drive_agents* agents = &turn->agents;
-    float* action = turn->scratch.played + (size_t)DRIVE_MAX_AXES * first;
-    for (uint32_t row = first; row < end; row++, action += DRIVE_MAX_AXES) {
+    const uint32_t axes = turn->layout->axes.count;
+    float action[DRIVE_MAX_AXES];
+    for (uint32_t row = first; row < end; row++) {
         const pv_object* object = &turn->scene.objects[agents->object[row]];
         drive_motion body = motion_of(agents, row);
         if (!(agents->flags[row] & DRIVE_ACTIVE)) {
             agents->speed[row] = 0.0f;
             continue;
         }
-        if (turn->config->expert_actions) {
+        if (turn->played) {
             drive_expert_action(&mover, &turn->scene, object, drive_log_frame(turn), &body, action);
             drive_action_fit(turn->config, &turn->layout->axes, action);
+            memcpy(turn->played + (size_t)axes * row, action, axes * sizeof(float));
         } else {
             drive_action_read(turn, row, action);
         }

@@ -43,6 +43,8 @@ static void place_at_start(const drive_turn* turn, uint32_t row, const pv_frame*
     drive_place_height(turn, row, frame->z_m);
     if (turn->config->expert_actions) agents->speed[row] = drive_expert_start(turn->config, &turn->scene, object, start);
     if (agents->steering) agents->acceleration[row] = agents->lateral[row] = agents->steering[row] = 0.0f;
+    const uint32_t axes = turn->layout->axes.count;
+    if (turn->played) memset(turn->played + (size_t)axes * row, 0, axes * sizeof(float));
 }
 
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
@@ -228,7 +230,6 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
     drive_followers_prepare(turn);
     const int over = last || slot->over;
     drive_sincos_array(agents->heading + slot->row, agents->sine + slot->row, agents->cosine + slot->row, slot->count);
-    memset(turn->scratch.played + (size_t)DRIVE_MAX_AXES * slot->row, 0, slot->count * DRIVE_MAX_AXES * sizeof(float));
     drive_collect_bodies(turn);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
         if (was_over && !over) { // sums of an episode whose record is left already

@@ -42,7 +42,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 18 * (uint64_t)layout->bodies + (8 + DRIVE_MAX_AXES) * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+    return 18 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
 }
 
@@ -86,6 +86,8 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     if (out->conditioned) out->weights_offset = place(&env_end, (uint64_t)DRIVE_REWARD_COUNT * out->agent_stride * 4);
     place_motion(context, out);
     if (out->motion) out->motion_offset = place(&env_end, (uint64_t)DRIVE_MOTION_FIELD_COUNT * out->agent_stride * 4);
+    if (drive_config_of(context)->expert_actions)
+        out->played_offset = place(&env_end, (uint64_t)out->axes.count * out->agent_stride * 4);
     if (out->followers) out->followers_offset = place(&env_end, (uint64_t)DRIVE_FOLLOWER_FIELD_COUNT * out->followers * 4);
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
@@ -128,7 +130,6 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     TAKE(was_ground, bodies);
     TAKE(planned, bodies);
     TAKE(square, near);
-    TAKE(played, agents * DRIVE_MAX_AXES);
 #undef TAKE
     uint32_t* integers = (uint32_t*)(void*)at;
     out->bodies.object = integers;
@@ -175,6 +176,7 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     at += (uint64_t)layout->agent_stride * sizeof(type);
     DRIVE_MOTION_FIELDS(FIELD)
 #undef FIELD
+    out->played = layout->played_offset ? (float*)(void*)(base + layout->played_offset) : NULL;
     at = base + layout->followers_offset;
 #define FIELD(type, code, name, unit, low, high) out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
     DRIVE_FOLLOWER_FIELDS(FIELD)

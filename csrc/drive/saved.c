@@ -14,7 +14,9 @@ int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// True if the sums and weights of a row are finite and in range.
+#define MOST_PLAYED 1e7f // no unit has larger numbers: metres of a map
+
+// True if the sums, weights and played actions of a row are finite and in range.
 static int judged_sound(const drive_turn* turn, uint32_t row) {
     int sound = 1;
     if (turn->layout->parts) {
@@ -24,6 +26,8 @@ static int judged_sound(const drive_turn* turn, uint32_t row) {
     }
     for (uint32_t t = 0; t < DRIVE_REWARD_COUNT && turn->layout->conditioned; t++)
         sound &= fabsf(turn->weights[(uint64_t)row * DRIVE_REWARD_COUNT + t]) <= 1000.0f;
+    const uint32_t axes = turn->layout->axes.count;
+    for (uint32_t i = 0; i < axes && turn->played; i++) sound &= fabsf(turn->played[(uint64_t)row * axes + i]) <= MOST_PLAYED;
     return sound;
 }
 
@@ -149,6 +153,7 @@ typedef struct drive_view {
     DRIVE_SUM_FIELDS(FIELD)
 #undef FIELD
     float* reward_weights; // (A, DRIVE_REWARD_COUNT), where layout->conditioned
+    float* played;         // (A, axes), under expert_actions
     drive_followers followers; // (layout->followers,)
 } drive_view;
 
@@ -170,6 +175,9 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec) {
     if (layout->conditioned)
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "reward_weights", "", PV_F32, agents,
                      DRIVE_REWARD_COUNT, -1000.0f, 1000.0f, 1.0f);
+    if (layout->played_offset)
+        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "played", "", PV_F32, agents,
+                     layout->axes.count, -MOST_PLAYED, MOST_PLAYED, 1.0f);
     if (!layout->followers) return;
 #define FIELD(type, code, name, unit, low, high)                                                                               \
     pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "follower_" #name, unit, code, layout->followers, \
@@ -197,6 +205,8 @@ static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
 #undef FIELD
     view.reward_weights = (float*)(void*)(bytes + at);
     if (layout->conditioned) at += (uint64_t)agents * DRIVE_REWARD_COUNT * sizeof(float);
+    view.played = (float*)(void*)(bytes + at);
+    if (layout->played_offset) at += (uint64_t)agents * layout->axes.count * sizeof(float);
 #define FIELD(type, code, name, unit, low, high)                                                                               \
     view.followers.name = (type*)(void*)(bytes + at), at += (uint64_t)layout->followers * sizeof(type);
     DRIVE_FOLLOWER_FIELDS(FIELD)
@@ -217,6 +227,7 @@ static void show_judged(const drive_turn* turn, const drive_view* view) {
     }
     if (turn->layout->conditioned)
         memcpy(view->reward_weights, turn->weights, agents * DRIVE_REWARD_COUNT * sizeof(float));
+    if (turn->played) memcpy(view->played, turn->played, (size_t)agents * turn->layout->axes.count * sizeof(float));
 }
 
 int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
@@ -352,6 +363,8 @@ static int check_judged(const drive_turn* turn, const drive_view* view, uint32_t
         if (is_agent && (layout->conditioned >> t & 1)) continue;
         code = fixed(turn, "reward_weights", i, (double)view->reward_weights[at], (double)turn->weights[at]);
     }
+    for (uint32_t a = 0; a < layout->axes.count && turn->played && !is_agent && !code; a++)
+        code = fixed(turn, "played", i, (double)view->played[(uint64_t)i * layout->axes.count + a], 0.0);
     return code;
 }
 
@@ -367,6 +380,7 @@ static void take_judged(const drive_turn* turn, const drive_view* view) {
     }
     if (turn->layout->conditioned)
         memcpy(turn->weights, view->reward_weights, rows * DRIVE_REWARD_COUNT * sizeof(float));
+    if (turn->played) memcpy(turn->played, view->played, (size_t)rows * turn->layout->axes.count * sizeof(float));
 }
 
 static int check_slot(drive_turn* turn, const drive_view* view, uint32_t i) {

@@ -7,7 +7,7 @@
 //   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...  (parts start on 64 bytes)
 //   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS) |
 //                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] | DRIVE_MOTION_FIELDS, likewise |
-//                 the last three only where they are needed
+//                 played[A][axes] | the last four only where they are needed
 //
 // An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing from one turn to the next. A
 // row belongs to one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object
@@ -290,6 +290,7 @@ typedef struct drive_block {
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint64_t motion_offset;               // ... within an env
+    uint64_t played_offset;               // likewise, under expert_actions, else 0
     uint32_t plain;                       // all that moves agents is the table of actions below
     drive_axes axes;
     drive_action actions[DRIVE_ACTIONS];
@@ -317,7 +318,6 @@ typedef struct drive_scratch {
     float *was_x, *was_y, *was_heading, *was_ground; // (bodies,) followers before this step; x: DRIVE_NOWHERE_M if not there
     float* planned;                               // (bodies,) their accelerations, m/s^2
     uint32_t* new_contacts;                       // (A,) of this step
-    float* played;                                // (A, DRIVE_MAX_AXES) actions of this step, where they are the experts'
     float* square;                                // (max(segments, bodies),) squared distances
     uint32_t* index;                              // (max(segments, bodies),)
     uint32_t* road_groups;                        // (all groups of a scene,)
@@ -354,6 +354,7 @@ typedef struct drive_turn {
     drive_agents agents; // (A,)
     drive_judged judged; // (A,), where layout->parts
     float* weights;      // (A, DRIVE_REWARD_COUNT) where layout->conditioned
+    float* played;       // (A, axes) what experts have played in this step; NULL: actions come from outside
     drive_followers followers; // (layout->followers,)
     drive_scratch scratch;
     drive_slot* slot;  // the slot at hand

@@ -16,6 +16,7 @@ from puffervec.env_types import find as env_type
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, random_scene, write_world
+from tests.helpers import raw_rows
 
 AGENTS = 12
 
@@ -157,6 +158,27 @@ def test_what_is_summed_and_drawn_can_be_set(tmp_path: Path) -> None:
         weights[0, 0] = 5.0  # reward_step has no range
         with pytest.raises(ConfigError, match=r"reward_weights\[0\] is 5: it cannot be changed and must stay 0"):
             vec.poke(0, {"reward_weights": weights})
+
+
+def test_what_experts_have_played_can_be_set(tmp_path: Path) -> None:
+    """The previous action in the row is the one that led to the given state."""
+    write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
+    settings = {"expert_actions": 1, "observe_previous_action": 1, "dynamics": "delta_local", "actions": "continuous"}
+    with make_env(tmp_path / "set", num_envs=2, num_agents=AGENTS + 1, **settings) as vec:
+        vec.reset(seed=3)
+        idle = np.zeros((2 * (AGENTS + 1), 3), np.float32)
+        for _ in range(4):
+            vec.step(idle)
+        rows = raw_rows(vec, 0, "observations", "agents")
+        before, state = rows[: AGENTS + 1].copy(), vec.peek(0)
+        assert state["played"].shape == (AGENTS + 1, 3) and state["played"][:AGENTS].all()
+        vec.step(idle)
+        vec.poke(1, state)
+        assert rows[AGENTS + 1 :].tobytes() == before.tobytes()
+        assert vec.peek(1)["played"].tobytes() == state["played"].tobytes()
+        state["played"][-1] = 1.0
+        with pytest.raises(ConfigError, match=r"played\[12\] is 1: it cannot be changed and must stay 0"):
+            vec.poke(0, {"played": state["played"]})
 
 
 def test_an_agent_that_is_set_to_have_left_has_no_row(vec: VectorEnv) -> None:
