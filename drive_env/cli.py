@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import puffervec
+from drive_env import compare as comparison
 from drive_env.completion import candidates
 from drive_env.config import DriveConfig
 from drive_env.convert import FORMATS, Converted, Rules, convert_one, files_of, is_done, load, scenes_in, tasks_of
@@ -68,6 +69,10 @@ def parser() -> argparse.ArgumentParser:
 
     for name, run, summary in (("info", info, "what is in scenes"), ("check", check, "whether scenes can be read and driven")):
         verb(name, run, summary).add_argument("--json", action="store_true", help="JSON, with all files")
+    add = verb("compare", compare, "how alike two sets of scenes are", paths=False).add_argument
+    for name in ("A", "B"):
+        add(name, help="what env.scenes takes: generated, generated:N, held-out, a folder, a file, or several with commas")
+    add("--json", action="store_true", help="JSON, with the measures of each scene")
     add = verb("convert", convert, "scenes in another format; what is there already is not made again").add_argument
     add("--out", type=Path, required=True, help="folder for the files; made if missing")
     add("--to", choices=FORMATS, default="pvs", help="format (default: pvs)")
@@ -223,6 +228,30 @@ def _say_failed(failed: Sequence[tuple[str, str]]) -> None:
         _say(f"{path}: {reason}")
     if len(failed) > SHOWN:
         _say(f"and {len(failed) - SHOWN} more; --json names all")
+
+
+# ---- compare -----------------------------------------------------------------------------------------------
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Measure two sets of scenes and print a row per measure."""
+    named = [(name, comparison.items_of(name)) for name in (options.A, options.B)]
+    every = [item for _, items in named for item in items]
+    outcomes: list[Any] = []
+    with progress("measuring scenes", len(every)) as advance:
+        for outcome in each_on_all_cores(comparison.measure_item, every, LEAST):
+            outcomes.append(outcome)
+            advance()
+    cut = len(named[0][1])
+    a, b = comparison.measured(named[0][0], outcomes[:cut]), comparison.measured(named[1][0], outcomes[cut:])
+    rows = comparison.rows_of(a, b)
+    if options.json:
+        sides = {key: {"name": side.name, "scenes": side.scenes} for key, side in (("a", a), ("b", b))}
+        print(json.dumps({"rows": rows, **sides}, indent=2))
+    else:
+        print(comparison.table(a, b, rows))
+    _say_failed([(str(item.path), item.reason) for side in (a, b) for item in side.left_out])
+    return 0
 
 
 # ---- convert, generate, download, draw ---------------------------------------------------------------------

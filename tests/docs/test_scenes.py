@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from drive_env.cli import parser
+from drive_env.compare import MEASURES
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes import check, open_scenes, write_scenes
@@ -179,3 +180,10 @@ def test_bounds_and_defaults() -> None:
 def test_the_commands_are_those_of_the_command() -> None:
     for line in re.findall(r"^puffer-scenes (.*?)(?: +#.*)?$", PAGE.read_text(), re.MULTILINE):
         parser().parse_args(line.split())
+
+
+def test_the_measures_of_compare_are_those_of_the_code() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert "\n".join(f"| {name} | {meaning} |" for name, meaning in MEASURES.items()) in page
+    shown = re.findall(r"^\| ([a-z ]+) \|(?: [0-9.,e*-]+ \|| [0-9.]+ \* \|){8}$", page, re.MULTILINE)
+    assert shown == list(MEASURES), "the comparison has a row for each"

@@ -38,7 +38,7 @@ def folder(tiny_tree: MakeTree, tmp_path: Path) -> Path:
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0 and main(["--help"]) == 0 and main(["convert", "--help"]) == 0
     said = capsys.readouterr().out
-    assert all(verb in said for verb in ("info", "check", "convert", "generate", "download", "draw"))
+    assert all(verb in said for verb in ("info", "check", "compare", "convert", "generate", "download", "draw"))
     assert main(["--version"]) == 0 and capsys.readouterr().out.startswith("puffervec ")
 
 

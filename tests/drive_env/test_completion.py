@@ -16,7 +16,7 @@ from puffervec.host.shells import scripts
     ("line", "found"),
     [
         ("con", ["convert"]),
-        ("", ["info", "check", "convert", "generate", "download", "draw", "completion"]),
+        ("", ["info", "check", "compare", "convert", "generate", "download", "draw", "completion"]),
         ("--v", ["--version"]),
         ("convert --f", ["--force"]),
         ("convert scenes --to ", ["json", "bin", "pvs"]),

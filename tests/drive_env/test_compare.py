@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-scenes compare`: what is measured of scenes made by hand, and the distance of two sets."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env import compare
+from drive_env.cli import main
+from drive_env.scenes.schema import CYCLIST, INVALID, PEDESTRIAN, VEHICLE, Road, Scene, SceneObject
+
+FRAMES = 91
+
+
+def lane(offset_m: float, number: int) -> Road:
+    x = np.arange(-100.0, 101.0)
+    return Road("lane", 2, number, np.stack([x, np.full(len(x), offset_m), np.zeros(len(x))], axis=-1))
+
+
+def thing(x: Any, y: Any = 0.0, heading: Any = 0.0, kind: int = VEHICLE, first: int = 0) -> SceneObject:
+    """An object whose path is given by frame; it appears in frame `first`."""
+    x, y, heading = (np.broadcast_to(np.asarray(value, dtype=np.float64), (FRAMES,)) for value in (x, y, heading))
+    valid = np.arange(FRAMES) >= first
+    place = np.where(valid[:, None], np.stack([x, y, np.zeros(FRAMES)], axis=-1), INVALID)
+    speed = np.stack([np.gradient(x, 0.1), np.gradient(y, 0.1)], axis=-1)
+    return SceneObject(kind, -1, 2.0, 4.0, 1.5, False, place, speed, heading.copy(), valid, place[-1])
+
+
+def scene(*objects: SceneObject, roads: tuple[Road, ...] = ()) -> Scene:
+    return Scene("made.json", "", FRAMES, objects, roads or (lane(0.0, 1), lane(3.5, 2)), {}, {})
+
+
+T = 0.1 * np.arange(FRAMES)
+
+
+def test_who_stands_beside_the_lanes_is_parked_and_who_stands_on_one_waits() -> None:
+    stops = 20 + 5 * np.minimum(T, 4.0)
+    found = compare.measure(
+        scene(
+            thing(0.0, -3.0), thing(9.0, -3.0, first=60), thing(0.0, 0.5), thing(0.0, 0.5, np.pi), thing(5 * T), thing(stops),
+            thing(0.0, -9.0, kind=PEDESTRIAN), thing(T, 9.0, kind=CYCLIST),
+        )
+    )  # fmt: skip
+    assert found["objects"] == 8 and found["vehicles"] == 6 and found["walkers"] == 2
+    assert found["parked"] == pytest.approx(3 / 6), "beside the lane, and against its direction"
+    assert found["waiting"] == pytest.approx(2 / 6), "all the time, and after driving"
+    assert found["at start"] == pytest.approx(7 / 8) and found["agents"] == 2
+
+
+def test_motion_of_agents() -> None:
+    found = compare.measure(scene(thing(2.0 * T * T / 2 + 3 * T)))
+    assert found["speed"] == pytest.approx(3 + 2 * 4.5, abs=0.1) and found["speeding up"] == pytest.approx(2.0, abs=0.05)
+    assert found["braking"] == pytest.approx(-2.0, abs=0.05) and found["sideways"] == 0
+    assert found["steps to goal"] == 90 and found["way to goal"] == pytest.approx(9 + 2 * 81 / 2, rel=0.03)
+    radius = 20.0
+    circle = thing(radius * np.sin(0.3 * T), radius - radius * np.cos(0.3 * T), 0.3 * T)
+    found = compare.measure(scene(circle, thing(4 * T)))
+    assert found["turning"] == 0.5 and found["sideways"] == pytest.approx(6.0 * 0.3, rel=0.02)
+
+
+def test_goals_that_are_passed_early_count_from_then() -> None:
+    assert compare.way_to_goal(thing(np.minimum(5 * T, 20.0))) == (36.0, pytest.approx(18.0))
+
+
+def test_lanes() -> None:
+    found = compare.measure(scene(thing(T)))
+    assert found["lane spacing"] == pytest.approx(3.5) and found["lanes"] == pytest.approx(400, rel=0.01)
+    assert found["curvature"] == pytest.approx(0.0, abs=1e-9) and found["rise"] == 0
+    assert found["extent"] == pytest.approx(math.hypot(200, 3.5)) and found["segments"] == 2 * math.ceil(200 / 15)
+    angle = np.linspace(0, np.pi, 200)
+    bend = Road("lane", 2, 1, np.stack([25 * np.cos(angle), 25 * np.sin(angle), 0.1 * angle], axis=-1))
+    alone = compare.measure(scene(thing(T), roads=(bend,)))
+    assert alone["curvature"] == pytest.approx(1 / 25, rel=0.01) and math.isnan(alone["lane spacing"])
+    assert math.isnan(compare.measure(scene(roads=(bend,)))["parked"])
+
+
+def test_the_distance_is_the_largest_gap_between_the_shares_below_a_value() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        a, b = (np.sort(rng.integers(0, 9, int(rng.integers(1, 12)))).astype(float) for _ in range(2))
+        slow = max(abs(np.mean(a <= x) - np.mean(b <= x)) for x in np.arange(-1, 10, 0.5))
+        assert compare.kolmogorov(a, b) == pytest.approx(slow)
+    assert math.isnan(compare.kolmogorov(np.zeros(0), np.zeros(2)))
+    same = np.sort([compare.kolmogorov(np.sort(rng.random(40)), np.sort(rng.random(30))) for _ in range(400)])
+    assert np.mean(same < compare.chance(40, 30)) == pytest.approx(0.95, abs=0.03)
+
+
+def test_rows_say_which_medians_are_near() -> None:
+    row = dict.fromkeys(compare.MEASURES, 1.0)
+    one = compare.Measured("one", {"x": {**row, "walkers": 0.0, "agents": 10.0}}, ())
+    other = compare.Measured("other", {"y": {**row, "walkers": 0.0, "agents": 7.9}, "z": {**row, "speed": math.nan}}, ())
+    rows = {item["measure"]: item for item in compare.rows_of(one, other)}
+    assert rows["walkers"]["a"]["50%"] == 0 and rows["walkers"]["b"]["50%"] == 0.5 and not rows["walkers"]["near"]
+    assert rows["agents"]["ratio"] == pytest.approx(10 / 4.45) and not rows["agents"]["near"]
+    assert rows["speed"]["b"]["scenes"] == 1 and rows["speed"]["near"] and rows["speed"]["distance"] == 0
+    said = compare.table(one, other, list(rows.values()))
+    assert len(said.splitlines()) == 1 + len(rows) + 5 and "A: one, 1 scenes; B: other, 2 scenes" in said
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--out", str(tmp_path), "--count", "2"]) == 0
+    (tmp_path / "broken.json").write_text("{")
+    capsys.readouterr()
+    assert main(["compare", "generated:2", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert "broken.json: not JSON" in err and [row["distance"] for row in found["rows"]].count(0.0) >= len(found["rows"]) - 2
+    assert all(row["near"] or row["measure"] == "segments" for row in found["rows"]), "files keep kerbs more exactly"
+    assert len(found["a"]["scenes"]) == len(found["b"]["scenes"]) == 2
+    assert main(["compare", "generated:1", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("objects")
+    assert main(["compare", "generated:1", str(tmp_path / "nowhere")]) == 2
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "broken.json").write_text("{")
+    assert main(["compare", "generated:1", str(tmp_path / "bad")]) == 2
+    assert "none of its 1 scenes can be compared" in capsys.readouterr().err
