@@ -58,7 +58,7 @@ def test_motion_of_agents() -> None:
     found = compare.measure(scene(thing(2.0 * T * T / 2 + 3 * T)))
     assert found["speed"] == pytest.approx(3 + 2 * 4.5, abs=0.1) and found["speeding up"] == pytest.approx(2.0, abs=0.05)
     assert found["braking"] == pytest.approx(-2.0, abs=0.05) and found["sideways"] == 0
-    assert found["steps to goal"] == 90 and found["way to goal"] == pytest.approx(9 + 2 * 81 / 2, rel=0.03)
+    assert found["steps to goal"] == 90 and found["way to goal"] == pytest.approx(3 * 9 + 9 * 9, rel=0.01)
     radius = 20.0
     circle = thing(radius * np.sin(0.3 * T), radius - radius * np.cos(0.3 * T), 0.3 * T)
     found = compare.measure(scene(circle, thing(4 * T)))
