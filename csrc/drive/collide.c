@@ -188,7 +188,6 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
         reach = drive_max(reach, drive_sqrt(dx * dx + dy * dy));
     }
     reach += REACH_MARGIN_M;
-    if (reach < edges->clear_m) return 0;
     const uint32_t* index = edges->index;
     uint32_t count = edges->count;
     uint32_t k = edges->most;

@@ -253,7 +253,7 @@ static void write_roads(drive_look* look, int gpudrive, float* out) {
                                        .gpudrive = gpudrive,
                                        .exact_reach = sampled(turn)};
     if (reach > 0.0f) reach += drive_sqrt(dx * dx + dy * dy) + DRIVE_REACH_SLACK_M;
-    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach, &look->near->clear_m);
+    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach);
     agents->seen_x[row] = look->at.x;
     agents->seen_y[row] = look->at.y;
     agents->seen_reach[row] = count < look->k ? 0.0f : reach;
@@ -344,7 +344,6 @@ PV_INLINE void write_block(drive_look* look, uint32_t block) {
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
     drive_look look = look_of(turn, row, edges);
     edges->count = edges->most = 0;
-    edges->clear_m = 0.0f;
     for (uint32_t left = turn->layout->blocks & SEEN_BEFORE; left; left &= left - 1)
         write_block(&look, (uint32_t)__builtin_ctz(left));
     if (turn->config->segments != DRIVE_IS_segments_nearest) edges->most = 0; // they are not the nearest

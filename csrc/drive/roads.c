@@ -30,25 +30,26 @@ typedef struct candidates {
 
 // ---- search -----------------------------------------------------------------------------------------------------------
 
+// Squared distances from a point to 16 boxes, from number `base`. Those behind the last one are far away.
+PV_INLINE void measure_boxes(const drive_scene* scene, float x, float y, uint32_t base, float* square) {
+    const float *low_x = scene->boxes + base, *low_y = low_x + scene->box_stride;
+    const float *high_x = low_y + scene->box_stride, *high_y = high_x + scene->box_stride;
+    for (uint32_t i = 0; i < LANES; i++) {
+        float dx = drive_max(drive_max(low_x[i] - x, x - high_x[i]), 0.0f);
+        float dy = drive_max(drive_max(low_y[i] - y, y - high_y[i]), 0.0f);
+        square[i] = dx * dx + dy * dy;
+    }
+}
+
 // Groups whose box comes within `reach` of a point. Returns how many.
 PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float reach, uint32_t* restrict groups) {
-    const float *low_x = scene->boxes, *low_y = low_x + scene->box_stride;
-    const float *high_x = low_y + scene->box_stride, *high_y = high_x + scene->box_stride;
-    const float limit = reach * reach;
     uint32_t count = 0;
     for (uint32_t base = 0; base < scene->group_count; base += LANES) {
         float square[LANES];
-        for (uint32_t i = 0; i < LANES; i++) { // boxes behind the last one are far away
-            float dx = drive_max(drive_max(low_x[base + i] - x, x - high_x[base + i]), 0.0f);
-            float dy = drive_max(drive_max(low_y[base + i] - y, y - high_y[base + i]), 0.0f);
-            square[i] = dx * dx + dy * dy;
-        }
-        const sixteen all = at_most(square, limit);
-        EACH_SET(all, i) {
-            groups[count] = base + (uint32_t)i;
-            count += base + i < scene->group_count;
-        }
+        measure_boxes(scene, x, y, base, square);
+        count += put_places(at_most(square, reach * reach), base, groups + count);
     }
+    while (count && groups[count - 1] >= scene->group_count) count--;
     return count;
 }
 
@@ -65,24 +66,6 @@ PV_INLINE void measure(const drive_scene* scene, float x, float y, float limit_s
             keys[i] = square <= limit_square ? pv_bits_of(square) : PV_FAR_BITS;
         }
     }
-}
-
-// Least key of a road edge, or PV_FAR_BITS.
-PV_INLINE int32_t nearest_edge(const drive_scene* scene, const candidates* found) {
-    pv_ints least[PV_PIECES];
-    int32_t all[LANES], nearest = PV_FAR_BITS;
-    for (int p = 0; p < PV_PIECES; p++) least[p] = (pv_ints){0} + PV_FAR_BITS;
-    for (uint32_t g = 0; g < found->count; g++) {
-        const pv_road_group* group = &scene->groups[found->groups[g]];
-        for (int p = 0; p < PV_PIECES; p++) {
-            pv_ints key = load_ints(found->keys + g * LANES + p * PV_WIDTH);
-            pv_ints nearer = (load_ints(group->type + p * PV_WIDTH) == PV_EDGE) & (key < least[p]);
-            least[p] = choose_ints(nearer, key, least[p]);
-        }
-    }
-    memcpy(all, least, sizeof all);
-    for (uint32_t i = 0; i < LANES; i++) nearest = all[i] < nearest ? all[i] : nearest;
-    return nearest;
 }
 
 PV_INLINE uint32_t count_keys(const int32_t* keys, uint32_t n, int32_t limit) {
@@ -188,43 +171,31 @@ PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
     return taken;
 }
 
-// Writes the chosen entries in the columns of PufferDrive. Returns how many.
-PV_INLINE uint32_t write_pufferdrive(const drive_scene* scene, const candidates* found, const drive_roads_search* search,
-                                     choice chosen, float* out) {
+// Fills `places` with where the chosen segments stand in the scene's rows. Returns how many.
+PV_INLINE uint32_t take(const candidates* found, choice chosen, uint32_t* places) {
+    uint32_t count = 0;
+    for (uint32_t g = 0; g < found->count; g++)
+        count += put_places(taken_of(found->keys + g * LANES, &chosen), found->groups[g] * LANES, places + count);
+    return count;
+}
+
+// Writes entries in the columns of PufferDrive. Nothing behind the k-th is ours.
+PV_INLINE void write_pufferdrive(const float* rows, const drive_roads_search* search, const uint32_t* places, uint32_t count,
+                                 float* out) {
     const turned how = pufferdrive_view(search->at);
-    const uint32_t columns = DRIVE_COUNT_pufferdrive_road;
-    float* const last = out + (search->k - 1) * columns; // nothing behind it is ours
-    float* to = out;
-    for (uint32_t g = 0; g < found->count; g++) {
-        const float* rows = scene->rows + (uint64_t)found->groups[g] * LANES * 8;
-        const sixteen taken = taken_of(found->keys + g * LANES, &chosen);
-        if (taken.halves[0] == ALL_SET && taken.halves[1] == ALL_SET && to + LANES * columns <= last) {
-            for (uint32_t i = 0; i < LANES; i++) put_entry(entry_of(&how, rows + 8 * i), columns, 1, to + i * columns);
-            to += LANES * columns;
-            continue;
-        }
-        EACH_SET(taken, i) {
-            put_entry(entry_of(&how, rows + 8 * i), columns, to != last, to);
-            to += columns;
-        }
-    }
-    return (uint32_t)(to - out) / columns;
+    const uint32_t columns = DRIVE_COUNT_pufferdrive_road, spilling = count < search->k ? count : search->k - 1;
+    for (uint32_t i = 0; i < spilling; i++)
+        put_entry(entry_of(&how, rows + 8 * (uint64_t)places[i]), columns, 1, out + i * columns);
+    for (uint32_t i = spilling; i < count; i++)
+        put_entry(entry_of(&how, rows + 8 * (uint64_t)places[i]), columns, 0, out + i * columns);
 }
 
 // The same in the columns of GPUDrive.
-PV_INLINE uint32_t write_gpudrive(const drive_scene* scene, const candidates* found, const drive_roads_search* search,
-                                  choice chosen, float* out) {
+PV_INLINE void write_gpudrive(const float* rows, const drive_roads_search* search, const uint32_t* places, uint32_t count,
+                              float* out) {
     const turned how = gpudrive_view(search->at);
-    float* to = out;
-    for (uint32_t g = 0; g < found->count; g++) {
-        const float* rows = scene->rows + (uint64_t)found->groups[g] * LANES * 8;
-        const sixteen taken = taken_of(found->keys + g * LANES, &chosen);
-        EACH_SET(taken, i) {
-            write_gpudrive_entry(&how, rows + 8 * i, search->heading, to);
-            to += DRIVE_COUNT_gpudrive_road;
-        }
-    }
-    return (uint32_t)(to - out) / DRIVE_COUNT_gpudrive_road;
+    for (uint32_t i = 0; i < count; i++)
+        write_gpudrive_entry(&how, rows + 8 * (uint64_t)places[i], search->heading, out + i * DRIVE_COUNT_gpudrive_road);
 }
 
 // Largest of the keys up to a limit.
@@ -235,7 +206,7 @@ PV_INLINE int32_t largest_within(const int32_t* keys, uint32_t n, int32_t limit)
 }
 
 PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch,
-                                     float* out, float* reach_m, float* edge_m) {
+                                     float* out, float* reach_m) {
     const drive_pose* at = search->at;
     const uint32_t k = search->k, columns = search->gpudrive ? DRIVE_COUNT_gpudrive_road : DRIVE_COUNT_pufferdrive_road;
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
@@ -251,10 +222,12 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     }
     uint32_t n = found.count * LANES;
     if (kept > k) chosen = choose(found.keys, n, k, kept, pv_bits_of(reach * reach), search->guess_m);
-    uint32_t count = search->gpudrive ? write_gpudrive(scene, &found, search, chosen, out)
-                                      : write_pufferdrive(scene, &found, search, chosen, out);
-    int32_t edge = nearest_edge(scene, &found);
-    *edge_m = edge == PV_FAR_BITS ? reach : drive_sqrt(float_of(edge));
+    uint32_t places[DRIVE_MAX_ROADS + LANES];
+    const uint32_t count = take(&found, chosen, places);
+    if (search->gpudrive)
+        write_gpudrive(scene->rows, search, places, count, out);
+    else
+        write_pufferdrive(scene->rows, search, places, count, out);
     *reach_m = kept > k ? drive_sqrt(float_of(chosen.limit)) : kept == k ? reach : 0.0f;
     if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(largest_within(found.keys, n, chosen.limit)));
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
@@ -284,10 +257,12 @@ PV_CLONES uint32_t drive_type_within(const drive_scene* scene, int type, float x
     uint32_t count = 0;
     found.count = find_groups(scene, x, y, radius_m + SLACK_M, found.groups);
     measure(scene, x, y, radius_m * radius_m, &found);
-    for (uint32_t g = 0; g < found.count; g++) {
-        const pv_road_group* group = &scene->groups[found.groups[g]];
-        const sixteen near = of_type(group, found.keys + g * LANES, type);
-        EACH_SET(near, i) scratch->index[count++] = group->segment[i];
+    for (uint32_t g = 0; g < found.count; g++)
+        count += put_places(of_type(&scene->groups[found.groups[g]], found.keys + g * LANES, type), found.groups[g] * LANES,
+                            scratch->index + count);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t place = scratch->index[i];
+        scratch->index[i] = scene->groups[place / LANES].segment[place % LANES];
     }
     return count;
 }

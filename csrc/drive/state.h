@@ -331,7 +331,6 @@ typedef struct drive_scratch {
 typedef struct drive_near {
     uint32_t count;
     uint32_t most; // as many were looked for
-    float clear_m; // of edges: there is none within this distance
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
@@ -487,7 +486,6 @@ void drive_write_spread(const drive_scene* scene, int type, const drive_pose* at
 
 // roads.c: the k nearest segments of all types, in no order of distance. Writes k entries and returns how many are there. *reach_m:
 // a radius within which there are k if the caller knows one, or 0; receives another one.
-// *edge_m receives a distance within which there is no road edge.
 #define DRIVE_REACH_SLACK_M 0.01f
 typedef struct drive_roads_search {
     const drive_pose* at;
@@ -500,7 +498,7 @@ typedef struct drive_roads_search {
 } drive_roads_search;
 
 uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
-                           float* reach_m, float* edge_m);
+                           float* reach_m);
 uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
 uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
                            const drive_scratch* scratch); // all segments of a type, in no order, into scratch.index

@@ -46,7 +46,30 @@ PV_INLINE sixteen at_most(const float* of, float limit) {
         for (uint64_t rest_ = (all).halves[half_], i = 0; rest_ && (i = 8 * half_ + (uint32_t)__builtin_ctzll(rest_) / 8, 1);  \
              rest_ &= rest_ - 1)
 
-#define ALL_SET UINT64_C(0x0101010101010101)
+// The places of the set bits of a number of 8 bits, a byte each, from the lowest: what follows them is 0.
+#define PLACE_BIT(m, b) ((uint64_t)((m) >> (b) & 1))
+#define PLACE_BELOW(m, b) PLACE_COUNT((m) & ((1 << (b)) - 1))
+#define PLACE_COUNT(m)                                                                                                         \
+    (PLACE_BIT(m, 0) + PLACE_BIT(m, 1) + PLACE_BIT(m, 2) + PLACE_BIT(m, 3) + PLACE_BIT(m, 4) + PLACE_BIT(m, 5) + PLACE_BIT(m, 6))
+#define PLACE(m, b) (PLACE_BIT(m, b) * (b) << 8 * PLACE_BELOW(m, b))
+#define PLACES(m) PLACE(m, 1) | PLACE(m, 2) | PLACE(m, 3) | PLACE(m, 4) | PLACE(m, 5) | PLACE(m, 6) | PLACE(m, 7)
+#define PLACES_4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
+#define PLACES_16(m) PLACES_4(m), PLACES_4((m) + 4), PLACES_4((m) + 8), PLACES_4((m) + 12)
+#define PLACES_64(m) PLACES_16(m), PLACES_16((m) + 16), PLACES_16((m) + 32), PLACES_16((m) + 48)
+static const uint64_t places_of[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128), PLACES_64(192)};
+
+// Appends base + place for each place that is set, and returns how many: without a branch, which nobody could foresee. Writes 8
+// numbers more than there are.
+PV_INLINE uint32_t put_places(sixteen all, uint32_t base, uint32_t* to) {
+    uint32_t count = 0;
+    for (uint32_t half = 0; half < 2; half++) {
+        const uint8_t* places = (const uint8_t*)&places_of[all.halves[half] * UINT64_C(0x0102040810204080) >> 56];
+        PV_APART
+        for (uint32_t i = 0; i < 8; i++) to[count + i] = base + 8 * half + places[i];
+        count += (uint32_t)(all.halves[half] * UINT64_C(0x0101010101010101) >> 56);
+    }
+    return count;
+}
 
 // Which of 16 keys are in (low, high].
 PV_INLINE sixteen keys_within(const int32_t* keys, int32_t low, int32_t high) {
