@@ -27,8 +27,10 @@ sys.path.insert(0, str(ROOT))
 from drive_env.generate.generate import generate_scene  # noqa: E402
 from drive_env.scenes.compile import CompileSettings, compile_scene  # noqa: E402
 from drive_env.scenes.sceneset import SceneSet, write_scene_set  # noqa: E402
+from drive_env.scenes.schema import Scene  # noqa: E402
 from puffervec.errors import SceneError  # noqa: E402
 from tests.builds import Build  # noqa: E402
+from tests.drive_env.worlds import lit, random_scene  # noqa: E402
 from tests.golden import cases, record  # noqa: E402
 
 SHORTEST_REASON = 10
@@ -39,8 +41,16 @@ SCENE_SEED, SCENE_COUNT = 7, 2
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def ensure_scenes(path: Path, anew: bool = False) -> bool:
-    """Compile the scenes of the drive cases if the committed set can no longer be read. Returns whether it was written."""
+def scenes_of(name: str) -> list[Scene]:
+    """Return the scenes of a committed set: generated ones, or random ones with traffic lights and objects of all types."""
+    if name == "drive":
+        return [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
+    drawn = [random_scene(seed, objects=16, roads=24, spread_m=25.0, frames=25) for seed in range(1, SCENE_COUNT + 1)]
+    return [lit(scene, seed) for seed, scene in enumerate(drawn, 1)]
+
+
+def ensure_scenes(name: str, path: Path, anew: bool = False) -> bool:
+    """Compile the scenes of drive cases if the committed set can no longer be read. Returns whether it was written."""
     try:
         SceneSet(path)
         readable = True
@@ -49,8 +59,7 @@ def ensure_scenes(path: Path, anew: bool = False) -> bool:
     if readable and not anew:
         return False
     settings = CompileSettings(cases.DRIVE_K, cases.DRIVE_RANGE_M)
-    scenes = [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
-    write_scene_set(path, [compile_scene(scene, settings) for scene in scenes], settings)
+    write_scene_set(path, [compile_scene(scene, settings) for scene in scenes_of(name)], settings)
     return True
 
 
@@ -157,12 +166,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.check:
         return 0 if check([kind for kind in KINDS if options.only in kind.name], options.steps) else 1
     try:
-        wrote = len(options.reason.split()) > 0 and ensure_scenes(cases.SCENES, options.new_scenes)
+        given = len(options.reason.split()) > 0
+        wrote = [name for name, path in cases.SCENES.items() if given and ensure_scenes(name, path, options.new_scenes)]
         changed = regenerate(options.reason)
     except ValueError as error:
         print(f"nothing was written: {error}", file=sys.stderr)
         return 2
-    print("\n".join([*(["the drive scenes were compiled anew"] if wrote else []), *changed]) or "nothing has changed")
+    print("\n".join([*(f"the scenes of {name} were compiled anew" for name in wrote), *changed]) or "nothing has changed")
     return 0
 
 

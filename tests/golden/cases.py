@@ -3,8 +3,9 @@
 """What the golden hashes cover: every C env with settings, seeds and an autoreset mode. For the tests and scripts/golden.py.
 
 Three envs come from outside the core (two examples, and drift.c beside this file): they are compiled with the compiler and
-flags of the build under test. The driving env runs on a committed set of two generated scenes, since compiling scenes is
-NumPy's arithmetic, which may round differently from CPU to CPU; the env's own does not.
+flags of the build under test. The driving env runs on two committed sets, since compiling scenes is NumPy's arithmetic, which
+may round differently from CPU to CPU; the env's own does not. One has two generated scenes ("drive"), the other two of random
+numbers with objects of all types, traffic lights and speed limits ("drive_lit").
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from puffervec.vec.vector_env import VectorEnv
 from tests.libraries import compile_library
 
 HERE = Path(__file__).resolve().parent
-SCENES = HERE / "drive.scenes"
+SCENES = {"drive": HERE / "drive.scenes", "drive_lit": HERE / "drive_lit.scenes"}
 ENVS = 8  # two halves with up to four workers each
 DRIVE_K, DRIVE_RANGE_M = (8, 4, 8), 30.0
 
@@ -56,6 +57,46 @@ DRIVE = {
     "partners": 4, "lanes": 8, "lines": 4, "edges": 8,
 }  # fmt: skip
 PRESET = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0}
+LIT = {"num_agents": 20, "resample_steps": 60, "init_step": 3, "range_m": 30.0, "metrics": 1}
+BLOCKS = {"route": 5, "route_step_m": 4.0, "controls": 4, "lidar_rays": 9, "partner_types": 1, "observe_previous_action": 1}
+BEHAVIOURS = {"collision_behavior": "stop", "offroad_behavior": "remove", "goal_radius_m": 4.0}
+IDM = {"others": "idm", "control": "predict", "idm_acceleration_mps2": 3.0}
+LIMITED = {"max_acceleration_mps2": 3.0, "max_steering_rate_radps": 0.7, "max_lateral_mps2": 4.0, "max_jerk_mps3": 9.0}
+PAID = {
+    "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1 lane_center=-0.1:0 speed_limit=-0.1:0 red_light=-2:0 "
+    "log=-0.1:0",
+    "unknown_speed_limit_mps": 5.0, "observe_weights": 1, "reward_acceleration": -0.01, "reward_lateral": -0.02,
+    "reward_step": -0.01,
+}  # fmt: skip
+# What is seen with "drive_lit": each preset of observations, each model of dynamics, and who else moves how.
+LIT_CASES: dict[str, dict[str, Any]] = {
+    "compact, all blocks": {**BLOCKS, "control": "all"},
+    "far, all blocks": {**BLOCKS, "control": "all", "observation": "far", "row_dtype": "uint8"},
+    "pufferdrive, all blocks": {**BLOCKS, "control": "all", "observation": "pufferdrive"},
+    "gpudrive, all blocks": {**BLOCKS, "control": "all", "observation": "gpudrive", "row_dtype": "float16"},
+    "raster of traffic": {"raster": 25, "raster_channels": "traffic", "raster_alone": 1, "control": "all"},
+    "bicycle with limits": {**LIMITED, "actions": "continuous", "control": "all"},
+    "classic_gpudrive": {"dynamics": "classic_gpudrive", "actions": "multi_discrete", "observe_previous_action": 1},
+    "classic_pufferdrive": {"dynamics": "classic_pufferdrive", "action_values": ("steering=-0.3,0,0.6",)},
+    "invertible_bicycle, experts": {
+        "dynamics": "invertible_bicycle", "actions": "continuous", "expert_actions": 1, "observe_previous_action": 1,
+        "control": "all",
+    },
+    "delta_local": {"dynamics": "delta_local", "actions": "multi_discrete", "observe_previous_action": 1, "control": "all"},
+    "state": {"dynamics": "state", "actions": "continuous", "control": "valid"},
+    "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "control": "all"},
+    "rewards": {**PAID, "control": "all"},
+    "idm, stop": {**IDM, **BEHAVIOURS, "goal_behavior": "stop"},
+    "idm, drive on": {
+        "others": "idm", "control": "sdc", "goal_behavior": "drive_on", "collision_behavior": "remove",
+        "offroad_behavior": "stop",
+    },
+    "static, respawn": {
+        **BEHAVIOURS, "others": "static", "goal_behavior": "respawn", "control": "ids", "control_ids": tuple(range(0, 1000, 2)),
+    },
+    "next goals": {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "all"},
+    "log": {"replay_log": 1, "control": "all"},
+}  # fmt: skip
 
 CASES = [
     Case("probe", "probe", PROBE),
@@ -79,6 +120,7 @@ CASES = [
     Case("drive, pufferdrive", "drive", {**DRIVE, **PRESET, "observation": "pufferdrive"}),
     Case("drive, gpudrive", "drive", {**DRIVE, **PRESET, "observation": "gpudrive", "row_dtype": "float16"}),
     Case("drive, far", "drive", {**DRIVE, "observation": "far", "lidar_rays": 24, "row_dtype": "uint8"}),
+    *(Case(f"drive, lit, {name}", "drive_lit", {**LIT, **kwargs}) for name, kwargs in LIT_CASES.items()),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
     Case("lantern", "lantern", {"size": 7}),
     Case("drift", "drift", {"episode_length": 40}),
@@ -124,10 +166,11 @@ _OUTSIDE: dict[str, tuple[Path, type[Any]]] = {
 @cache
 def _env(name: str) -> Any:
     """Return what `puffervec.make` takes for an env."""
-    if name == "drive":
+    if name in SCENES:
         from drive_env.config import DriveConfig
+        from drive_env.env import params_of
 
-        return NativeEnv("drive", DriveConfig, lambda config: EnvData(data=SCENES))
+        return NativeEnv("drive", DriveConfig, lambda config: EnvData(data=SCENES[name], params=params_of(config)))
     if name not in _OUTSIDE:
         return name
     source, config = _OUTSIDE[name]

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import puffervec
+from drive_env.config import CHOICES, DriveConfig
 from puffervec.native import EnvData, NativeEnv
 from tests.builds import ROOT
 from tests.golden import check, record
@@ -172,7 +173,15 @@ def test_the_file_is_whole() -> None:
     for arrays in found["runs"].values():
         assert {len(values) for values in arrays.values()} == {len(record.CHECKPOINTS)}
     assert all(len(entry["reason"]) >= 10 and entry["date"] and entry["changed"] for entry in found["log"])
-    assert SCENES.stat().st_size < 200_000
+    assert all(path.stat().st_size < 200_000 for path in SCENES.values())
+
+
+def test_each_choice_of_drive_has_a_case() -> None:
+    """Presets, models, types of rows and actions, behaviours and the rest: no name is without its bytes."""
+    configs = [DriveConfig(**case.kwargs) for case in CASES if case.env in SCENES]
+    for setting, names in CHOICES.items():
+        shown = {getattr(config, setting) for config in configs}
+        assert shown == set(names), setting
 
 
 def test_envs_meet_what_they_are_for() -> None:

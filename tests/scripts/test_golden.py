@@ -53,14 +53,15 @@ def test_a_second_time_only_what_changed_is_logged(few: Path, monkeypatch: pytes
     assert golden.regenerate("cartpole is no more", few, 10) == [f"cartpole, seed {seed} (gone)" for seed in (1, 2, 3, 4, 5)]
 
 
-def test_scenes_are_compiled_anew_only_where_they_must(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", cases.SCENES)
+def test_scenes_are_compiled_anew_only_where_they_must(tmp_path: Path, name: str) -> None:
     path = tmp_path / "set"
-    assert golden.ensure_scenes(path)
+    assert golden.ensure_scenes(name, path)
     written = path.read_bytes()
-    assert not golden.ensure_scenes(path)
-    assert golden.ensure_scenes(path, anew=True) and path.read_bytes() == written
+    assert not golden.ensure_scenes(name, path)
+    assert golden.ensure_scenes(name, path, anew=True) and path.read_bytes() == written
     path.write_bytes(written[:-1])
-    assert golden.ensure_scenes(path) and path.read_bytes() == written
+    assert golden.ensure_scenes(name, path) and path.read_bytes() == written
 
 
 def test_a_difference_makes_the_check_fail(
