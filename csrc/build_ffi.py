@@ -49,6 +49,7 @@ HEADERS = [
     "bench.h",
     "drive/scene.h",
     "drive/index.h",
+    "drive/simplify.h",
     "drive/tables.h",
 ]
 

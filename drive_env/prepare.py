@@ -37,7 +37,7 @@ from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import each_on_all_cores
 
-COMPILE_VERSION = 5  # raised when the same scene and settings would give other bytes
+COMPILE_VERSION = 6  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
 CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before use; workers check scenes of larger ones
 REASONS_SHOWN = 3  # files named in an error about a folder

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
-from drive_env.scenes.geometry import JOIN_M, fit, simplify, split, split_count
+from drive_env.scenes.geometry import JOIN_M, pieces_of, simplify_all, split
 from drive_env.scenes.schema import SEGMENT_TYPES, Floats, Road, Scene
 from puffervec.errors import SceneError
 
@@ -56,22 +57,22 @@ def polylines_of(
 
     Raises: SceneError: more segments than 16 bits can number; the message names the scene and the remedy.
     """
-    found: list[list[Polyline]] = []
-    total = 0
-    for name, tolerance_m in zip(SEGMENT_TYPES, tolerances_m, strict=True):
-        found.append([])
-        for road in scene.roads:
-            if road.type != name:
-                continue
-            local = road.points_m - origin
-            exact = name == "road_edge" and not scene.generated
-            points = fit(local, tolerance_m) if exact else simplify(local, tolerances_m[0])
-            if len(points) < 2:
-                continue
-            total += split_count(points, split_m)
-            if total > packed.MAX_SEGMENTS:
-                _refuse(scene, split_m, tolerances_m)
-            found[-1].append(Polyline(road, split(points, split_m)))
+    roads = [road for name in SEGMENT_TYPES for road in scene.roads if road.type == name]
+    exact = [road.type == "road_edge" and not scene.generated for road in roads]
+    tolerance_m = [tolerances_m[2] if fitted else tolerances_m[0] for fitted in exact]
+    points = np.concatenate([np.zeros((0, 3)), *(road.points_m for road in roads)]) - origin
+    points, sizes = simplify_all(points, [len(road.points_m) for road in roads], tolerance_m, exact)
+    some = sizes >= 2
+    points, sizes = points[np.repeat(some, sizes)], sizes[some]
+    pieces = pieces_of(points, sizes, split_m)
+    if pieces.sum() - len(sizes) > packed.MAX_SEGMENTS:
+        _refuse(scene, split_m, tolerances_m)
+    ends = np.cumsum(pieces)[np.cumsum(sizes) - 1]
+    found: list[list[Polyline]] = [[] for _ in SEGMENT_TYPES]
+    points, first = split(points, pieces), 0
+    for road, end in zip(itertools.compress(roads, some), ends.tolist(), strict=True):
+        found[SEGMENT_TYPES.index(road.type)].append(Polyline(road, points[first:end]))
+        first = end
     return found
 
 

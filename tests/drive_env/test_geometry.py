@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, fit, segment_distance, simplify, split
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, fit, pieces_of, segment_distance, simplify, split
+from drive_env.scenes.reader import read_scene
+from drive_env.scenes.schema import SEGMENT_TYPES
+from tests.twins import drive_simplify as twin
 
 
 def curves(seed: int) -> list[np.ndarray]:
@@ -25,6 +30,11 @@ def curves(seed: int) -> list[np.ndarray]:
     ]
 
 
+def cut(line: np.ndarray, longest_m: float) -> np.ndarray:
+    """One polyline, in pieces."""
+    return split(line, pieces_of(line, np.array([len(line)]), longest_m))
+
+
 def distance_to_polyline(points: np.ndarray, line: np.ndarray) -> np.ndarray:
     return np.min([segment_distance(points, line[i], line[i + 1]) for i in range(len(line) - 1)], axis=0)
 
@@ -34,7 +44,7 @@ def distance_to_polyline(points: np.ndarray, line: np.ndarray) -> np.ndarray:
 def test_deviation_is_bounded_in_both_directions(tolerance: float, seed: int) -> None:
     for points in curves(seed):
         kept = simplify(points, tolerance)
-        dense = split(kept, 0.05)
+        dense = cut(kept, 0.05)
         assert distance_to_polyline(points, kept).max() <= tolerance + 2e-3
         assert distance_to_polyline(dense, points).max() <= tolerance + 2e-3
         np.testing.assert_array_equal(kept[0], points[0])
@@ -48,6 +58,14 @@ def test_straight_lines_become_two_points_and_bends_stay() -> None:
     np.testing.assert_array_equal(simplify(corner, 0.1), corner[[0, 2, 4]])
 
 
+def test_real_roads_become_the_same_as_their_twins(real_scenes: Path) -> None:
+    for path in sorted(real_scenes.glob("*.json")):
+        for road in read_scene(path).roads:
+            if road.type in SEGMENT_TYPES:
+                np.testing.assert_array_equal(simplify(road.points_m, 0.1), twin.simplify(road.points_m, 0.1))
+                np.testing.assert_allclose(fit(road.points_m, 0.02), twin.fit(road.points_m, 0.02), rtol=0, atol=1e-8)
+
+
 def test_it_pays() -> None:
     arc = np.linspace(0, np.pi / 2, 160)
     points = 50 * np.stack([np.cos(arc), np.sin(arc)], axis=-1)
@@ -58,17 +76,25 @@ def test_polylines_without_extent() -> None:
     assert simplify(np.zeros((0, 2)), 0.1).shape == (0, 2)
     assert simplify(np.zeros((1, 2)), 0.1).shape == (1, 2)
     assert simplify(np.zeros((5, 2)), 0.1).shape == (1, 2)
-    assert split(np.zeros((1, 2)), 15.0).shape == (1, 2)
+    assert cut(np.zeros((1, 2)), 15.0).shape == (1, 2)
 
 
 def test_split_keeps_the_shape_and_bounds_the_length() -> None:
     points = np.array([[0.0, 0], [40, 0], [40, 7], [41, 7], [41, 22]])
-    parts = split(points, 15.0)
+    parts = cut(points, 15.0)
     lengths = np.hypot(*np.diff(parts, axis=0).T)
     assert lengths.max() <= 15.0 + 1e-9
     assert len(parts) == 1 + 3 + 1 + 1 + 1
     assert distance_to_polyline(parts, points).max() < 1e-12
     assert lengths.sum() == pytest.approx(np.hypot(*np.diff(points, axis=0).T).sum())
+
+
+def test_lines_are_split_apart_from_each_other() -> None:
+    lines = [np.array([[0.0, 0, 1], [40, 0, 3]]), np.array([[90.0, 0, 0]]), np.array([[0.0, 0, 0], [1, 0, 0], [31, 0, 0]])]
+    sizes = np.array([len(line) for line in lines])
+    pieces = pieces_of(np.concatenate(lines), sizes, 15.0)
+    assert pieces.tolist() == [3, 1, 1, 1, 2, 1]
+    np.testing.assert_array_equal(split(np.concatenate(lines), pieces), np.concatenate([cut(line, 15.0) for line in lines]))
 
 
 def test_distance_from_a_segment() -> None:
