@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 //
 // See simplify.h. The method is that of Douglas and Peucker 1973, written as a loop; its slow twin is
-// tests/twins/drive_simplify.py. All sums keep the order of the twin's, so both choose the same points.
+// tests/twins/drive_simplify.py. All sums keep the order of the twin's, so both choose the same points. Distances are compared
+// by their squares: nothing depends on the C library.
 #include "simplify.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,6 @@
 #define HEIGHT_M 0.2  // largest deviation of the height
 #define MOST_LOOKS 20000000 // distances computed per polyline, and as many more per point; roads need about 15 per point
 #define MOST_LOOKS_PER_POINT 200
-#define NEARLY (1.0 - 1e-12) // squares of distances decide where they differ by more than their rounding
 
 typedef struct stretch {
     uint64_t first, last;
@@ -32,12 +31,19 @@ typedef struct polyline {
     double *diagonal, *beside; // (corners,) the matrix of the fit
 } polyline;
 
+static double square(double v) { return v * v; }
+
+// Whether a point lies within a distance of another.
+static int is_within(const double* point, double x, double y, double distance_m) {
+    return square(point[0] - x) + square(point[1] - y) <= square(distance_m);
+}
+
 // Drops points that coincide with the one kept before them; `out` may be `points`. Returns how many are left.
 static uint64_t distinct(const double* points, uint64_t count, uint32_t axes, double* out) {
     uint64_t kept = 0;
     for (uint64_t i = 0; i < count; i++) {
         const double *point = points + i * axes, *before = out + (kept ? kept - 1 : 0) * axes;
-        if (kept && !(hypot(point[0] - before[0], point[1] - before[1]) > JOIN_M)) continue;
+        if (kept && is_within(point, before[0], before[1], JOIN_M)) continue;
         memmove(out + kept++ * axes, point, axes * sizeof(double));
     }
     return kept;
@@ -49,7 +55,7 @@ static uint64_t farthest(const polyline* line, uint64_t first, uint64_t last) {
     uint32_t axes = line->axes;
     const double *from = line->points + first * axes, *to = line->points + last * axes;
     double dx = to[0] - from[0], dy = to[1] - from[1], dz = axes > 2 ? to[2] - from[2] : 0.0;
-    double length2 = dx * dx + dy * dy, most = line->tolerance_m, enough = most * most * NEARLY;
+    double length2 = dx * dx + dy * dy, most = square(line->tolerance_m);
     double scale = (line->tolerance_m > JOIN_M ? line->tolerance_m : JOIN_M) / HEIGHT_M;
     uint64_t worst = first;
     for (uint64_t i = first + 1; i < last; i++) {
@@ -58,15 +64,10 @@ static uint64_t farthest(const polyline* line, uint64_t first, uint64_t last) {
         double share = length2 > 0.0 ? (x * dx + y * dy) / length2 : 0.0;
         share = share < 1.0 ? share : 1.0;
         share = share > 0.0 ? share : 0.0;
-        double off_x = x - share * dx, off_y = y - share * dy;
-        double distance = axes > 2 ? fabs((point[2] - from[2]) - share * dz) * scale : 0.0;
-        if (off_x * off_x + off_y * off_y >= enough) {
-            double plane = hypot(off_x, off_y);
-            distance = plane > distance ? plane : distance;
-        }
-        if (distance > most) {
-            most = distance, enough = most * most * NEARLY, worst = i;
-        }
+        double distance = square(x - share * dx) + square(y - share * dy);
+        double rise = axes > 2 ? square(((point[2] - from[2]) - share * dz) * scale) : 0.0;
+        distance = rise > distance ? rise : distance;
+        if (distance > most) most = distance, worst = i;
     }
     return worst;
 }
@@ -167,14 +168,14 @@ static int fit_holds(const polyline* line) {
     uint64_t piece = 0;
     for (uint64_t c = 0; c < line->corners; c++) {
         const double *moved = line->solved + c * axes, *corner = line->points + line->corner[c] * axes;
-        if (!(hypot(moved[0] - corner[0], moved[1] - corner[1]) <= line->tolerance_m)) return 0;
+        if (!is_within(moved, corner[0], corner[1], line->tolerance_m)) return 0;
     }
     for (uint64_t i = 0; i < line->count; i++) {
         piece = piece_of(line, i, piece);
         const double *point = line->points + i * axes, *a = line->solved + piece * axes, *b = a + axes;
         double share = share_of(point, a, b);
-        double x = (point[0] - a[0]) - share * (b[0] - a[0]), y = (point[1] - a[1]) - share * (b[1] - a[1]);
-        if (!(hypot(x, y) <= line->tolerance_m)) return 0;
+        double x = a[0] + share * (b[0] - a[0]), y = a[1] + share * (b[1] - a[1]);
+        if (!is_within(point, x, y, line->tolerance_m)) return 0;
     }
     return 1;
 }

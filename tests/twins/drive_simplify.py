@@ -36,9 +36,9 @@ def _corners(points: Floats, tolerance_m: float) -> NDArray[np.bool_]:
         looks += last - first
         if looks > MOST_LOOKS + MOST_LOOKS_PER_POINT * len(points):
             raise TooCrooked
-        distance = _deviation(points[first : last + 1], tolerance_m)
-        worst = int(distance.argmax())
-        if distance[worst] > tolerance_m:
+        deviation = _deviation(points[first : last + 1], tolerance_m)
+        worst = int(deviation.argmax())
+        if deviation[worst] > tolerance_m * tolerance_m:
             middle = first + 1 + worst
             keep[middle] = True
             pending += [(first, middle), (middle, last)]
@@ -90,7 +90,7 @@ def _most(points_m: Floats, start_m: Floats, end_m: Floats) -> float:
 
 
 def _deviation(points_m: Floats, tolerance_m: float) -> Floats:
-    """Return the distances of the inner points (n - 2,) from the straight line between the first and the last.
+    """Return the squared distances of the inner points (n - 2,) from the straight line between the first and the last.
 
     Heights count too, scaled so that HEIGHT_M is as much as the tolerance.
     """
@@ -98,23 +98,18 @@ def _deviation(points_m: Floats, tolerance_m: float) -> Floats:
     dx, dy, *dz = (points_m[-1] - points_m[0]).tolist()
     length2 = dx * dx + dy * dy
     share = (offset[0] * dx + offset[1] * dy) / length2 if length2 > 0 else np.zeros(offset.shape[1])
-    np.maximum(np.minimum(share, 1.0, out=share), 0.0, out=share)  # three times as fast as np.clip, and there are thousands
-    distance = np.hypot(offset[0] - share * dx, offset[1] - share * dy)
+    share = np.clip(share, 0.0, 1.0)
+    distance2 = (offset[0] - share * dx) ** 2 + (offset[1] - share * dy) ** 2
     if not dz:
-        return np.asarray(distance)
-    rise = np.abs(offset[2] - share * dz[0])
-    return np.asarray(np.maximum(distance, rise * (max(tolerance_m, JOIN_M) / HEIGHT_M)))
+        return np.asarray(distance2)
+    rise = (offset[2] - share * dz[0]) * (max(tolerance_m, JOIN_M) / HEIGHT_M)
+    return np.asarray(np.maximum(distance2, rise**2))
 
 
 def _distinct(points_m: Floats) -> Floats:
     """Drop points that coincide with the one kept before them."""
-    if len(points_m) < 2:
-        return points_m
-    plane = points_m[:, :2]
-    if float(np.hypot(*np.diff(plane, axis=0).T).min()) > JOIN_M:
-        return points_m
-    kept = [0]
-    for index in range(1, len(points_m)):
-        if np.hypot(*(plane[index] - plane[kept[-1]])) > JOIN_M:
+    kept: list[int] = []
+    for index, point in enumerate(points_m[:, :2]):
+        if not kept or ((point - points_m[kept[-1], :2]) ** 2).sum() > JOIN_M**2:
             kept.append(index)
     return points_m[kept]
