@@ -55,10 +55,11 @@ PV_CLONES static void complete_bodies(drive_bodies* bodies) {
         bodies->half_length[i] = bodies->half_width[i] = bodies->radius[i] = 0.0f;
         bodies->row[i] = -1;
     }
+    PV_APART
     for (uint32_t i = 0; i < bodies->count; i++) {
+        const float half_length = bodies->half_length[i], half_width = bodies->half_width[i];
         pv_sincos(bodies->heading[i], &bodies->sine[i], &bodies->cosine[i]);
-        bodies->radius[i] =
-            drive_sqrt(bodies->half_length[i] * bodies->half_length[i] + bodies->half_width[i] * bodies->half_width[i]);
+        bodies->radius[i] = drive_sqrt(half_length * half_length + half_width * half_width);
     }
 }
 

@@ -163,7 +163,29 @@ void drive_lay_out_bodies(drive_turn* turn) {
         lay_out(&turn->scratch.bodies, turn->scratch.body_rows, DRIVE_SIZE_BOUND);
 }
 
-// The columns of PufferDrive, straight from the rows that were laid out for all agents of the scene.
+// The bodies within the range, not that of `row`: their squared distances and numbers. Returns how many.
+PV_INLINE uint32_t find_bodies(const drive_partner_search* search, float* restrict square, uint32_t* restrict index) {
+    const drive_bodies* bodies = search->bodies;
+    const float x = search->at->x, y = search->at->y, range_square = search->range_m * search->range_m;
+    uint32_t n = 0;
+    for (uint32_t base = 0; base < bodies->count; base += PV_LANES) { // behind the last one all are far
+        pv_ints masks[PV_PIECES];
+        for (uint32_t i = base; i < base + PV_LANES; i++) {
+            float dx = bodies->x[i] - x, dy = bodies->y[i] - y;
+            square[i] = dx * dx + dy * dy;
+        }
+        for (uint32_t p = 0; p < PV_PIECES; p++) {
+            const uint32_t i = base + p * PV_WIDTH;
+            masks[p] = (pv_load(square + i) <= range_square) & (load_ints(bodies->row + i) != search->row);
+        }
+        n += put_places(packed(masks), base, index + n);
+    }
+    for (uint32_t i = 0; i < n; i++) square[i] = square[index[i]];
+    return n;
+}
+
+// The columns of PufferDrive, straight from the rows that were laid out for all agents of the scene. Of what is found only the
+// last one is kept in near.
 PV_CLONES static void write_pufferdrive(const drive_partner_search* search, const drive_scratch* scratch, float* out,
                                         drive_near* near) {
     const drive_pose* at = search->at;
@@ -176,19 +198,15 @@ PV_CLONES static void write_pufferdrive(const drive_partner_search* search, cons
     uint32_t order[PV_RANKED];
     float* square = scratch->square;
     uint32_t* index = scratch->index;
-    int32_t limit = measure(search->bodies, at, search->row, k, search->range_m * search->range_m, square);
-    uint32_t n = keep_near(search->bodies, limit, square, index);
+    uint32_t n = find_bodies(search, square, index);
     if (n > PV_RANKED) n = pv_narrow(square, n, index, k);
     memcpy(keys, square, n * sizeof(float));
     for (uint32_t i = n; i % PV_LANES; i++) keys[i] = PV_FAR_BITS;
     pv_rank_keys(keys, n, order);
-    uint32_t count = k < n ? k : n;
-    for (uint32_t r = 0; r < count; r++) {
-        uint32_t i = order[r];
-        near->index[r] = index[i];
-        near->square[r] = square[i];
-        put_entry(entry_of(&how, search->rows + 8 * (uint64_t)index[i]), columns, r + 1 < k, out + r * columns);
-    }
+    const uint32_t count = k < n ? k : n;
+    if (count) near->square[count - 1] = square[order[count - 1]];
+    for (uint32_t r = 0; r < count; r++) order[r] = index[order[r]];
+    put_entries(&how, search->rows, order, count, k, columns, out);
     near->count = count;
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
 }

@@ -179,15 +179,11 @@ PV_INLINE uint32_t take(const candidates* found, choice chosen, uint32_t* places
     return count;
 }
 
-// Writes entries in the columns of PufferDrive. Nothing behind the k-th is ours.
+// Writes entries in the columns of PufferDrive.
 PV_INLINE void write_pufferdrive(const float* rows, const drive_roads_search* search, const uint32_t* places, uint32_t count,
                                  float* out) {
     const turned how = pufferdrive_view(search->at);
-    const uint32_t columns = DRIVE_COUNT_pufferdrive_road, spilling = count < search->k ? count : search->k - 1;
-    for (uint32_t i = 0; i < spilling; i++)
-        put_entry(entry_of(&how, rows + 8 * (uint64_t)places[i]), columns, 1, out + i * columns);
-    for (uint32_t i = spilling; i < count; i++)
-        put_entry(entry_of(&how, rows + 8 * (uint64_t)places[i]), columns, 0, out + i * columns);
+    put_entries(&how, rows, places, count, search->k, DRIVE_COUNT_pufferdrive_road, out);
 }
 
 // The same in the columns of GPUDrive.

@@ -105,13 +105,18 @@ PV_INLINE numbers entry_of(const turned* how, const float* row) {
     return v * how->straight + swapped(v) * how->crossed;
 }
 
-// Writes the first `columns` of the 8 numbers. What is behind them is overwritten too where the caller says that it may be.
-PV_INLINE void put_entry(numbers v, uint32_t columns, int may_spill, float* out) {
-    float all[8];
-    if (PV_LIKELY(may_spill)) {
-        memcpy(out, &v, sizeof v);
-        return;
+// Writes `columns` of the 8 numbers of `count` entries, whose rows stand at `places`, where there is room for `most` entries.
+PV_INLINE void put_entries(const turned* how, const float* rows, const uint32_t* places, uint32_t count, uint32_t most,
+                           uint32_t columns, float* out) {
+    const uint32_t spilling = count < most ? count : most - 1; // nothing behind the last one is ours
+    for (uint32_t i = 0; i < spilling; i++) {
+        const numbers v = entry_of(how, rows + 8 * (uint64_t)places[i]);
+        memcpy(out + i * columns, &v, sizeof v);
     }
-    memcpy(all, &v, sizeof all);
-    memcpy(out, all, columns * sizeof(float));
+    for (uint32_t i = spilling; i < count; i++) {
+        const numbers v = entry_of(how, rows + 8 * (uint64_t)places[i]);
+        float all[8];
+        memcpy(all, &v, sizeof all);
+        memcpy(out + i * columns, all, columns * sizeof(float));
+    }
 }
