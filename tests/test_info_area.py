@@ -64,6 +64,15 @@ def test_special_floats_keep_their_bits(ends: Ends) -> None:
     assert np.isnan(values[0]) and np.signbit(values[1]) and values[2] == -np.inf
 
 
+@pytest.mark.parametrize("large", [2**63, np.uint64(2**63)], ids=repr)
+def test_a_key_whose_integers_fitted_may_get_one_that_does_not(ends: Ends, large: Any) -> None:
+    for value in (3, np.uint64(4)):
+        assert ends.turn({0: {"n": value}})[0]["n",][0][0] == value
+    columns, others = ends.turn({0: {"n": large}, 1: {"n": 5}})
+    assert columns == {("n",): ([0, 5, 0], [False, True, False])}
+    assert others == [(0, {"n": large})]
+
+
 @pytest.mark.parametrize(
     "value",
     [

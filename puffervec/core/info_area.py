@@ -20,6 +20,8 @@ COLUMNS = 64
 _NAME_BYTES = 120
 _SEPARATOR = "\x1f"
 _KINDS = {"i": np.int64, "f": np.float64, "b": np.int64}
+# Unsigned integers are looked at each time: assigning one that does not fit raises no error.
+_SAFE = (float, np.floating, bool, np.bool_, int, np.signedinteger)
 _HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("others", "u4"), ("native", "u4")])
 _NAME = np.dtype([("kind", "S1"), ("path", f"S{_NAME_BYTES}")])
 
@@ -90,7 +92,7 @@ class InfoWriter:
 
     def put(self, env: int, info: Any) -> None:
         """Add the info of an env (position in the block). Raises: TypeError: it is not a dict."""
-        if not isinstance(info, Mapping):
+        if type(info) is not dict and not isinstance(info, Mapping):  # asking an abstract class takes a while
             raise TypeError(f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env return a dict")
         self._add(env, self._put(env, info, ()))
 
@@ -120,7 +122,11 @@ class InfoWriter:
         for key, value in info.items():
             column = known.get((key, type(value)))
             if column is not None:
-                column.values[env] = value
+                try:
+                    column.values[env] = value
+                except OverflowError:  # an int beyond 64 bits
+                    rest[key] = value
+                    continue
                 column.present[env] = 1
                 self._touched.add(column.number)
             elif isinstance(value, Mapping) and value and type(key) is str:
@@ -129,7 +135,7 @@ class InfoWriter:
                     rest[key] = inner
             elif not (type(key) is str and self._number(env, (*path, key), value)):
                 rest[key] = value
-            elif isinstance(value, (float, np.floating, bool, np.bool_)):  # integers are looked at each time: they may not fit
+            elif isinstance(value, _SAFE):
                 known[key, type(value)] = self._column((*path, key), value)
         return rest
 
@@ -225,8 +231,7 @@ def gather(readers: list[tuple[int, InfoReader]], envs: int) -> dict[tuple[str, 
             if merged.dtype != dtype:
                 merged = merged.astype(np.result_type(merged.dtype, dtype))
                 found[path] = (merged, mask)
-            span = slice(first, first + len(values))
-            where = present.astype(np.bool_)
-            merged[span][where] = values[where]
+            span, where = slice(first, first + len(values)), present.view(np.bool_)
+            np.copyto(merged[span], values, where=where, casting="unsafe")
             mask[span] |= where
     return found
