@@ -68,7 +68,7 @@ class Report:
         score: the column that says how good a part is; the higher, the better. `--draw worst:N` sorts by it.
         drawn: name of the part that is drawn where nobody asks for another.
         shown: columns of the printed table; empty: all. Files have all.
-        tables: further tables by name, each with rows of the same columns.
+        tables: further tables by name, each with rows of the same columns. unprinted: names of those that only files get.
     """
 
     rows: Sequence[Row]
@@ -78,6 +78,7 @@ class Report:
     drawn: str | None = None
     shown: Sequence[str] = ()
     tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    unprinted: tuple[str, ...] = ()
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""

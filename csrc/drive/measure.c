@@ -80,7 +80,7 @@ static int crosses_line(const pv_control* control, float x0, float y0, float x1,
 }
 
 // A car runs a red light where the middle of its front crosses the stop line of a light that was red when the step began. A
-// flashing light is none: it asks to stop once.
+// light that flashes red asks for a stop, as a stop sign does.
 static void measure_lights(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const drive_agents* agents = &turn->agents;
     const drive_scene* scene = &turn->scene;
@@ -90,11 +90,14 @@ static void measure_lights(const drive_turn* turn, uint32_t row, drive_outcome* 
     float x1 = agents->x[row] + front * agents->cosine[row], y1 = agents->y[row] + front * agents->sine[row];
     for (uint64_t i = 0; i < scene->head->sections[DRIVE_SECTION_controls].count; i++) {
         const pv_control* control = &scene->controls[i];
-        if (control->kind != PV_TRAFFIC_LIGHT || !crosses_line(control, x0, y0, x1, y1)) continue;
+        if (control->kind != PV_TRAFFIC_LIGHT && control->kind != PV_STOP_SIGN) continue;
+        if (!crosses_line(control, x0, y0, x1, y1)) continue;
         if (drive_has_levels(scene) && drive_abs(control->z_m - agents->ground[row]) > LEVEL_M) continue;
         uint32_t last = control->state_count - 1, frame = drive_log_frame(turn) - 1;
         uint8_t state = scene->states[control->states + (frame < last ? frame : last)];
-        if ((state & PV_STATE_COLOUR) == PV_STATE_RED && !(state & PV_STATE_FLASHING)) step->red_light = 1;
+        int red = control->kind == PV_TRAFFIC_LIGHT && (state & PV_STATE_COLOUR) == PV_STATE_RED;
+        if (red && !(state & PV_STATE_FLASHING)) step->red_light = 1;
+        if (red ? state & PV_STATE_FLASHING : control->kind == PV_STOP_SIGN) step->must_stop = 1;
     }
 }
 

@@ -33,10 +33,24 @@ void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     judged->least_ttc[row] = DRIVE_MOST_TTC_S;
 }
 
-static int is_comfortable(const drive_outcome* step) {
-    return step->acceleration <= DRIVE_COMFORT_ACCELERATION && step->acceleration >= -DRIVE_COMFORT_BRAKING &&
-           drive_abs(step->lateral) <= DRIVE_COMFORT_LATERAL && drive_abs(step->jerk) <= DRIVE_COMFORT_JERK &&
-           drive_abs(step->yaw_rate) <= DRIVE_COMFORT_YAW_RATE;
+// At the end of a span: whether it was comfortable, and how far the car is from the path of its log. Jerk is known from the second
+// span on.
+static void add_span(const drive_turn* turn, uint32_t row) {
+    const drive_judged* judged = &turn->judged;
+    const float speed = turn->agents.speed[row], heading = turn->agents.heading[row];
+    const float per_s = 1.0f / ((float)DRIVE_SPAN_STEPS * turn->scene.head->dt_s);
+    float acceleration = (speed - judged->span_speed[row]) * per_s;
+    float yaw_rate = drive_wrap(heading - judged->span_heading[row]) * per_s;
+    float jerk = judged->spans[row] ? (acceleration - judged->span_acceleration[row]) * per_s : 0.0f;
+    judged->comfortable_spans[row] +=
+        (uint32_t)(acceleration <= DRIVE_COMFORT_ACCELERATION && acceleration >= -DRIVE_COMFORT_BRAKING &&
+                   drive_abs(speed * yaw_rate) <= DRIVE_COMFORT_LATERAL && drive_abs(jerk) <= DRIVE_COMFORT_JERK &&
+                   drive_abs(yaw_rate) <= DRIVE_COMFORT_YAW_RATE);
+    judged->path_sum[row] += drive_path_distance(turn, row);
+    judged->spans[row]++;
+    judged->span_speed[row] = speed;
+    judged->span_heading[row] = heading;
+    judged->span_acceleration[row] = acceleration;
 }
 
 static void add_lane(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
@@ -45,22 +59,36 @@ static void add_lane(const drive_turn* turn, uint32_t row, const drive_outcome* 
     judged->aligned_steps[row] += (uint32_t)(step->lane_cos >= DRIVE_ALIGNED);
     judged->lane_offset_sum[row] += step->lane_offset;
     judged->limit_steps[row] += (uint32_t)step->has_limit;
+    judged->most_over_limit[row] = drive_max(judged->most_over_limit[row], step->over_limit);
     judged->speeding_steps[row] += (uint32_t)(step->over_limit > 0.0f);
     if (step->lane_cos <= AGAINST_COSINE)
         judged->wrong_way[row] += drive_abs(turn->agents.speed[row]) * turn->scene.head->dt_s;
 }
 
+// A sign is run by a car that has not stood within DRIVE_STOP_M of its line.
+static void add_stops(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
+    const drive_judged* judged = &turn->judged;
+    float speed = drive_abs(turn->agents.speed[row]);
+    judged->since_stop[row] = speed < DRIVE_STANDS_MPS ? 0.0f : judged->since_stop[row] + speed * turn->scene.head->dt_s;
+    judged->signs_run[row] += (uint32_t)(step->must_stop && judged->since_stop[row] > DRIVE_STOP_M);
+}
+
 void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
     const drive_judged* judged = &turn->judged;
-    judged->judged_steps[row]++;
+    uint32_t steps = ++judged->judged_steps[row];
     judged->acceleration[row] = step->acceleration;
     if (!turn->config->metrics) return;
+    if (steps == 1) {
+        judged->span_speed[row] = turn->scratch.old_speed[row];
+        judged->span_heading[row] = turn->scratch.old_heading[row];
+    }
+    if (steps % DRIVE_SPAN_STEPS == 0) add_span(turn, row);
     judged->peak_acceleration[row] = drive_max(judged->peak_acceleration[row], step->acceleration);
     judged->peak_braking[row] = drive_max(judged->peak_braking[row], -step->acceleration);
     judged->peak_lateral[row] = drive_max(judged->peak_lateral[row], drive_abs(step->lateral));
     judged->peak_jerk[row] = drive_max(judged->peak_jerk[row], drive_abs(step->jerk));
-    judged->comfort_steps[row] += (uint32_t)is_comfortable(step);
     judged->red_lights[row] += (uint32_t)step->red_light;
+    add_stops(turn, row, step);
     if (step->begun && !judged->contact_step[row]) judged->contact_step[row] = turn->slot->clock;
     if (step->departed && !judged->departure_step[row]) judged->departure_step[row] = turn->slot->clock;
     if (step->in_lane) add_lane(turn, row, step);
@@ -86,6 +114,11 @@ static float route_share(const drive_turn* turn, uint32_t row) {
     return way > 0.0f ? drive_clamp(agents->progress[row] / way, 0.0f, 1.0f) : 0.0f;
 }
 
+static int is_lawful(const drive_judged* judged, uint32_t row) {
+    return !judged->red_lights[row] && !judged->signs_run[row] && judged->wrong_way[row] <= PV_DRIVE_WRONG_WAY_M &&
+           judged->most_over_limit[row] <= DRIVE_OVER_LIMIT_MPS;
+}
+
 static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
     const drive_judged* judged = &turn->judged;
     const uint32_t logged = judged->displacement_steps[row];
@@ -93,6 +126,8 @@ static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
     ADD(at_fault, judged->faults[row] > 0);
     ADD(red_light, judged->red_lights[row] > 0);
     ADD(wrong_way, judged->wrong_way[row] > PV_DRIVE_WRONG_WAY_M);
+    ADD(stop_sign, judged->signs_run[row] > 0);
+    ADD(lawful, is_lawful(judged, row));
     ADD(short_ttc, judged->short_ttc_steps[row] > 0);
     ADD(route_share, route_share(turn, row));
     ADD(steps, judged->judged_steps[row]);
@@ -101,7 +136,9 @@ static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
     ADD(lane_offset_m, judged->lane_offset_sum[row]);
     ADD(limit_steps, judged->limit_steps[row]);
     ADD(speeding_steps, judged->speeding_steps[row]);
-    ADD(comfort_steps, judged->comfort_steps[row]);
+    ADD(spans, judged->spans[row]);
+    ADD(comfortable_spans, judged->comfortable_spans[row]);
+    ADD(path_m, judged->path_sum[row]);
     ADD(short_ttc_steps, judged->short_ttc_steps[row]);
     ADD(least_ttc_s, judged->least_ttc[row]);
     ADD(peak_acceleration, judged->peak_acceleration[row]);
@@ -111,6 +148,9 @@ static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
     ADD(logged, logged > 0);
     ADD(ade_m, logged ? judged->displacement_sum[row] / (float)logged : 0.0f);
     ADD(fde_m, judged->displacement[row]);
+    uint32_t arrival = turn->agents.goal_step[row] ? drive_log_arrival(turn, row) : 0;
+    ADD(timed_steps, arrival ? turn->agents.goal_step[row] : 0);
+    ADD(log_steps, arrival);
 #undef ADD
 }
 

@@ -17,6 +17,7 @@
 #include "../env.h"
 #include "follow.h"
 #include "models.h"
+#include "records.h"
 #include "scene.h"
 #include "tables.h"
 
@@ -56,56 +57,6 @@ static inline uint32_t drive_end_of(uint32_t flags) { return (flags & DRIVE_ENDE
 #define DRIVE_ALIGNED 0.9659258f    // cosine of 15 degrees: within them a car is aligned with its lane
 #define DRIVE_MOST_TTC_S 5.0f       // no time to collision is longer
 #define DRIVE_SHORT_TTC_S 0.95f     // ... and those below are short
-
-// Limits of comfort, in SI units: those of nuPlan's metrics (Karnchanachari et al., "Towards learning-based planning: The nuPlan
-// benchmark for real-world autonomous driving", 2024).
-#define DRIVE_COMFORT_ACCELERATION 2.40f
-#define DRIVE_COMFORT_BRAKING 4.05f
-#define DRIVE_COMFORT_LATERAL 4.89f
-#define DRIVE_COMFORT_JERK 4.13f
-#define DRIVE_COMFORT_YAW_RATE 0.95f
-
-// Values of an episode record, sums over the agents of the scene.
-#define DRIVE_RECORD_VALUES(X)                                                                                                 \
-    X(agents)                                                                                                                  \
-    X(goals)      /* agents that reached their goal */                                                                         \
-    X(collisions) /* agents with a contact or more */                                                                          \
-    X(offroads)   /* agents that touched a road edge */                                                                        \
-    X(score)      /* agents that reached their goal with neither until then */                                                 \
-    X(goal_steps) /* steps to the goal, of those that reached it */                                                            \
-    X(complete)   /* 1: the episode ended by itself; 0: the bundle was redrawn */                                              \
-    X(contacts)                                                                                                                \
-    X(departures) /* times an agent began to touch a road edge */                                                              \
-    X(progress_m) /* metres by which goals came nearer */                                                                      \
-    X(goals_again) /* times that goals were reached after the first time */
-// ... and with the setting `metrics`:
-#define DRIVE_RECORD_METRICS(X)                                                                                                \
-    X(at_fault)          /* agents with a contact that was their fault */                                                      \
-    X(red_light)         /* agents that crossed a stop line at red */                                                          \
-    X(wrong_way)         /* agents that drove more than PV_DRIVE_WRONG_WAY_M against their lane */                             \
-    X(short_ttc)         /* agents with a time to collision below DRIVE_SHORT_TTC_S */                                         \
-    X(route_share)       /* of agents: the share of the way to the goal that they came */                                      \
-    X(steps)             /* of agents */                                                                                       \
-    X(lane_steps)        /* ... with a lane */                                                                                 \
-    X(aligned_steps)     /* ... within 15 degrees of it */                                                                     \
-    X(lane_offset_m)     /* of lane_steps: distances from the lane's centre line */                                            \
-    X(limit_steps)       /* of lane_steps: the lane has a speed limit */                                                       \
-    X(speeding_steps)    /* ... and the car is faster */                                                                       \
-    X(comfort_steps)     /* of steps: within all limits of comfort */                                                          \
-    X(short_ttc_steps)   /* of steps */                                                                                        \
-    X(least_ttc_s)       /* of agents: the least time to collision */                                                          \
-    X(peak_acceleration) /* of agents: the largest ... */                                                                      \
-    X(peak_braking)                                                                                                            \
-    X(peak_lateral)                                                                                                            \
-    X(peak_jerk)                                                                                                               \
-    X(logged)            /* agents whose log goes on while they drive */                                                       \
-    X(ade_m)             /* of these: mean distance from where the log has them */                                             \
-    X(fde_m)             /* of these: the last such distance */
-#define RECORD(name) DRIVE_RECORD_##name,
-enum { DRIVE_RECORD_VALUES(RECORD) DRIVE_RECORD_BASE, DRIVE_RECORD_BEFORE_METRICS = DRIVE_RECORD_BASE - 1,
-       DRIVE_RECORD_METRICS(RECORD) DRIVE_RECORD_COUNT };
-#undef RECORD
-_Static_assert(DRIVE_RECORD_COUNT <= PV_RECORD_VALUES, "record values do not fit");
 
 // Per agent, by row: first what changes with every step, then what is set when the scene starts, last the episode's sums.
 #define DRIVE_AGENT_FIELDS(X)                                                                                                  \
@@ -169,13 +120,21 @@ typedef struct drive_agents {
     X(uint32_t, PV_U32, faults, "", 1e9f)            /* contacts that were its fault */                                        \
     X(uint32_t, PV_U32, contact_step, "", 1e9f)      /* clock of the first contact; 0: none */                                 \
     X(uint32_t, PV_U32, departure_step, "", 1e9f)    /* ... departure */                                                       \
-    X(uint32_t, PV_U32, comfort_steps, "", 1e9f)                                                                               \
+    X(float, PV_F32, span_speed, "m/s", 1e5f)        /* where the last span ended: speed, heading, its mean acceleration */    \
+    X(float, PV_F32, span_heading, "rad", 4.0f)                                                                                \
+    X(float, PV_F32, span_acceleration, "m/s^2", 1e5f)                                                                         \
+    X(uint32_t, PV_U32, spans, "", 1e9f)                                                                                       \
+    X(uint32_t, PV_U32, comfortable_spans, "", 1e9f)                                                                           \
+    X(float, PV_F32, path_sum, "m", 1e12f)           /* at the ends of spans: distances from the log's path */                 \
     X(float, PV_F32, peak_acceleration, "m/s^2", 1e5f)                                                                         \
     X(float, PV_F32, peak_braking, "m/s^2", 1e5f)                                                                              \
     X(float, PV_F32, peak_lateral, "m/s^2", 1e5f)                                                                              \
     X(float, PV_F32, peak_jerk, "m/s^3", 1e7f)                                                                                 \
     X(uint32_t, PV_U32, short_ttc_steps, "", 1e9f)                                                                             \
-    X(float, PV_F32, least_ttc, "s", DRIVE_MOST_TTC_S)
+    X(float, PV_F32, least_ttc, "s", DRIVE_MOST_TTC_S)                                                                         \
+    X(float, PV_F32, since_stop, "m", 1e9f)          /* driven since it last stood, or since the start */                      \
+    X(uint32_t, PV_U32, signs_run, "", 1e9f)                                                                                   \
+    X(float, PV_F32, most_over_limit, "m/s", 1e5f)
 
 // Of DRIVE_AGENT_FIELDS, what the readable state shows beside them.
 #define DRIVE_SUM_FIELDS(X)                                                                                                    \
@@ -210,6 +169,7 @@ typedef struct drive_outcome {
     int has_limit;     // LANE: it has a speed limit
     float over_limit;  // LANE: m/s by which the car is faster
     int red_light;     // LIGHT: crossed a stop line at red
+    int must_stop;     // LIGHT: crossed one at which every car has to stop
     float log_distance; // LOG: m
     int logged;         // LOG: the log has a frame
     float ttc;          // AHEAD: s to the collision with what is ahead, at most DRIVE_MOST_TTC_S
@@ -554,6 +514,10 @@ float drive_judge(drive_turn* turn, uint32_t row, int offroad, uint32_t* events)
 void drive_step_begin(const drive_turn* turn); // before the agents move
 void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
 int drive_follows_lane(const drive_turn* turn, uint32_t row); // it has a lane, and is within 15 degrees of it
+
+// logged.c
+float drive_path_distance(const drive_turn* turn, uint32_t row);  // m from the path of the agent's log
+uint32_t drive_log_arrival(const drive_turn* turn, uint32_t row); // steps until the log is at the goal; 0: never
 
 // metrics.c
 void drive_clear_sums(const drive_turn* turn, uint32_t row);    // of the agent's episode

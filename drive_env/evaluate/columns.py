@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rates and means that the records of the driving env give (csrc/drive/state.h), for the log and for evaluations.
+"""Rates and means that the records of the driving env give (csrc/drive/records.h), for the log and for evaluations.
 
 Each is the sum of a record over the number of agents, or, as "sum/count", over the sum of another record.
 """
@@ -17,13 +17,17 @@ MORE_RATES = {  # further shares of agents or steps, which the setting `metrics`
     "at_fault": "at_fault",
     "red_light": "red_light",
     "wrong_way": "wrong_way",
+    "stop_sign": "stop_sign",
+    "lawful": "lawful",
     "short_ttc": "short_ttc",
     "lane_aligned": "aligned_steps/lane_steps",
-    "comfort": "comfort_steps/steps",
+    "comfortable": "comfortable_spans/spans",
     "speeding": "speeding_steps/limit_steps",
 }
 MEANS = {  # and means
     "route_share": "route_share",
+    "goal_time": "timed_steps/log_steps",
+    "path_m": "path_m/spans",
     "lane_offset_m": "lane_offset_m/lane_steps",
     "least_ttc_s": "least_ttc_s",
     "peak_acceleration": "peak_acceleration",

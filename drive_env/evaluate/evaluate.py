@@ -24,7 +24,7 @@ from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.envs import evaluation_config, longest, make_envs
-from drive_env.evaluate.failures import add_failures
+from drive_env.evaluate.failures import add_agents, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
 
 BATCH_ROWS = 8192  # agent rows of one batch of envs, to bound memory
-SHOWN = ("scene", "episodes", "agents", *RATES, "return", "length")
+SHOWN = ("scene", "agents", *RATES, "comfortable", "lawful", "goal_time", "path_m")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,12 @@ class Outcome:
     scenes: tuple[Results, ...]
     total: Results
     remarks: tuple[str, ...] = ()  # files that were left out, scenes in which height matters
-    failures: tuple[Row, ...] = ()  # a line per agent that did not score
+    agents: tuple[Row, ...] = ()  # a line per agent and episode
+
+    @property
+    def failures(self) -> list[Row]:
+        """The lines of agents that were not flawless."""
+        return [row for row in self.agents if row["why"]]
 
     def report(self) -> Report:
         """As a table for people: rates of agents with 95 % intervals."""
@@ -90,11 +95,16 @@ class Outcome:
         return Report(
             rows=[scene.row() for scene in self.scenes],
             total=self.total.row(),
-            remarks=["rates are shares of the agents; in the total's 95 % intervals scenes are clusters", *self.remarks],
+            remarks=[
+                "rates are shares of the agents; in the total's 95 % intervals scenes are clusters",
+                *([medians_of(self.agents)] if self.agents else []),
+                *self.remarks,
+            ],
             score="score",
             drawn=most.name if names and most else None,
             shown=SHOWN,
-            tables={"failures": self.failures},
+            tables={"failures": self.failures, "agents": self.agents},
+            unprinted=("agents",),
         )
 
 
@@ -121,17 +131,17 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     batch = int(min(len(todo), max(1, BATCH_ROWS // config.num_agents)))
     records: dict[int, list[Any]] = {int(index): [] for index in todo}
-    failed: list[Row] = []
+    agents_driven: list[Row] = []
     names: tuple[str, ...] = ()
     with make_envs(config, batch, seed, backend) as vec:
         names = tuple(vec.spec.record_names)
         limit = turns_needed(config, episodes, int(longest(scenes)))
         for first in range(0, len(todo), batch):
-            left = partial(add_failures, vec, scenes, failed)
+            left = partial(add_agents, vec, scenes, agents_driven)
             run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records, left)
     remarks = tuple(remarks_on(prepared.left_out))
-    failed.sort(key=lambda row: (str(row["scene"]), int(str(row["episode"])), int(str(row["object"]))))
-    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks, failures=tuple(failed))
+    agents_driven.sort(key=lambda row: (str(row["scene"]), int(str(row["episode"])), int(str(row["object"]))))
+    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks, agents=tuple(agents_driven))
 
 
 def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:

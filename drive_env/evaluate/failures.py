@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which agents failed, and why: a line for each, from the state of an env at the end of a scene's episode.
+"""How each agent drove, and why it failed: a line for each, from the state of an env at the end of a scene's episode.
 
 Runs in the learner, with the setting `metrics`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,27 +19,25 @@ from puffervec.evaluation import Row
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
+PEAKS = ("peak_acceleration", "peak_braking", "peak_lateral")
 WRONG_WAY_M = float(lib.PV_DRIVE_WRONG_WAY_M)  # an agent that drove farther against its lane drove the wrong way
 
 
-def add_failures(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any, episode: int) -> None:
-    """Add a line for each agent of an episode that has just ended and that did not score, with the reasons."""
+def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any, episode: int) -> None:
+    """Add a line for each agent of an episode that has just ended; `why` says what was not flawless."""
     state = vec.peek(int(record["env"]))
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
     objects = scenes.scene(scene)[1]["objects"]
     for row in rows:
         agent = {name: values[row].item() for name, values in state.items() if values.shape == state["slot"].shape}
-        reasons = reasons_of(agent)
-        if not reasons:
-            continue
-        logged = agent["displacement_steps"]
+        logged, spans = agent["displacement_steps"], agent["spans"]
         into.append(
             {
                 "scene": scenes.names[scene],
                 "episode": episode,
                 "object": agent["object"],
                 "id": int(objects[agent["object"]]["id"]),
-                "why": ", ".join(reasons),
+                "why": ", ".join(reasons_of(agent)),
                 "contact_step": agent["contact_step"] or None,
                 "departure_step": agent["departure_step"] or None,
                 "goal_step": agent["goal_step"] or None,
@@ -47,15 +45,25 @@ def add_failures(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any,
                 "least_ttc_s": agent["least_ttc"],
                 "wrong_way_m": agent["wrong_way"],
                 "ade_m": agent["displacement_sum"] / logged if logged else None,
+                "path_m": agent["path_sum"] / spans if spans else None,
+                "comfortable": agent["comfortable_spans"] / spans if spans else None,
+                **{name: agent[name] for name in PEAKS},
             }
         )
+
+
+def medians_of(agents: Sequence[Row]) -> str:
+    """Return a remark: medians over agents of their largest accelerations."""
+    found = (f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}" for name in PEAKS)
+    return f"medians over agents of the largest: {', '.join(found)} m/s2"
 
 
 def reasons_of(agent: Mapping[str, Any]) -> list[str]:
     """Return why an agent's drive was not flawless, from its readable state at the end; empty where it was.
 
-    >>> reasons_of({"contacts": 2, "faults": 1, "departures": 0, "red_lights": 0, "wrong_way": 9.0, "reached": 0})
-    ['collision (at fault)', 'wrong way', 'no goal']
+    >>> agent = {"contacts": 2, "faults": 1, "departures": 0, "red_lights": 0, "signs_run": 1, "wrong_way": 9.0, "reached": 0}
+    >>> reasons_of(agent)
+    ['collision (at fault)', 'stop sign', 'wrong way', 'no goal']
     """
     found = []
     if agent["contacts"]:
@@ -64,6 +72,8 @@ def reasons_of(agent: Mapping[str, Any]) -> list[str]:
         found.append("off-road")
     if agent["red_lights"]:
         found.append("red light")
+    if agent["signs_run"]:
+        found.append("stop sign")
     if agent["wrong_way"] > WRONG_WAY_M:
         found.append("wrong way")
     if not agent["reached"]:

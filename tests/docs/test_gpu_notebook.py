@@ -48,7 +48,8 @@ def test_it_runs(place: Path) -> None:
     cells["settings"].source = cells["settings"].source.replace("SMALL = False\n", "SMALL = True\n")
     nbclient.NotebookClient(notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": place}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+    said = [output.text for output in outputs if output.get("name") == "stderr"]
+    assert [text for text in said if not text.startswith("drive: compiling")] == []  # where no scenes are in the cache
     drawn = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(drawn) == 4
     assert "usable" in printed(cells["machine"])

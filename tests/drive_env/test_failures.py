@@ -25,13 +25,13 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
     """Cars on a straight road.
 
     clean: nothing happens. hit: a standing car is in the way. red: a light is red all the time. edge: the car leaves the road.
-    wrong: it drives against its lane. tail: a car is hit from behind by one that drives its log.
+    wrong: it drives against its lane. tail: a car is hit from behind by one that drives its log. sign: it passes a stop sign.
     """
     path = tmp_path / "scenes"
     path.mkdir()
     trees = {
         name: tiny_tree(frames=40, cars=1 + (name in ("hit", "tail")))
-        for name in ("clean", "hit", "red", "edge", "wrong", "tail")
+        for name in ("clean", "hit", "red", "edge", "wrong", "tail", "sign")
     }
     standing = trees["hit"]["objects"][1]
     standing["position"] = [{"x": 15.0, "y": -1.75, "z": 0.0}] * 40
@@ -39,6 +39,9 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
     standing["velocity"] = [{"x": 0.0, "y": 0.0}] * 40
     trees["red"]["tl_states"] = {"0": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40, "z": [0.0] * 40,
                                        "time_index": list(range(40))}}  # fmt: skip
+    trees["sign"]["roads"].append(
+        {"geometry": [{"x": 16.0, "y": -4.0, "z": 0.0}], "type": "stop_sign", "map_element_id": 17, "id": 4}
+    )
     trees["edge"]["objects"][0]["heading"] = [-0.5] * 40
     for road in trees["wrong"]["roads"]:
         if road["type"] == "lane":
@@ -62,8 +65,9 @@ def test_each_failure_has_its_reason(folder: Path) -> None:
         ("edge.json", "off-road, no goal"),
         ("wrong.json", "wrong way"),
         ("tail.json", "collision, no goal"),
+        ("sign.json", "stop sign"),
     }
-    assert len(result.failures) == 10 and {row["episode"] for row in result.failures} == {0, 1}
+    assert len(result.failures) == 12 and {row["episode"] for row in result.failures} == {0, 1}
     first = {row["scene"]: row for row in result.failures}
     # From x = 0 the front is at 2.25 m; the standing car begins at 12.75 m; 0.5 m per step.
     assert first["hit.json"]["contact_step"] == 21 and first["hit.json"]["id"] == 100
@@ -78,11 +82,14 @@ def test_the_columns_of_the_table(folder: Path) -> None:
     assert (value["hit.json"]["at_fault"], value["tail.json"]["at_fault"], value["tail.json"]["collision"]) == (1, 0, 1)
     assert value["red.json"]["red_light"] == value["wrong.json"]["wrong_way"] == value["hit.json"]["short_ttc"] == 1
     assert value["wrong.json"]["lane_aligned"] == 0 and value["clean.json"]["lane_aligned"] == 1
-    assert value["clean.json"]["comfort"] == 1 and value["clean.json"]["speeding"] is None  # no lane has a limit
+    assert value["clean.json"]["comfortable"] == 1 and value["clean.json"]["speeding"] is None  # no lane has a limit
     assert value["clean.json"]["ade_m"] == pytest.approx(0, abs=0.02) and value["clean.json"]["least_ttc_s"] == 5
     assert value["hit.json"]["least_ttc_s"] < 0.2 and value["clean.json"]["route_share"] == 1
     total = {column: getattr(cell, "value", cell) for column, cell in (report.total or {}).items()}
-    assert total["collision"] == pytest.approx(2 / 6) and total["at_fault"] == pytest.approx(1 / 6)
+    assert total["collision"] == pytest.approx(2 / 7) and total["at_fault"] == pytest.approx(1 / 7)
+    assert total["lawful"] == pytest.approx(4 / 7) and value["sign.json"]["stop_sign"] == 1
+    assert value["clean.json"]["goal_time"] == pytest.approx(1, abs=0.05) and value["clean.json"]["path_m"] < 0.02
+    assert value["edge.json"]["path_m"] > 1 and value["edge.json"]["goal_time"] is None
     cells = report.cells()
     assert "at_fault" not in cells[0] and "at_fault" in dict(report.rest())
 
@@ -106,10 +113,10 @@ def test_results_as_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_reasons_are_in_order() -> None:
-    clean = {"contacts": 0, "faults": 0, "departures": 0, "red_lights": 0, "wrong_way": 6.0, "reached": 1}
+    clean = {"contacts": 0, "faults": 0, "departures": 0, "red_lights": 0, "signs_run": 0, "wrong_way": 6.0, "reached": 1}
     assert reasons_of(clean) == []
-    all_of_them = {"contacts": 1, "faults": 0, "departures": 1, "red_lights": 1, "wrong_way": 6.1, "reached": 0}
-    assert reasons_of(all_of_them) == ["collision", "off-road", "red light", "wrong way", "no goal"]
+    wrong = {"contacts": 1, "faults": 0, "departures": 1, "red_lights": 1, "signs_run": 1, "wrong_way": 6.1, "reached": 0}
+    assert reasons_of(wrong) == ["collision", "off-road", "red light", "stop sign", "wrong way", "no goal"]
 
 
 def test_other_levels_do_not_count(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
@@ -127,5 +134,5 @@ def test_other_levels_do_not_count(tiny_tree: MakeTree, tmp_path: Path, cache: P
     (tmp_path / "bridge.json").write_text(json.dumps(tree))
     result = evaluate(Straight(), DriveConfig(scenes=str(tmp_path / "bridge.json")))
     found = {name: None if value is None else value.value for name, value in result.total.more.items()}
-    assert result.failures == () and result.total.agents == 1
+    assert result.failures == [] and result.total.agents == 1
     assert found["lane_offset_m"] == pytest.approx(1.0, abs=1e-3) and found["least_ttc_s"] == 5 and found["red_light"] == 0

@@ -32,7 +32,9 @@ SUMS = (
     "lane_steps",
     "aligned_steps",
     "displacement_steps",
-    "comfort_steps",
+    "spans",
+    "comfortable_spans",
+    "signs_run",
     "short_ttc_steps",
     "faults",
     "red_lights",
@@ -76,7 +78,7 @@ class Judge:
         lane = judge.lane_of(twin, new)
         frame = twin.frame(o, clock + self.config.init_step)
         log_m = None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
-        red, clear = judge.runs_red_light(twin, clock + self.config.init_step - 1, old, new, float(after["length"][row]))
+        red, stop, clear = judge.lines_crossed(twin, clock + self.config.init_step - 1, old, new, float(after["length"][row]))
         unknown = self.config.unknown_speed_limit_mps
         value = judge.values(found, lane, log_m, unknown, new[3]) | self.events(before, after, row) | {"red_light": float(red)}
         if lane.clear and clear:
@@ -88,10 +90,38 @@ class Judge:
         if self.config.metrics:
             self.faults(twin, self.before, bodies, o, int(after["faults"][row]) - int(before["faults"][row]))
             assert not clear or int(after["red_lights"][row]) - int(before["red_lights"][row]) == red
+            self.stops(stop if clear else None, abs(new[3]), twin.dt_s, row, before, after)
+            self.span(twin, o, new, row, before, after)
             for name, sums in (("contact_step", "contacts"), ("departure_step", "departures")):
                 first = before[name][row] == 0 and after[sums][row] > before[sums][row]
                 assert after[name][row] == (clock if first else before[name][row])
         self.sums(found, lane, log_m, judge.time_to_collision(bodies, bodies.at(o)), twin.dt_s, row, before, after)
+
+    def stops(self, at_line: bool | None, speed: float, dt_s: float, row: int, before: State, after: State) -> None:
+        """How far the car has come since it stood, and lines that it crossed without a stop. at_line None: not clear."""
+        since = 0.0 if speed < 0.5 else float(before["since_stop"][row]) + speed * dt_s
+        assert abs(speed - 0.5) < judge.NEAR or after["since_stop"][row] == pytest.approx(since, abs=1e-3)
+        run = int(after["signs_run"][row]) - int(before["signs_run"][row])
+        if at_line is not None and abs(since - 10) > judge.NEAR:
+            assert run == (at_line and since > 10)
+            self.seen["signs"] += run
+
+    def span(self, twin: SceneTwin, o: int, pose: tuple[float, ...], row: int, before: State, after: State) -> None:
+        """Every fifth step of an agent: whether these five were comfortable, and how far it is from its log's path."""
+        more = {name: float(after[name][row]) - float(before[name][row]) for name in ("spans", "comfortable_spans", "path_sum")}
+        assert more["spans"] == (after["judged_steps"][row] % 5 == 0)
+        if not more["spans"]:
+            assert more["comfortable_spans"] == more["path_sum"] == 0
+            return
+        marked = (0.0, 0.0, float(before["span_heading"][row]), float(before["span_speed"][row]))
+        found = judge.motion(marked, pose, 5 * twin.dt_s)  # type: ignore[arg-type]
+        then = float(before["span_acceleration"][row])
+        found["jerk"] = (found["acceleration"] - then) / (5 * twin.dt_s) if before["spans"][row] else 0.0
+        comfortable, clear = judge.comfortable(found)
+        assert not clear or more["comfortable_spans"] == comfortable
+        self.seen["comfortable"] += comfortable
+        assert more["path_sum"] == pytest.approx(judge.path_distance(twin, o, *pose[:2]), abs=1e-2)
+        assert (after["span_speed"][row], after["span_heading"][row]) == pytest.approx((pose[3], pose[2]))
 
     def faults(self, twin: SceneTwin, before: Any, bodies: Any, o: int, counted: int) -> None:
         """Contacts that begin, by whose fault they are."""
@@ -134,10 +164,6 @@ class Judge:
             return
         more = {name: int(after[name][row]) - int(before[name][row]) for name in SUMS}
         assert more["judged_steps"] == 1 and more["displacement_steps"] == (log_m is not None)
-        comfortable, clear = judge.comfortable(found)
-        if clear:
-            assert more["comfort_steps"] == comfortable
-            self.seen["comfortable"] += comfortable
         for name, size in (
             ("acceleration", found["acceleration"]), ("braking", -found["acceleration"]),
             ("lateral", abs(found["lateral"])), ("jerk", abs(found["jerk"])),
@@ -195,17 +221,28 @@ def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict
     goals, places = (list(zip(part[f"{of}x"], part[f"{of}y"], strict=True)) for of in ("goal_", ""))
     along = np.array([judge.way_share(twin, *of) for of in zip(poses, goals, places, strict=True)])
     share = np.where(part["reached"] == 1, 1.0, np.where(along < 0, straight, along))
+    arrivals = [judge.log_arrival(twin, int(o), vec.config.init_step, vec.config.goal_radius_m) for o in part["object"]]
+    log_steps = np.where(part["goal_step"] > 0, arrivals, 0)
+    lawful = (part["red_lights"] == 0) & (part["signs_run"] == 0) & (part["wrong_way"] <= 6) & (part["most_over_limit"] <= 2.23)
     return {
         "at_fault": (part["faults"] > 0).sum(),
         "red_light": (part["red_lights"] > 0).sum(),
         "wrong_way": (part["wrong_way"] > 6).sum(),
+        "stop_sign": (part["signs_run"] > 0).sum(),
+        "lawful": lawful.sum(),
+        "path_m": part["path_sum"].sum(),
+        "log_steps": log_steps.sum(),
+        "timed_steps": part["goal_step"][log_steps > 0].sum(),
         "short_ttc": (part["short_ttc_steps"] > 0).sum(),
         "route_share": share.sum(),
         "steps": part["judged_steps"].sum(),
         "lane_offset_m": part["lane_offset_sum"].sum(),
         **{
             name: part[name].sum()
-            for name in ("lane_steps", "aligned_steps", "comfort_steps", "short_ttc_steps", "limit_steps", "speeding_steps")
+            for name in (
+                *("lane_steps", "aligned_steps", "short_ttc_steps", "limit_steps", "speeding_steps"),
+                *("spans", "comfortable_spans"),
+            )
         },
         "least_ttc_s": part["least_ttc"].sum(),
         **{f"peak_{name}": part[f"peak_{name}"].sum() for name in ("acceleration", "braking", "lateral", "jerk")},
@@ -270,6 +307,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
             "aligned": 20,
             "against": 20,
             "red": 0 if vec.config.replay_log else 1,
+            "signs": 0 if vec.config.replay_log else 1,
             "speeding": 20,
             "at fault": 5,
             "not at fault": 3,

@@ -16,6 +16,7 @@ from drive_env.scenes.packed import STATE_FLASHING as FLASHING
 from drive_env.scenes.schema import RED
 from tests.twins.drive import Bodies, SceneTwin, corners, distance_to_path, gap, paths_cross, turned
 
+STOP_SIGN, LIGHT = 0, 1
 NEAR = 2e-3  # how close to a threshold nothing is judged
 LANE_REACH_M, LANE_TURN_COST_M, MOST_TTC_S = 4.0, 3.0, 5.0
 LIMITS = {"acceleration": 2.40, "braking": 4.05, "lateral": 4.89, "jerk": 4.13, "yaw_rate": 0.95}
@@ -131,21 +132,24 @@ def way_share(twin: SceneTwin, start: tuple[float, float, float], goal: tuple[fl
     return float(min(min(points)[1] / length, 1.0))
 
 
-def runs_red_light(twin: SceneTwin, frame: int, before: Pose, after: Pose, length: float) -> tuple[bool, bool]:
-    """Whether the middle of the car's front crosses a line whose light is steadily red at `frame`; whether none is close."""
+def lines_crossed(twin: SceneTwin, frame: int, before: Pose, after: Pose, length: float) -> tuple[bool, bool, bool]:
+    """What the middle of the car's front crosses: a line whose light is steadily red at `frame`; one at which every car has to
+    stop; whether none is close."""
     p, q = (np.array([x, y]) + length / 2 * np.array([np.cos(h), np.sin(h)]) for x, y, h, _ in (before, after))
-    found, clear = False, True
+    red, stop, clear = False, False, True
     for control in twin.arrays["controls"]:
         left, right = (np.array([control[f"line_x{i}_m"], control[f"line_y{i}_m"]], float) for i in (0, 1))
         state = twin.arrays["states"][control["states"] + min(frame, control["state_count"] - 1)]
-        if control["kind"] != 1 or state & 7 != RED or state & FLASHING or (left == right).all():
+        light = control["kind"] == LIGHT
+        if (light and state & 7 != RED) or (not light and control["kind"] != STOP_SIGN) or (left == right).all():
             continue
         ahead = np.array([left[1] - right[1], right[0] - left[0]])  # the direction of the traffic
         sides = [float((point - left) @ ahead) for point in (p, q)]
         clear &= min(map(abs, sides)) > NEAR or distance_to_path(left, p, q) > 9
         clear &= min(distance_to_path(end, p, q) for end in (left, right)) > NEAR
-        found |= sides[0] < 0 < sides[1] and paths_cross(p, q, left, right)
-    return found, clear
+        if sides[0] < 0 < sides[1] and paths_cross(p, q, left, right):
+            red, stop = red or (light and not state & FLASHING), stop or not light or bool(state & FLASHING)
+    return bool(red), bool(stop), bool(clear)
 
 
 def at_fault(twin: SceneTwin, bodies: Bodies, own: int, other: int, dt_s: float) -> tuple[bool, bool]:
@@ -188,7 +192,7 @@ def values(found: dict[str, Any], lane: Lane, log_m: float | None, unknown_limit
 
 
 def comfortable(found: dict[str, Any]) -> tuple[bool, bool]:
-    """Whether a step is within all limits, and whether none of them is close."""
+    """Whether a span is within all limits, and whether none of them is close."""
     sizes = {
         "acceleration": found["acceleration"],
         "braking": -found["acceleration"],
@@ -196,3 +200,23 @@ def comfortable(found: dict[str, Any]) -> tuple[bool, bool]:
     }
     clear = all(abs(sizes[name] - limit) > 1e-2 for name, limit in LIMITS.items())
     return all(sizes[name] <= limit for name, limit in LIMITS.items()), clear
+
+
+def path_distance(twin: SceneTwin, o: int, x: float, y: float) -> float:
+    """Metres from the path of an object's log, which leads straight from frame to frame."""
+    frames = [frame for t in range(len(twin.frames)) if (frame := twin.frame(o, t)) is not None]
+    points = np.array([(frame["x_m"], frame["y_m"]) for frame in frames], float)
+    here = np.array([x, y])
+    if len(points) == 1:
+        return float(np.hypot(*(points[0] - here)))
+    return min(distance_to_path(here, *ends) for ends in zip(points[:-1], points[1:], strict=True))
+
+
+def log_arrival(twin: SceneTwin, o: int, start: int, radius_m: float) -> int:
+    """Steps from frame `start` until an object's log is at most `radius_m` from its goal; 0: it never is."""
+    goal = twin.objects[o]
+    for step in range(1, len(twin.frames)):
+        frame = twin.frame(o, start + step)
+        if frame is not None and np.hypot(frame["x_m"] - goal["goal_x_m"], frame["y_m"] - goal["goal_y_m"]) <= radius_m:
+            return step
+    return 0

@@ -36,7 +36,8 @@ def print_report(report: Report, title: str, parts: bool = True, every: bool = F
     if more:
         lines += ["", *table_lines([("also of all", ""), *more])]
     lines += lowest
-    for name, rows in report.tables.items() if parts else ():
+    printed = {name: rows for name, rows in report.tables.items() if parts and name not in report.unprinted}
+    for name, rows in printed.items():
         shown = rows if every or len(rows) <= MOST_ROWS else rows[:FIRST_ROWS]
         lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown))] if rows else []
         lines += [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
