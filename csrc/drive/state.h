@@ -331,6 +331,7 @@ typedef struct drive_scratch {
 typedef struct drive_near {
     uint32_t count;
     uint32_t most; // as many were looked for
+    float within_m; // of edges in no order: all that are this near are there
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
@@ -391,6 +392,11 @@ static inline uint32_t drive_end_at_goal(const pv_drive_config* config) {
 static inline uint32_t drive_episode_steps(const drive_turn* turn) {
     const uint32_t frames = turn->scene.head->frame_count, first = (uint32_t)turn->config->init_step;
     return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > first + 1 ? frames - first - 1 : 1;
+}
+
+// Radius of the circle around an agent's box.
+static inline float drive_circle_of(const drive_agents* agents, uint32_t row) {
+    return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] + agents->width[row] * agents->width[row]);
 }
 
 // layout.c
@@ -493,12 +499,13 @@ typedef struct drive_roads_search {
     uint32_t k;
     float range_m;
     float guess_m;   // about how far the last one is, or 0
+    float edges_m;   // road edges within this are handed out
     int gpudrive;    // columns of GPUDrive, not of PufferDrive
     int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer than k
 } drive_roads_search;
 
 uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
-                           float* reach_m);
+                           float* reach_m, drive_near* edges);
 uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
 uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
                            const drive_scratch* scratch); // all segments of a type, in no order, into scratch.index

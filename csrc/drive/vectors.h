@@ -81,6 +81,13 @@ PV_INLINE sixteen keys_within(const int32_t* keys, int32_t low, int32_t high) {
     return packed(masks);
 }
 
+// ... are at most `limit`.
+PV_INLINE sixteen keys_up_to(const int32_t* keys, int32_t limit) {
+    pv_ints masks[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) masks[p] = load_ints(keys + p * PV_WIDTH) <= limit;
+    return packed(masks);
+}
+
 typedef float numbers __attribute__((vector_size(32)));
 
 PV_INLINE numbers swapped(numbers v) {
