@@ -12,12 +12,14 @@ Runs in the learner. Files say little of them, so these rules fill in what is mi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
+from drive_env.scenes.check import MAX_CONTROLS, MAX_PAIRS
 from drive_env.scenes.schema import (
     AREA_TYPES,
     CONTROL_KINDS,
@@ -31,6 +33,7 @@ from drive_env.scenes.schema import (
     Scene,
 )  # fmt: skip
 from drive_env.scenes.segments import Polyline
+from puffervec.errors import SceneError
 
 SIGN_M = 8.0
 LINE_M = 3.5
@@ -59,7 +62,7 @@ def controls_of(scene: Scene) -> tuple[Control, ...]:
 
 
 def lights_of(scene: Scene) -> list[Control]:
-    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a place or a known lane.
+    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a place.
 
     A state that is not known, or of no known word, is UNKNOWN; so is that of a frame without an entry.
     """
@@ -86,8 +89,12 @@ def lights_of(scene: Scene) -> list[Control]:
 
 
 def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Return the records of all controls, and the states that they point into."""
+    """Return the records of all controls, and the states that they point into.
+
+    Raises: SceneError: more controls than a scene may have, or more than can be compared with its lanes.
+    """
     controls = controls_of(scene)
+    _check_count(scene, controls, sum(len(item.points_m) for item in lanes))
     records = np.zeros(len(controls), dtype=packed.CONTROL)
     number = {item.road.id: index for index, item in enumerate(lanes) if item.road.id != -1}
     total = 0
@@ -110,6 +117,15 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
         total += len(control.states)
     states = [control.states.astype(np.uint8) for control in controls]
     return records, np.concatenate(states) if states else np.zeros(0, dtype=np.uint8)
+
+
+def _check_count(scene: Scene, controls: Sequence[Control], points: int) -> None:
+    if len(controls) > MAX_CONTROLS:
+        raise SceneError(f"{scene.name}: {len(controls)} traffic lights and signs; a scene has at most {MAX_CONTROLS}")
+    known = {road.id for road in scene.roads if road.type == "lane"}
+    lost = sum(control.kind != TRAFFIC_LIGHT and control.lane_id not in known for control in controls)
+    if lost * points > MAX_PAIRS:
+        raise SceneError(f"{scene.name}: more than {MAX_PAIRS} pairs of signs and points of lanes; cut the scene")
 
 
 def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:

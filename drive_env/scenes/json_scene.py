@@ -26,6 +26,7 @@ from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
     HEADING_LIMIT_DEG,
     HEADING_LIMIT_RAD,
+    MAX_CONTROLS,
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
@@ -79,7 +80,8 @@ def parse_json(data: bytes, source: str, name: str) -> Scene:
         raise SceneError(f"{source}: not JSON: byte {error.start} is not UTF-8") from error
     except json.JSONDecodeError as error:
         where = f"character {error.pos} of {len(error.doc)} (line {error.lineno}, column {error.colno})"
-        raise SceneError(f"{source}: not JSON, or cut off: {error.msg} at {where}") from error
+        what = error.msg.removesuffix(" at")  # "Invalid control character at"
+        raise SceneError(f"{source}: not JSON, or cut off: {what} at {where}") from error
     except (RecursionError, ValueError) as error:
         raise SceneError(f"{source}: not JSON that can be read: {error}") from error
     return scene_from_tree(tree, source, name)
@@ -103,6 +105,9 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         read_objects.append(_read_object(check, check.mapping(item, key), key, frame_count, degrees))
         frame_count = len(read_objects[0].valid)
     check.unique_ids([item.id for item in read_objects])
+    lights = check.mapping(_or_default(top, "tl_states"), "tl_states")
+    if len(lights) > MAX_CONTROLS:
+        check.fail("tl_states", f"at most {MAX_CONTROLS} lanes", lights)
     scenario_id = _or_default(top, "scenario_id")
     if type(scenario_id) not in (str, int):
         check.fail("scenario_id", "a string", scenario_id)
@@ -112,7 +117,7 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         frame_count=frame_count,
         objects=tuple(read_objects),
         roads=_read_roads(check, roads),
-        traffic_lights=check.mapping(_or_default(top, "tl_states"), "tl_states"),
+        traffic_lights=lights,
         metadata=check.mapping(_or_default(top, "metadata"), "metadata"),
         has_height=_has_height([*objects, *roads]),
     )

@@ -96,6 +96,11 @@ def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree) -> None:
             parse_json(data[:length], "cut.json", "cut.json")
 
 
+def test_a_control_character_is_named_once() -> None:
+    with pytest.raises(SceneError, match=r"cut off: Invalid control character at character 9 of 11 \(line 1, column 10\)$"):
+        parse_json(b'{"name":"\n"', "t", "t")
+
+
 @pytest.mark.parametrize("data", [b"\xff\xfe{}", b"[" * 200_000, b'{"a": ' + b"9" * 5000 + b"}", b"[]", b"3"])
 def test_what_is_no_scene_is_a_scene_error(data: bytes) -> None:
     with pytest.raises(SceneError, match=r"^odd\.json: "):
