@@ -195,7 +195,7 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
     int complete = reach <= edges->within_m;
     if (k) complete = reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
     if (!complete) {
-        count = drive_type_within(&turn->scene, PV_EDGE, x, y, reach, &turn->scratch);
+        count = drive_segments_within(&turn->scene, 1u << PV_EDGE, x, y, reach, &turn->scratch);
         index = turn->scratch.index;
     }
     for (uint32_t i = 0; i < count; i++) {

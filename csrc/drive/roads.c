@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The exact k nearest road segments of all types together, for the presets that have one block for all of them, and those of
-// a type within a radius.
+// some types within a radius.
 //
 // The scene holds its segments in groups of 16 neighbours (scene.h). Groups whose box is too far away are skipped; of the others
 // all squared distances are computed, 16 at a time. A row wants the nearest in any order, so nothing is sorted: one looks for a
@@ -236,12 +236,15 @@ PV_INLINE int32_t largest_within(const candidates* found, int32_t limit) {
     return most;
 }
 
-// Which of a group's keys are up to a limit and belong to segments of a type.
-PV_INLINE sixteen of_type(const pv_road_group* group, const int32_t* keys, int type, int32_t limit) {
+// Which of a group's keys are up to a limit and belong to segments of some types, a bit each.
+PV_INLINE sixteen of_types(const pv_road_group* group, const int32_t* keys, uint32_t types, int32_t limit) {
     pv_ints masks[PV_PIECES];
     for (int p = 0; p < PV_PIECES; p++) {
         const uint32_t at = (uint32_t)p * PV_WIDTH;
-        masks[p] = (load_ints(group->type + at) == type) & (load_ints(keys + at) <= limit);
+        const pv_ints type = load_ints(group->type + at);
+        pv_ints wanted = {0};
+        for (int t = 0; t < PV_SEGMENT_TYPES; t++) wanted |= (type == t) & -(int32_t)(types >> t & 1);
+        masks[p] = wanted & (load_ints(keys + at) <= limit);
     }
     return packed(masks);
 }
@@ -253,7 +256,7 @@ PV_INLINE void list_edges(const drive_scene* scene, const candidates* found, con
     for (uint32_t c = 0; c < close->count; c++) {
         const uint32_t g = close->groups[c];
         const int32_t* keys = found->keys + (uint64_t)g * LANES;
-        count += put_places(of_type(&scene->groups[g], keys, PV_EDGE, limit), g * LANES, places + count);
+        count += put_places(of_types(&scene->groups[g], keys, 1u << PV_EDGE, limit), g * LANES, places + count);
     }
     edges->within_m = close->count < MOST_CLOSE && count <= DRIVE_MAX_K ? close->reach : 0.0f;
     edges->count = count <= DRIVE_MAX_K ? count : 0;
@@ -302,18 +305,19 @@ PV_CLONES uint32_t drive_road_count(const drive_scene* scene, const drive_pose* 
     return count_keys(&found, PV_FAR_BITS - 1);
 }
 
-PV_CLONES uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                                     const drive_scratch* scratch) {
+PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, uint32_t types, float x, float y, float radius_m,
+                                         const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
     uint32_t count = 0;
     found.count = find_groups(scene, x, y, radius_m, found.groups, NULL);
     measure(scene, x, y, radius_m * radius_m, &found);
     for (uint32_t g = 0; g < found.count; g++)
-        count += put_places(of_type(&scene->groups[found.groups[g]], keys_of(&found, g), type, PV_FAR_BITS - 1),
+        count += put_places(of_types(&scene->groups[found.groups[g]], keys_of(&found, g), types, PV_FAR_BITS - 1),
                             found.groups[g] * LANES, scratch->index + count);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t place = scratch->index[i];
         scratch->index[i] = scene->groups[place / LANES].segment[place % LANES];
+        scratch->square[i] = float_of(found.keys[place]);
     }
     return count;
 }

@@ -266,7 +266,7 @@ typedef struct drive_block {
     uint32_t slots;        // most scenes in a bundle
     uint32_t scenes;       // eligible scenes
     uint32_t bodies;       // room for the objects of any eligible scene, rounded up
-    uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
+    uint32_t segments;     // room for the segments of any eligible scene, rounded up
     uint32_t groups;       // room for the groups of segments of any eligible scene, rounded up
     uint32_t numbers;      // of the largest block
     uint32_t blocks;       // that a row has, a bit each
@@ -476,10 +476,8 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
 // segments.c: the k nearest segments of a type; writes k entries to out
 void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                           const drive_scratch* scratch, float* out, drive_near* near);
-uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                               const drive_scratch* scratch); // all of them, into scratch.index and scratch.square
 uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float y, float radius_m,
-                             const drive_scratch* scratch); // likewise, by the cell's list where that holds them all
+                             const drive_scratch* scratch); // as drive_segments_within, by the cell's list where that holds them all
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
 // Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.
@@ -507,8 +505,9 @@ typedef struct drive_roads_search {
 uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
                            float* reach_m, drive_near* edges);
 uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
-uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                           const drive_scratch* scratch); // all segments of a type, in no order, into scratch.index
+// All segments of some types (a bit each), in no order, into scratch.index and, their squared distances, scratch.square.
+uint32_t drive_segments_within(const drive_scene* scene, uint32_t types, float x, float y, float radius_m,
+                               const drive_scratch* scratch);
 
 // ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within the range
 void drive_write_route(const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);
