@@ -35,6 +35,7 @@ from drive_env.scenes.schema import (
 from drive_env.scenes.segments import Polyline
 from puffervec.errors import SceneError
 
+Pieces = tuple[Floats, Floats, NDArray[np.int64]]
 SIGN_M = 8.0
 LINE_M = 3.5
 STOP_SIGN, TRAFFIC_LIGHT = CONTROL_KINDS.index("stop_sign"), CONTROL_KINDS.index("traffic_light")
@@ -97,13 +98,14 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
     _check_count(scene, controls, sum(len(item.points_m) for item in lanes))
     records = np.zeros(len(controls), dtype=packed.CONTROL)
     number = {item.road.id: index for index, item in enumerate(lanes) if item.road.id != -1}
+    pieces = _pieces_of(lanes)
     total = 0
     for record, control in zip(records, controls, strict=True):
         place = control.position_m - origin
         lane = number.get(control.lane_id, packed.NO_LANE)
         heading, stop = 0.0, place
         if lane == packed.NO_LANE and control.kind != TRAFFIC_LIGHT:
-            lane, stop = _lane_beside(lanes, place)
+            lane, stop = _lane_beside(pieces, place)
         if lane != packed.NO_LANE:
             heading = _heading_at(lanes[lane].points_m, stop)
         if control.heading_rad is not None:
@@ -136,20 +138,29 @@ def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, or
     return np.stack([stop + left, stop - left])
 
 
-def _lane_beside(lanes: list[Polyline], place: Floats) -> tuple[int, Floats]:
+def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
     """Return the lane that a sign holds for and the point of it that is nearest to the sign; NO_LANE and the sign's place."""
-    best, chosen, point = SIGN_M, packed.NO_LANE, place
-    for index, item in enumerate(lanes):
-        start, step = item.points_m[:-1], np.diff(item.points_m, axis=0)
-        share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), 1e-12)
-        nearest = start + np.clip(share, 0.0, 1.0)[:, None] * step
-        gap = place[:2] - nearest[:, :2]
-        distance = np.hypot(gap[:, 0], gap[:, 1])
-        at = int(distance.argmin())
+    start, step, lane = pieces
+    share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), 1e-12)
+    nearest = start + np.clip(share, 0.0, 1.0)[:, None] * step
+    gap = place[:2] - nearest[:, :2]
+    distance = np.hypot(gap[:, 0], gap[:, 1])
+    near = np.flatnonzero(distance < SIGN_M)
+    seen: set[int] = set()
+    for at in near[np.argsort(distance[near], kind="stable")].tolist():
         right = step[at, 0] * gap[at, 1] - step[at, 1] * gap[at, 0] < 0
-        if right and distance[at] < best:
-            best, chosen, point = float(distance[at]), index, nearest[at]
-    return chosen, point
+        if right and lane[at] not in seen:
+            return int(lane[at]), nearest[at]
+        seen.add(int(lane[at]))  # it passes the sign on the other side where it is nearest
+    return packed.NO_LANE, place
+
+
+def _pieces_of(lanes: list[Polyline]) -> Pieces:
+    """Return where the segments of all lanes start (n, 3), how far they go (n, 3), and whose they are (n,)."""
+    points = np.concatenate([np.zeros((0, 3)), *(item.points_m for item in lanes)])
+    lane = np.repeat(np.arange(len(lanes)), [len(item.points_m) for item in lanes])
+    within = np.flatnonzero(lane[1:] == lane[:-1])
+    return points[within], points[within + 1] - points[within], lane[within]
 
 
 def _heading_at(points_m: Floats, place: Floats) -> float:
