@@ -133,9 +133,9 @@ class Checker:
             except (KeyError, TypeError, IndexError):
                 self._fail_point(items, letter, name)
             result[:, axis] = self._column(column, name, f".{letter}")
-        bad = np.argwhere(used[:, None] & ~(np.abs(result) <= limit))
-        if bad.size:
-            index, axis = (int(bad[0][0]), int(bad[0][1]))
+        good = (np.abs(result) <= limit) | ~used[:, None]
+        if not good.all():
+            index, axis = np.argwhere(~good)[0].tolist()
             self.fail(f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", items[index][axes[axis]])
         result[~used] = 0.0
         return result
