@@ -278,6 +278,10 @@ class DriveConfig:
             raise ConfigError(f"drive: raster is {self.raster}; it must be 0 (none), or from {LEAST_RASTER} on")
         if self.raster_alone and not self.raster:
             raise ConfigError("drive: raster_alone is 1, but raster is 0: nothing would be observed; set raster to its pixels")
+        if self.raster_channels != "basic" and not self.raster:
+            raise ConfigError(
+                f"drive: raster_channels is {self.raster_channels}, but raster is 0: there is no view; set raster to its pixels"
+            )
         parse_ranges(self.reward_ranges)
         object.__setattr__(self, "control_ids", _ids(self.control_ids))
         object.__setattr__(self, "scenes", _resolved(self.scenes))

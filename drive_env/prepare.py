@@ -266,5 +266,6 @@ def remarks_on(left_out: Sequence[LeftOut]) -> list[str]:
     """Lines on the files that were left out, the first few by name."""
     lines = [f"left out {item.path.name}: {item.reason}" for item in left_out[:REMARKS_SHOWN]]
     if len(left_out) > REMARKS_SHOWN:
-        lines.append(f"left out {len(left_out) - REMARKS_SHOWN} more files")
+        more = len(left_out) - REMARKS_SHOWN
+        lines.append(f"left out {more} more file{'s' if more > 1 else ''}")
     return lines

@@ -182,7 +182,7 @@ static int path_crosses(const drive_turn* turn, uint32_t row, uint32_t s) {
 int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* edges, int moved) {
     const drive_agents* agents = &turn->agents;
     float x = agents->x[row], y = agents->y[row];
-    float reach = 0.5f * drive_sqrt(agents->length[row] * agents->length[row] + agents->width[row] * agents->width[row]);
+    float reach = drive_circle_of(agents, row);
     if (moved) {
         float dx = x - turn->scratch.old_x[row], dy = y - turn->scratch.old_y[row];
         reach = drive_max(reach, drive_sqrt(dx * dx + dy * dy));
@@ -192,13 +192,17 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
     uint32_t count = edges->count;
     uint32_t k = edges->most;
     // The observed edges include all within reach, unless the block is full of nearer ones.
-    int complete = k && reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
+    int complete = reach <= edges->within_m;
+    if (k) complete = reach <= turn->config->range_m && (count < k || edges->square[count - 1] > reach * reach);
     if (!complete) {
-        count = drive_type_within(&turn->scene, PV_EDGE, x, y, reach, &turn->scratch);
+        count = drive_segments_within(&turn->scene, 1u << PV_EDGE, x, y, reach, &turn->scratch);
         index = turn->scratch.index;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (complete && edges->square[i] > reach * reach) break; // sorted
+        if (complete && edges->square[i] > reach * reach) {
+            if (k) break; // sorted
+            continue;
+        }
         if (!edge_meets_box(turn, row, index[i]) && !(moved && path_crosses(turn, row, index[i]))) continue;
         if (!drive_has_levels(&turn->scene) || drive_edge_on_level(turn, row, index[i])) return 1;
     }

@@ -35,18 +35,21 @@ static surface surface_of(const drive_scene* scene, uint32_t s, float x, float y
 
 static int is_plausible(const surface* found, float ground) { return drive_abs(found->height - ground) <= CLIMB_M; }
 
-// Of the plausible segments of a type the nearest one that is nearer than *best; of equals the first of the scene. Most are found
-// close by, so that few groups of segments are looked at.
-static void search_type(const drive_turn* turn, int type, float x, float y, float ground, surface* best) {
+// Of the plausible segments of lanes and edges the nearest one that is nearer than *best; of equals the first of the scene. Most are
+// found close by, so that few groups of segments are looked at.
+static void search(const drive_turn* turn, float x, float y, float ground, surface* best) {
     static const float radii[] = {CLOSE_M, SEARCH_M};
     const drive_scratch* scratch = &turn->scratch;
     for (int r = 0; r < 2; r++) {
-        float reach = drive_min(radii[r], drive_sqrt(best->square) + DRIVE_REACH_SLACK_M);
-        uint32_t count = drive_type_within(&turn->scene, type, x, y, reach, scratch);
+        float limit = drive_sqrt(best->square) + DRIVE_REACH_SLACK_M, reach = drive_min(radii[r], limit);
+        uint32_t count = drive_segments_within(&turn->scene, 1u << PV_LANE | 1u << PV_EDGE, x, y, reach, scratch);
         for (uint32_t i = 0; i < count; i++) {
+            if (scratch->square[i] > limit * limit) continue;
             surface it = surface_of(&turn->scene, scratch->index[i], x, y);
             int nearer = it.square < best->square || (it.square == best->square && it.segment < best->segment);
-            if (nearer && is_plausible(&it, ground)) *best = it;
+            if (!nearer || !is_plausible(&it, ground)) continue;
+            *best = it;
+            limit = drive_sqrt(it.square) + DRIVE_REACH_SLACK_M;
         }
         if (best->square <= radii[r] * radii[r]) return;
     }
@@ -58,17 +61,19 @@ static void follow_ground(drive_turn* turn, uint32_t row) {
     float x = agents->x[row], y = agents->y[row], ground = agents->ground[row];
     surface best = {DRIVE_NO_SEGMENT, ground, SEARCH_M * SEARCH_M};
     uint32_t kept = agents->surface[row];
-    if (kept < scene->first[PV_LANE + 1]) {
+    int beside = 0;
+    const int is_lane = kept < scene->first[PV_LANE + 1];
+    if (is_lane || (kept >= scene->first[PV_EDGE] && kept < scene->first[PV_SEGMENT_TYPES])) {
         float along = (x - scene->x[kept]) * scene->ux[kept] + (y - scene->y[kept]) * scene->uy[kept];
         surface under = surface_of(scene, kept, x, y);
-        if (drive_abs(along) <= scene->half[kept] && under.square <= BESIDE_M * BESIDE_M && is_plausible(&under, ground))
-            best = under;
+        beside = is_lane && drive_abs(along) <= scene->half[kept] && under.square <= BESIDE_M * BESIDE_M;
+        if (is_plausible(&under, ground) && under.square <= best.square) best = under; // what is nearer is looked for near by
+        else beside = 0;
     }
     float rise = RISE_M;
-    if (best.segment == DRIVE_NO_SEGMENT) {
+    if (!beside) {
         if (kept == DRIVE_NO_SEGMENT && (turn->slot->clock + agents->object[row]) % SEARCH_STEPS) return;
-        search_type(turn, PV_LANE, x, y, ground, &best);
-        search_type(turn, PV_EDGE, x, y, ground, &best);
+        search(turn, x, y, ground, &best);
         rise = RISE_M * SEARCH_STEPS;
     }
     agents->surface[row] = best.square <= BESIDE_M * BESIDE_M ? best.segment : DRIVE_NO_SEGMENT;

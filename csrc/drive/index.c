@@ -7,17 +7,23 @@
 // d(c, s) <= range + h. The bound is tight only for small squares, so each cell is cut into SUB x SUB of them and its list is
 // the union of theirs: about half as long as the list of the whole cell, at the same size of the grid.
 //
-// The same bound holds for any circle of radius h. So segments that matter to the smallest circle around those of a row of STRIP
+// The same bound holds for any circle of radius h. So segments that matter to the smallest circle around those of a strip of ROW
 // cells are found first, among all, and those that matter to a cell among these: the lists are the same, in a third of the time.
+// Distances are computed from ROW points at once: the centres of the cells of a strip, then of the squares of a cell, row by row.
+// Those of a cell are put in the order of their distance from its centre, roughly, so that the k nearest come early and most
+// others are passed over at a glance.
 #include "index.h"
+#include "kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SUB 4
-#define STRIP 8
+#define ROW 4
+#define SUB ROW
+#define SQUARES (SUB * SUB)
 #define HALF_DIAGONAL 0.70710678118654752
+#define BINS 64 // of distances, by which the segments of a cell are put in order
 
 // For the rounding of float32 distances and of the cell that a point falls in, which grows with the grid: far above both, far
 // below anything that matters.
@@ -40,14 +46,21 @@ typedef struct index_demand {
 typedef struct index_scratch {
     index_set all[PV_SEGMENT_TYPES];   // the segments of each type
     index_set strip[PV_SEGMENT_TYPES]; // those that may matter to the strip at work
-    index_set cell;                    // those of one type that may matter to the cell at work
-    uint8_t* chosen;                   // per entry of cell
-    double* distance;                  // per entry of a set
-    double* sorted;                    // work space of kth_smallest
+    index_set near;                    // those of one type that may matter to the cell at work, by distance from its centre
+    uint32_t* place;                   // (entries of near,) where they are in the set that they come from, ascending
+    double* square;                    // (entries of a set,) of the distance from a point, m^2
+    double* squares;                   // (SUB, entries of near, ROW) likewise, from the centres of the squares of a cell
+    double* across[PV_SEGMENT_TYPES];  // (entries of strip, ROW) likewise, from the centres of its cells
+    double limit[PV_SEGMENT_TYPES][ROW]; // and the largest at which a segment can matter to a cell
+    uint8_t *chosen, *bin;             // per place
 } index_scratch;
 
+typedef double doubles __attribute__((vector_size(8 * ROW)));
+typedef int64_t longs __attribute__((vector_size(8 * ROW)));
+
 // The k-th smallest (k >= 1) of n values, +infinity if there are fewer: a sorted list of the k smallest so far.
-static double kth_smallest(const double* values, uint32_t n, uint32_t k, double* sorted) {
+static double kth_smallest(const double* values, uint32_t n, uint32_t k) {
+    double sorted[PV_INDEX_MAX_K];
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (count == k && values[i] >= sorted[k - 1]) continue;
@@ -58,52 +71,141 @@ static double kth_smallest(const double* values, uint32_t n, uint32_t k, double*
     return count == k ? sorted[k - 1] : (double)INFINITY;
 }
 
-// Writes the distances of a set's segments from a point to scratch->distance, metres. Returns the largest one at which a
-// segment can matter to a point that is at most h away.
-static double measure(const index_set* set, const index_demand* demand, double px, double py, double h, index_scratch* scratch) {
+// Writes the squares of the distances of a set's segments from a point.
+PV_CLONES static void measure(const index_set* set, double px, double py, double* restrict square) {
     const double *x = set->x, *y = set->y, *ux = set->ux, *uy = set->uy, *half = set->half;
-    double* restrict distance = scratch->distance;
     for (uint32_t i = 0; i < set->count; i++) {
         double dx = x[i] - px, dy = y[i] - py;
         double over = fabs(dx * ux[i] + dy * uy[i]) - half[i];
         double across = dx * uy[i] - dy * ux[i];
         over = over < 0.0 ? 0.0 : over;
-        distance[i] = sqrt(over * over + across * across);
+        square[i] = over * over + across * across;
     }
-    double nearest = kth_smallest(distance, set->count, demand->k, scratch->sorted) + 2.0 * h;
-    double reach = demand->range_m + h;
-    return (nearest < reach ? nearest : reach) + demand->margin_m;
 }
 
-// Makes `out` the segments of `set` that may matter to a point at most h from (cx, cy).
-static void collect(const index_set* set, const index_demand* demand, double cx, double cy, double h, index_scratch* scratch,
-                    index_set* out) {
-    double limit = measure(set, demand, cx, cy, h, scratch);
-    uint32_t count = 0;
+// Entries of `a` where the mask is -1, of `b` where it is 0.
+PV_INLINE doubles choose(longs mask, doubles a, doubles b) {
+    longs one, other, both;
+    doubles v;
+    memcpy(&one, &a, sizeof one);
+    memcpy(&other, &b, sizeof other);
+    both = (one & mask) | (other & ~mask);
+    memcpy(&v, &both, sizeof v);
+    return v;
+}
+
+// Does the same from ROW points, the first of which is (px, py), the others `step` apart along x: writes squares (count, ROW).
+// Writes to kth (ROW,) the k-th smallest from each, +infinity if there are fewer: sorted lists of the k smallest so far, into
+// which each segment is sunk.
+PV_CLONES static void measure_row(const index_set* set, uint32_t k, double px, double py, double step, double* restrict squares,
+                                  double* restrict kth) {
+    doubles sorted[PV_INDEX_MAX_K], at, zero = {0.0}, none = zero + (double)INFINITY;
+    for (int c = 0; c < ROW; c++) at[c] = px + c * step;
+    for (uint32_t j = 0; j < k; j++) sorted[j] = none;
     for (uint32_t i = 0; i < set->count; i++) {
-        if (scratch->distance[i] > limit) continue;
-        out->segment[count] = set->segment[i];
-        out->x[count] = set->x[i], out->y[count] = set->y[i];
-        out->ux[count] = set->ux[i], out->uy[count] = set->uy[i];
-        out->half[count++] = set->half[i];
+        double dy = set->y[i] - py;
+        doubles dx = set->x[i] - at;
+        doubles over = dx * set->ux[i] + dy * set->uy[i], across = dx * set->uy[i] - dy * set->ux[i];
+        over = choose(over < zero, -over, over) - set->half[i];
+        over = choose(over < zero, zero, over);
+        doubles v = over * over + across * across;
+        memcpy(squares + (size_t)i * ROW, &v, sizeof v);
+        longs nearer = v < sorted[k - 1];
+        if (!(nearer[0] | nearer[1] | nearer[2] | nearer[3])) continue;
+        for (uint32_t j = 0; j < k; j++) {
+            doubles a = sorted[j];
+            longs stays = a < v;
+            sorted[j] = choose(stays, a, v);
+            v = choose(stays, v, a);
+        }
     }
-    out->count = count;
+    memcpy(kth, &sorted[k - 1], sizeof sorted[0]);
 }
 
-// Candidates of one type for the cell whose lower left corner is (x0, y0), left in scratch->cell.segment. Returns how many.
-static uint32_t cell_candidates(const index_set* strip, const index_demand* demand, double x0, double y0, double cell_m,
-                                index_scratch* scratch) {
-    double h = HALF_DIAGONAL * cell_m, step = cell_m / SUB;
-    index_set* near = &scratch->cell;
-    collect(strip, demand, x0 + 0.5 * cell_m, y0 + 0.5 * cell_m, h, scratch, near);
-    memset(scratch->chosen, 0, near->count);
-    for (int s = 0; s < SUB * SUB; s++) {
-        double limit = measure(near, demand, x0 + (s % SUB + 0.5) * step, y0 + (s / SUB + 0.5) * step, h / SUB, scratch);
-        for (uint32_t i = 0; i < near->count; i++) scratch->chosen[i] |= (uint8_t)(scratch->distance[i] <= limit);
+// The square of the largest distance at which a segment can matter to a point that is at most h away, where the square of the
+// k-th smallest distance is `kth`.
+static double limit_of(const index_demand* demand, double kth, double h) {
+    double nearest = sqrt(kth) + 2.0 * h, reach = demand->range_m + h;
+    double limit = (nearest < reach ? nearest : reach) + demand->margin_m;
+    return limit * limit;
+}
+
+static void copy_segment(const index_set* from, uint32_t i, index_set* to, uint32_t at, uint32_t segment) {
+    to->segment[at] = segment;
+    to->x[at] = from->x[i], to->y[at] = from->y[i];
+    to->ux[at] = from->ux[i], to->uy[at] = from->uy[i];
+    to->half[at] = from->half[i];
+}
+
+// Lists the places of squares of at most `limit`, ascending; they lie `stride` numbers apart. Returns how many there are.
+static uint32_t places_within(const double* squares, uint32_t stride, uint32_t n, double limit, uint32_t* restrict place) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) { // no branch: which of them are within is hard to foresee
+        place[count] = i;
+        count += squares[(size_t)i * stride] <= limit;
+    }
+    return count;
+}
+
+// Finds the segments of one type that may matter to the ROW cells from the one with the lower left corner (x0, y0) on, and how
+// near they are to each.
+static void collect_strip(int type, const index_demand* demand, double x0, double y0, double cell_m, index_scratch* scratch) {
+    double h = (0.5 * (ROW - 1) + HALF_DIAGONAL) * cell_m; // covers the circles around all of its cells
+    const index_set* all = &scratch->all[type];
+    index_set* strip = &scratch->strip[type];
+    index_demand wider = *demand;
+    wider.margin_m *= 2.0;
+    measure(all, x0 + 0.5 * ROW * cell_m, y0 + 0.5 * cell_m, scratch->square);
+    double limit = limit_of(&wider, kth_smallest(scratch->square, all->count, demand->k), h);
+    strip->count = places_within(scratch->square, 1, all->count, limit, scratch->place);
+    for (uint32_t i = 0; i < strip->count; i++) copy_segment(all, scratch->place[i], strip, i, all->segment[scratch->place[i]]);
+    double* limits = scratch->limit[type];
+    measure_row(strip, demand->k, x0 + 0.5 * cell_m, y0 + 0.5 * cell_m, cell_m, scratch->across[type], limits);
+    for (int c = 0; c < ROW; c++) limits[c] = limit_of(demand, limits[c], HALF_DIAGONAL * cell_m);
+}
+
+// Makes scratch->near the segments that may matter to cell number c of the strip; its numbers are indices of scratch->place.
+static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
+    const index_set* strip = &scratch->strip[type];
+    const double* across = scratch->across[type] + c;
+    uint32_t first[BINS + 1] = {0};
+    double limit = scratch->limit[type][c], scale = (BINS - 1) / limit;
+    uint32_t count = places_within(across, ROW, strip->count, limit, scratch->place);
+    for (uint32_t i = 0; i < count; i++) {
+        scratch->bin[i] = (uint8_t)(across[(size_t)scratch->place[i] * ROW] * scale);
+        first[scratch->bin[i] + 1]++;
+    }
+    for (int bin = 0; bin < BINS; bin++) first[bin + 1] += first[bin];
+    for (uint32_t i = 0; i < count; i++) copy_segment(strip, scratch->place[i], &scratch->near, first[scratch->bin[i]]++, i);
+    scratch->near.count = count;
+}
+
+// Marks the segments of a cell that may matter to some of a row of its squares.
+PV_CLONES static void mark(const index_set* near, const double* squares, const double* limit, uint8_t* restrict chosen) {
+    for (uint32_t i = 0; i < near->count; i++) {
+        const double* from = squares + (size_t)i * ROW;
+        chosen[near->segment[i]] |= from[0] <= limit[0] || from[1] <= limit[1] || from[2] <= limit[2] || from[3] <= limit[3];
+    }
+}
+
+// Writes the candidates of one type for cell number c of the strip, whose lower left corner is (x0, y0), as far as there is room.
+// Returns how many there are.
+static uint32_t cell_candidates(int type, uint32_t c, const index_demand* demand, double x0, double y0, double cell_m,
+                                index_scratch* scratch, uint16_t* candidates, uint64_t room) {
+    double step = cell_m / SUB, limit[ROW];
+    const uint32_t* segment = scratch->strip[type].segment;
+    collect_cell(type, c, scratch);
+    memset(scratch->chosen, 0, scratch->near.count);
+    for (int row = 0; row < SUB; row++) {
+        measure_row(&scratch->near, demand->k, x0 + 0.5 * step, y0 + (row + 0.5) * step, step, scratch->squares, limit);
+        for (int s = 0; s < ROW; s++) limit[s] = limit_of(demand, limit[s], HALF_DIAGONAL * cell_m / SUB);
+        mark(&scratch->near, scratch->squares, limit, scratch->chosen);
     }
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < near->count; i++) {
-        if (scratch->chosen[i]) near->segment[kept++] = near->segment[i];
+    for (uint32_t i = 0; i < scratch->near.count; i++) {
+        if (!scratch->chosen[i]) continue;
+        if (kept < room) candidates[kept] = (uint16_t)segment[scratch->place[i]];
+        kept++;
     }
     return kept;
 }
@@ -123,28 +225,36 @@ static void set_close(index_set* set) {
 }
 
 static int scratch_init(index_scratch* scratch, const uint32_t* segment_count) {
-    uint32_t most = 1;
+    size_t most = 1;
     int ok = 1;
     for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
-        if (segment_count[type] > most) most = segment_count[type];
-        ok &= set_init(&scratch->all[type], segment_count[type]) & set_init(&scratch->strip[type], segment_count[type]);
+        uint32_t count = segment_count[type];
+        if (count > most) most = count;
+        ok &= set_init(&scratch->all[type], count) & set_init(&scratch->strip[type], count);
+        scratch->across[type] = malloc((count ? count : 1) * ROW * sizeof(double));
+        ok &= scratch->across[type] != NULL;
     }
-    ok &= set_init(&scratch->cell, most);
+    ok &= set_init(&scratch->near, (uint32_t)most);
+    scratch->place = malloc(most * sizeof(uint32_t));
+    scratch->square = malloc(most * sizeof(double));
+    scratch->squares = malloc(most * ROW * sizeof(double));
     scratch->chosen = malloc(most);
-    scratch->distance = malloc(most * sizeof(double));
-    scratch->sorted = malloc(PV_INDEX_MAX_K * sizeof(double));
-    return ok && scratch->chosen && scratch->distance && scratch->sorted;
+    scratch->bin = malloc(most);
+    return ok && scratch->place && scratch->square && scratch->squares && scratch->chosen && scratch->bin;
 }
 
 static void scratch_close(index_scratch* scratch) {
     for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
         set_close(&scratch->all[type]);
         set_close(&scratch->strip[type]);
+        free(scratch->across[type]);
     }
-    set_close(&scratch->cell);
+    set_close(&scratch->near);
+    free(scratch->place);
+    free(scratch->square);
+    free(scratch->squares);
     free(scratch->chosen);
-    free(scratch->distance);
-    free(scratch->sorted);
+    free(scratch->bin);
 }
 
 static int arguments_ok(const uint32_t* segment_count, const uint32_t* k, float range_m, float cell_m, uint32_t nx,
@@ -174,17 +284,6 @@ static void set_fill(index_set* set, const float* const* arrays, uint32_t first,
     set->count = count;
 }
 
-// Finds the segments of each type that may matter to the STRIP cells from the one with the lower left corner (x0, y0) on.
-static void collect_strip(const index_demand* demand, double x0, double y0, double cell_m, index_scratch* scratch) {
-    double h = (0.5 * (STRIP - 1) + HALF_DIAGONAL) * cell_m; // covers the circles around all of its cells
-    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
-        index_demand wider = demand[type];
-        wider.margin_m *= 2.0;
-        if (wider.k == 0) continue;
-        collect(&scratch->all[type], &wider, x0 + 0.5 * STRIP * cell_m, y0 + 0.5 * cell_m, h, scratch, &scratch->strip[type]);
-    }
-}
-
 int64_t pv_drive_index_build(const float* x, const float* y, const float* ux, const float* uy, const float* half,
                              const uint32_t* segment_count, const uint32_t* k, float range_m, float x0_m, float y0_m,
                              float cell_m, uint32_t nx, uint32_t ny, const uint8_t* wanted, pv_cell* cells,
@@ -201,19 +300,22 @@ int64_t pv_drive_index_build(const float* x, const float* y, const float* ux, co
     }
     for (uint64_t cell = 0; cell < (uint64_t)nx * ny && total >= 0; cell++) {
         pv_cell* out = &cells[cell];
-        uint32_t ix = (uint32_t)(cell % nx), ahead = nx - ix < STRIP ? nx - ix : STRIP;
+        uint32_t ix = (uint32_t)(cell % nx), ahead = nx - ix < ROW ? nx - ix : ROW;
         double left = (double)x0_m + (double)ix * size_m, bottom = (double)y0_m + (double)(cell / nx) * size_m;
-        if (ix % STRIP == 0 && any(&wanted[cell], ahead)) collect_strip(demand, left, bottom, size_m, &scratch);
+        int begins = ix % ROW == 0 && any(&wanted[cell], ahead);
+        for (int type = 0; type < PV_SEGMENT_TYPES && begins; type++) {
+            if (demand[type].k) collect_strip(type, &demand[type], left, bottom, size_m, &scratch);
+        }
         memset(out, 0, sizeof *out);
         out->first = PV_CELL_EMPTY;
         if (!wanted[cell]) continue;
         out->first = (uint32_t)total;
         for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
             if (scratch.strip[type].count == 0) continue;
-            uint32_t count = cell_candidates(&scratch.strip[type], &demand[type], left, bottom, size_m, &scratch);
-            for (uint32_t i = 0; i < count; i++, total++) {
-                if ((uint64_t)total < capacity) candidates[total] = (uint16_t)scratch.cell.segment[i];
-            }
+            uint64_t used = (uint64_t)total < capacity ? (uint64_t)total : capacity;
+            uint32_t count = cell_candidates(type, ix % ROW, &demand[type], left, bottom, size_m, &scratch, candidates + used,
+                                             capacity - used);
+            total += count;
             out->count[type] = (uint16_t)count;
         }
         if ((uint64_t)total > capacity) break;

@@ -16,14 +16,16 @@
 
 uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float ground, float reach_m) {
     const drive_scene* scene = &turn->scene;
-    uint32_t count = drive_segments_within(scene, PV_LANE, x, y, reach_m, &turn->scratch), best = DRIVE_NO_SEGMENT;
+    uint32_t count = drive_segments_within(scene, 1u << PV_LANE, x, y, reach_m, &turn->scratch), best = DRIVE_NO_SEGMENT;
     float least = __builtin_inff();
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t s = turn->scratch.index[i];
-        if (turn->scratch.square[i] >= least || scene->ux[s] * cosine + scene->uy[s] * sine < AHEAD_COSINE) continue;
+        const uint32_t s = turn->scratch.index[i];
+        const float square = turn->scratch.square[i];
+        if (square > least || (square == least && s > best)) continue; // of equals the first of the scene
+        if (scene->ux[s] * cosine + scene->uy[s] * sine < AHEAD_COSINE) continue;
         float rise = drive_abs(scene->z[s] - ground) - drive_abs(scene->slope[s]) * scene->half[s];
         if (drive_has_levels(scene) && rise > LEVEL_M) continue;
-        least = turn->scratch.square[i];
+        least = square;
         best = s;
     }
     return best;
@@ -109,13 +111,25 @@ static void spread(const drive_scene* scene, uint32_t lane, float along, float* 
     }
 }
 
+// The first segments of lanes near a goal, in the scene's order. Returns how many.
+static uint32_t find_ends(const drive_turn* turn, float x, float y, uint32_t* ends) {
+    uint32_t found = drive_segments_within(&turn->scene, 1u << PV_LANE, x, y, AT_GOAL_M, &turn->scratch), count = 0;
+    for (uint32_t i = 0; i < found; i++) {
+        const uint32_t s = turn->scratch.index[i];
+        uint32_t at = count < MOST_ENDS ? count++ : MOST_ENDS;
+        for (; at && ends[at - 1] > s; at--) {
+            if (at < MOST_ENDS) ends[at] = ends[at - 1];
+        }
+        if (at < MOST_ENDS) ends[at] = s;
+    }
+    return count;
+}
+
 // The shortest way from a segment to a lane at the agent's goal. Returns 0 where there is none.
 static int find_way(const drive_turn* turn, uint32_t row, uint32_t start, float x, float y, lane_way* out) {
     const drive_scene* scene = &turn->scene;
     const float goal_x = turn->agents.goal_x[row], goal_y = turn->agents.goal_y[row];
-    uint32_t count = drive_segments_within(scene, PV_LANE, goal_x, goal_y, AT_GOAL_M, &turn->scratch), ends[MOST_ENDS];
-    count = count < MOST_ENDS ? count : MOST_ENDS;
-    memcpy(ends, turn->scratch.index, count * sizeof ends[0]);
+    uint32_t ends[MOST_ENDS], count = find_ends(turn, goal_x, goal_y, ends);
     if (!count) return 0;
     spread(scene, scene->polyline[start], along_lane(scene, start) + along_segment(scene, start, x, y), turn->scratch.square,
            turn->scratch.index);

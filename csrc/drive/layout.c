@@ -17,7 +17,7 @@ static uint64_t place(uint64_t* end, uint64_t bytes) {
 
 // Largest scenes of the set: room for objects and segments, most scenes in a bundle.
 static void measure_scenes(const pv_context* context, drive_block* out) {
-    uint32_t smallest = out->agents, bodies = 0, segments = 0, groups = 0;
+    uint32_t smallest = out->agents, bodies = 0, segments = 0;
     for (uint32_t i = 0; i < drive_set(context->data)->scene_count; i++) {
         const pv_scene_entry* entry = drive_entry(context->data, i);
         uint32_t size = drive_scene_agents(context, i);
@@ -29,15 +29,12 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
         if (followers > out->followers) out->followers = (uint32_t)followers;
         if (head->object_count > bodies) bodies = head->object_count;
         uint32_t all = head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
-        if (all > groups * PV_GROUP_LANES) groups = (all + PV_GROUP_LANES - 1) / PV_GROUP_LANES;
-        for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
-            if (head->segment_count[type] > segments) segments = head->segment_count[type];
-        }
+        if (all > segments) segments = all;
     }
     out->slots = out->agents / smallest;
     out->bodies = (uint32_t)pv_align_up(bodies + 1, ROUND);
     out->segments = (uint32_t)pv_align_up(segments + 1, ROUND);
-    out->groups = (uint32_t)pv_align_up(groups + 1, ROUND);
+    out->groups = (uint32_t)pv_align_up(segments / PV_GROUP_LANES + 2, ROUND);
 }
 
 static uint64_t scratch_floats(const drive_block* layout) {

@@ -48,7 +48,7 @@ PV_INLINE void try_segment(rays* all, float dx, float dy, float ux, float uy, fl
 
 PV_CLONES static void meet_edges(const drive_scene* scene, const drive_scratch* scratch, const drive_pose* at, float range_m,
                                  rays* all) {
-    uint32_t count = drive_type_within(scene, PV_EDGE, at->x, at->y, range_m, scratch);
+    uint32_t count = drive_segments_within(scene, 1u << PV_EDGE, at->x, at->y, range_m, scratch);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t s = scratch->index[i];
         try_segment(all, scene->x[s] - at->x, scene->y[s] - at->y, scene->ux[s], scene->uy[s], scene->half[s], DRIVE_ray_edge);

@@ -45,7 +45,8 @@ static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* st
         uint32_t segment = turn->scratch.index[i];
         float cosine = scene->ux[segment] * c + scene->uy[segment] * s, distance = drive_sqrt(turn->scratch.square[i]);
         float cost = distance + (cosine < LANE_TURN_COSINE ? LANE_TURN_COST_M : 0.0f);
-        if (cost >= best || (drive_has_levels(scene) && !drive_edge_on_level(turn, row, segment))) continue;
+        if (cost > best || (cost == best && segment > lane)) continue;
+        if (drive_has_levels(scene) && !drive_edge_on_level(turn, row, segment)) continue;
         best = cost;
         step->in_lane = 1;
         step->lane_cos = cosine;

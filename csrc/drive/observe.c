@@ -240,6 +240,8 @@ static void write_lines(drive_look* look, float* out) { write_segments(look, out
 
 static void write_edges(drive_look* look, float* out) { write_segments(look, out, PV_EDGE, DRIVE_COUNTER_edges); }
 
+#define EDGES_BESIDE_M 1.0f // beside a car: more than it needs, unless it is fast and short
+
 static void write_roads(drive_look* look, int gpudrive, float* out) {
     const drive_turn* turn = look->turn;
     const drive_agents* agents = &turn->agents;
@@ -250,10 +252,11 @@ static void write_roads(drive_look* look, int gpudrive, float* out) {
                                        .k = look->k,
                                        .range_m = turn->config->range_m,
                                        .guess_m = agents->seen_reach[row],
+                                       .edges_m = drive_circle_of(agents, row) + EDGES_BESIDE_M,
                                        .gpudrive = gpudrive,
                                        .exact_reach = sampled(turn)};
     if (reach > 0.0f) reach += drive_sqrt(dx * dx + dy * dy) + DRIVE_REACH_SLACK_M;
-    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach);
+    uint32_t count = drive_write_roads(&turn->scene, &search, &turn->scratch, out, &reach, look->near);
     agents->seen_x[row] = look->at.x;
     agents->seen_y[row] = look->at.y;
     agents->seen_reach[row] = count < look->k ? 0.0f : reach;
@@ -344,6 +347,7 @@ PV_INLINE void write_block(drive_look* look, uint32_t block) {
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges) {
     drive_look look = look_of(turn, row, edges);
     edges->count = edges->most = 0;
+    edges->within_m = 0.0f;
     for (uint32_t left = turn->layout->blocks & SEEN_BEFORE; left; left &= left - 1)
         write_block(&look, (uint32_t)__builtin_ctz(left));
     if (turn->config->segments != DRIVE_IS_segments_nearest) edges->most = 0; // they are not the nearest

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The exact k nearest road segments of all types together, for the presets that have one block for all of them, and those of
-// a type within a radius.
+// some types within a radius.
 //
 // The scene holds its segments in groups of 16 neighbours (scene.h). Groups whose box is too far away are skipped; of the others
 // all squared distances are computed, 16 at a time. A row wants the nearest in any order, so nothing is sorted: one looks for a
@@ -24,11 +24,21 @@ _Static_assert(LANES == PV_LANES, "groups are vectors");
 // What is near enough: groups, and the squared distances of their segments as bits, PV_FAR_BITS beyond the limit.
 typedef struct candidates {
     uint32_t* groups;
-    int32_t* keys; // (groups * LANES,)
+    int32_t* keys; // (all groups * LANES,), of those found
     uint32_t count;
 } candidates;
 
+PV_INLINE int32_t* keys_of(const candidates* found, uint32_t g) { return found->keys + (uint64_t)found->groups[g] * LANES; }
+
 // ---- search -----------------------------------------------------------------------------------------------------------
+
+// Groups close to a car: enough for its edges. More than MOST_CLOSE are not kept.
+#define MOST_CLOSE 32
+typedef struct close_groups {
+    float reach;
+    uint32_t count;
+    uint32_t groups[MOST_CLOSE + LANES];
+} close_groups;
 
 // Squared distances from a point to 16 boxes, from number `base`. Those behind the last one are far away.
 PV_INLINE void measure_boxes(const drive_scene* scene, float x, float y, uint32_t base, float* square) {
@@ -41,15 +51,25 @@ PV_INLINE void measure_boxes(const drive_scene* scene, float x, float y, uint32_
     }
 }
 
-// Groups whose box comes within `reach` of a point. Returns how many.
-PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float reach, uint32_t* restrict groups) {
+// Groups whose box comes within a radius of a point, and a little more. Returns how many. close: receives those within close->reach,
+// which is not more; or NULL.
+PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float radius_m, uint32_t* restrict groups,
+                               close_groups* close) {
+    const float reach = radius_m + SLACK_M;
     uint32_t count = 0;
     for (uint32_t base = 0; base < scene->group_count; base += LANES) {
         float square[LANES];
         measure_boxes(scene, x, y, base, square);
         count += put_places(at_most(square, reach * reach), base, groups + count);
+        if (!close) continue;
+        const float beside = close->reach + SLACK_M;
+        const sixteen near = at_most(square, beside * beside);
+        if (PV_LIKELY(!(near.halves[0] | near.halves[1]))) continue; // most are far
+        close->count += put_places(near, base, close->groups + close->count);
+        close->count = close->count < MOST_CLOSE ? close->count : MOST_CLOSE;
     }
     while (count && groups[count - 1] >= scene->group_count) count--;
+    while (close && close->count && close->groups[close->count - 1] >= scene->group_count) close->count--;
     return count;
 }
 
@@ -57,7 +77,7 @@ PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float
 PV_INLINE void measure(const drive_scene* scene, float x, float y, float limit_square, const candidates* found) {
     for (uint32_t g = 0; g < found->count; g++) {
         const pv_road_group* group = &scene->groups[found->groups[g]];
-        int32_t* restrict keys = found->keys + g * LANES;
+        int32_t* restrict keys = keys_of(found, g);
         for (uint32_t i = 0; i < LANES; i++) {
             float dx = group->x[i] - x, dy = group->y[i] - y, ux = group->ux[i], uy = group->uy[i];
             float over = drive_max(drive_abs(dx * ux + dy * uy) - group->half[i], 0.0f);
@@ -68,10 +88,21 @@ PV_INLINE void measure(const drive_scene* scene, float x, float y, float limit_s
     }
 }
 
-PV_INLINE uint32_t count_keys(const int32_t* keys, uint32_t n, int32_t limit) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) count += (uint32_t)(keys[i] <= limit);
-    return count;
+PV_INLINE uint32_t sum_of(const pv_ints counts[PV_PIECES]) {
+    int32_t all[LANES], sum = 0;
+    memcpy(all, counts, sizeof all);
+    for (uint32_t i = 0; i < LANES; i++) sum += all[i];
+    return (uint32_t)sum;
+}
+
+// Number of the keys up to a limit.
+PV_INLINE uint32_t count_keys(const candidates* found, int32_t limit) {
+    pv_ints counts[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) counts[p] = (pv_ints){0};
+    for (uint32_t g = 0; g < found->count; g++) {
+        for (int p = 0; p < PV_PIECES; p++) counts[p] -= load_ints(keys_of(found, g) + p * PV_WIDTH) <= limit;
+    }
+    return sum_of(counts);
 }
 
 PV_INLINE float float_of(int32_t bits) {
@@ -87,13 +118,14 @@ typedef struct choice {
 } choice;
 
 // Of the few keys in (low, high], the one that is the `rank`-th smallest, from 1.
-PV_INLINE choice choose_among(const int32_t* keys, uint32_t n, uint32_t rank, int32_t low, int32_t high) {
+PV_INLINE choice choose_among(const candidates* found, uint32_t rank, int32_t low, int32_t high) {
     int32_t sorted[FEW];
     uint32_t count = 0, first = rank - 1;
-    for (uint32_t base = 0; base < n; base += LANES) {
-        const sixteen few = keys_within(keys + base, low, high);
+    for (uint32_t g = 0; g < found->count; g++) {
+        const int32_t* keys = keys_of(found, g);
+        const sixteen few = keys_within(keys, low, high);
         EACH_SET(few, i) {
-            int32_t key = keys[base + i];
+            int32_t key = keys[i];
             uint32_t at = count++;
             for (; at && sorted[at - 1] > key; at--) sorted[at] = sorted[at - 1];
             sorted[at] = key;
@@ -104,18 +136,18 @@ PV_INLINE choice choose_among(const int32_t* keys, uint32_t n, uint32_t rank, in
     return (choice){sorted[rank - 1], all ? UINT32_MAX : rank - first};
 }
 
-// Takes k of n keys, of which `kept`, more than k, are up to `high`. guess_m: about how far the k-th is, or 0.
-PV_INLINE choice choose(const int32_t* keys, uint32_t n, uint32_t k, uint32_t kept, int32_t high, float guess_m) {
+// Takes k of the keys, of which `kept`, more than k, are up to `high`. guess_m: about how far the k-th is, or 0.
+PV_INLINE choice choose(const candidates* found, uint32_t k, uint32_t kept, int32_t high, float guess_m) {
     int32_t low = -1;
     uint32_t below = 0, above = kept; // counts of keys up to low and up to high
     for (int round = 0; high - low > 1; round++) {
-        if (above - below <= FEW) return choose_among(keys, n, k - below, low, high);
+        if (above - below <= FEW) return choose_among(found, k - below, low, high);
         // Roads fill the plane about evenly, so that counts grow about as the square; every third step halves the bits.
         float from = low < 0 ? 0.0f : float_of(low), share = ((float)(k - below) + 0.5f) / (float)(above - below);
         int32_t middle = round % 3 == 2 ? low + (high - low) / 2 : pv_bits_of(from + (float_of(high) - from) * share);
         if (round == 0 && guess_m > 0.0f) middle = pv_bits_of(guess_m * guess_m);
         middle = middle <= low ? low + 1 : middle >= high ? high - 1 : middle;
-        uint32_t count = count_keys(keys, n, middle);
+        uint32_t count = count_keys(found, middle);
         if (count == k) return (choice){middle, UINT32_MAX};
         if (count > k)
             high = middle, above = count;
@@ -159,7 +191,7 @@ PV_INLINE void write_gpudrive_entry(const turned* how, const float* row, float h
 
 // Which of a group's keys are taken.
 PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
-    sixteen taken = keys_within(keys, -1, chosen->limit);
+    sixteen taken = keys_up_to(keys, chosen->limit);
     if (PV_LIKELY(chosen->ties == UINT32_MAX)) return taken;
     const sixteen equal = keys_within(keys, chosen->limit - 1, chosen->limit);
     EACH_SET(equal, i) {
@@ -175,7 +207,7 @@ PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
 PV_INLINE uint32_t take(const candidates* found, choice chosen, uint32_t* places) {
     uint32_t count = 0;
     for (uint32_t g = 0; g < found->count; g++)
-        count += put_places(taken_of(found->keys + g * LANES, &chosen), found->groups[g] * LANES, places + count);
+        count += put_places(taken_of(keys_of(found, g), &chosen), found->groups[g] * LANES, places + count);
     return count;
 }
 
@@ -195,29 +227,65 @@ PV_INLINE void write_gpudrive(const float* rows, const drive_roads_search* searc
 }
 
 // Largest of the keys up to a limit.
-PV_INLINE int32_t largest_within(const int32_t* keys, uint32_t n, int32_t limit) {
+PV_INLINE int32_t largest_within(const candidates* found, int32_t limit) {
     int32_t most = 0;
-    for (uint32_t i = 0; i < n; i++) most = keys[i] <= limit && keys[i] > most ? keys[i] : most;
+    for (uint32_t g = 0; g < found->count; g++) {
+        const int32_t* keys = keys_of(found, g);
+        for (uint32_t i = 0; i < LANES; i++) most = keys[i] <= limit && keys[i] > most ? keys[i] : most;
+    }
     return most;
 }
 
+// Which of a group's keys are up to a limit and belong to segments of some types, a bit each.
+PV_INLINE sixteen of_types(const pv_road_group* group, const int32_t* keys, uint32_t types, int32_t limit) {
+    pv_ints masks[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) {
+        const uint32_t at = (uint32_t)p * PV_WIDTH;
+        const pv_ints type = load_ints(group->type + at);
+        pv_ints wanted = {0};
+        for (int t = 0; t < PV_SEGMENT_TYPES; t++) wanted |= (type == t) & -(int32_t)(types >> t & 1);
+        masks[p] = wanted & (load_ints(keys + at) <= limit);
+    }
+    return packed(masks);
+}
+
+// Hands out the road edges up to close->reach.
+PV_INLINE void list_edges(const drive_scene* scene, const candidates* found, const close_groups* close, drive_near* edges) {
+    const int32_t limit = pv_bits_of(close->reach * close->reach);
+    uint32_t places[(MOST_CLOSE + 1) * LANES], count = 0;
+    for (uint32_t c = 0; c < close->count; c++) {
+        const uint32_t g = close->groups[c];
+        const int32_t* keys = found->keys + (uint64_t)g * LANES;
+        count += put_places(of_types(&scene->groups[g], keys, 1u << PV_EDGE, limit), g * LANES, places + count);
+    }
+    edges->within_m = close->count < MOST_CLOSE && count <= DRIVE_MAX_K ? close->reach : 0.0f;
+    edges->count = count <= DRIVE_MAX_K ? count : 0;
+    for (uint32_t i = 0; i < edges->count; i++) {
+        edges->index[i] = scene->groups[places[i] / LANES].segment[places[i] % LANES];
+        edges->square[i] = float_of(found->keys[places[i]]);
+    }
+}
+
 PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch,
-                                     float* out, float* reach_m) {
+                                     float* out, float* reach_m, drive_near* edges) {
     const drive_pose* at = search->at;
     const uint32_t k = search->k, columns = search->gpudrive ? DRIVE_COUNT_gpudrive_road : DRIVE_COUNT_pufferdrive_road;
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
     choice chosen = {PV_FAR_BITS - 1, UINT32_MAX};
+    close_groups close;
     uint32_t kept = 0;
     float reach = *reach_m > 0.0f && *reach_m < search->range_m ? *reach_m : search->range_m;
     for (;;) {
-        found.count = find_groups(scene, at->x, at->y, reach + SLACK_M, found.groups);
+        close.reach = drive_min(search->edges_m, reach);
+        close.count = 0;
+        found.count = find_groups(scene, at->x, at->y, reach, found.groups, &close);
         measure(scene, at->x, at->y, reach * reach, &found);
-        kept = count_keys(found.keys, found.count * LANES, PV_FAR_BITS - 1);
+        kept = count_keys(&found, PV_FAR_BITS - 1);
         if (kept >= k || reach == search->range_m) break;
         reach = search->range_m;
     }
-    uint32_t n = found.count * LANES;
-    if (kept > k) chosen = choose(found.keys, n, k, kept, pv_bits_of(reach * reach), search->guess_m);
+    list_edges(scene, &found, &close, edges);
+    if (kept > k) chosen = choose(&found, k, kept, pv_bits_of(reach * reach), search->guess_m);
     uint32_t places[DRIVE_MAX_ROADS + LANES];
     const uint32_t count = take(&found, chosen, places);
     if (search->gpudrive)
@@ -225,40 +293,31 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     else
         write_pufferdrive(scene->rows, search, places, count, out);
     *reach_m = kept > k ? drive_sqrt(float_of(chosen.limit)) : kept == k ? reach : 0.0f;
-    if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(largest_within(found.keys, n, chosen.limit)));
+    if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(largest_within(&found, chosen.limit)));
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
     return count;
 }
 
 PV_CLONES uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
-    found.count = find_groups(scene, at->x, at->y, range_m + SLACK_M, found.groups);
+    found.count = find_groups(scene, at->x, at->y, range_m, found.groups, NULL);
     measure(scene, at->x, at->y, range_m * range_m, &found);
-    return count_keys(found.keys, found.count * LANES, PV_FAR_BITS - 1);
+    return count_keys(&found, PV_FAR_BITS - 1);
 }
 
-// Which of a group's keys are not far and belong to segments of a type.
-PV_INLINE sixteen of_type(const pv_road_group* group, const int32_t* keys, int type) {
-    pv_ints masks[PV_PIECES];
-    for (int p = 0; p < PV_PIECES; p++) {
-        const uint32_t at = (uint32_t)p * PV_WIDTH;
-        masks[p] = (load_ints(group->type + at) == type) & (load_ints(keys + at) < PV_FAR_BITS);
-    }
-    return packed(masks);
-}
-
-PV_CLONES uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                                     const drive_scratch* scratch) {
+PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, uint32_t types, float x, float y, float radius_m,
+                                         const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
     uint32_t count = 0;
-    found.count = find_groups(scene, x, y, radius_m + SLACK_M, found.groups);
+    found.count = find_groups(scene, x, y, radius_m, found.groups, NULL);
     measure(scene, x, y, radius_m * radius_m, &found);
     for (uint32_t g = 0; g < found.count; g++)
-        count += put_places(of_type(&scene->groups[found.groups[g]], found.keys + g * LANES, type), found.groups[g] * LANES,
-                            scratch->index + count);
+        count += put_places(of_types(&scene->groups[found.groups[g]], keys_of(&found, g), types, PV_FAR_BITS - 1),
+                            found.groups[g] * LANES, scratch->index + count);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t place = scratch->index[i];
         scratch->index[i] = scene->groups[place / LANES].segment[place % LANES];
+        scratch->square[i] = float_of(found.keys[place]);
     }
     return count;
 }

@@ -240,12 +240,16 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
     const pv_object* object = &scene->objects[o];
     uint64_t at = offset_of(scene->head, DRIVE_SECTION_objects) + o * sizeof *object;
     const float sizes[3] = {object->width_m, object->length_m, object->height_m};
+    const uint64_t offsets[3] = {offsetof(pv_object, width_m), offsetof(pv_object, length_m), offsetof(pv_object, height_m)};
+    static const char* const names[3] = {"object.width_m", "object.length_m", "object.height_m"};
     for (int i = 0; i < 3; i++) {
         if (!((double)sizes[i] >= MIN_SIZE_M && (double)sizes[i] <= MAX_SIZE_M))
-            return bad(check, at, "object.width_m, length_m, height_m", MAX_SIZE_M, (double)sizes[i], "at least 0.001 and at most");
+            return bad(check, at + offsets[i], names[i], MAX_SIZE_M, (double)sizes[i], "at least 0.001 and at most");
     }
-    if (first_outside(&object->goal_x_m, 3, MAX_COORDINATE_M) < 3)
-        return bad(check, at, "object.goal", MAX_COORDINATE_M, (double)object->goal_x_m, "a magnitude of at most");
+    const uint64_t axis = first_outside(&object->goal_x_m, 3, MAX_COORDINATE_M);
+    if (axis < 3)
+        return bad(check, at + offsetof(pv_object, goal_x_m) + 4 * axis, "object.goal", MAX_COORDINATE_M,
+                   (double)(&object->goal_x_m)[axis], "a magnitude of at most");
     if (object->type > PV_OTHER) return bad(check, at, "object.type", PV_OTHER, object->type, "at most");
     uint32_t end = (uint32_t)object->frame_first + object->frame_count;
     if (end > scene->head->frame_count)
@@ -287,9 +291,10 @@ static int check_objects(const checker* check, const drive_scene* scene) {
 static int check_frames(const checker* check, const drive_scene* scene) {
     for (uint64_t i = 0; i < count_of(scene->head, DRIVE_SECTION_frames); i++) {
         const pv_frame* frame = &scene->frames[i];
-        if (frame->speed == PV_FRAME_INVALID || first_outside(&frame->x_m, 3, MAX_COORDINATE_M) == 3) continue;
-        return bad(check, offset_of(scene->head, DRIVE_SECTION_frames) + i * sizeof *frame, "frame.x_m, y_m, z_m",
-                   MAX_COORDINATE_M, (double)frame->x_m, "magnitudes of at most");
+        const uint64_t axis = first_outside(&frame->x_m, 3, MAX_COORDINATE_M);
+        if (frame->speed == PV_FRAME_INVALID || axis == 3) continue;
+        return bad(check, offset_of(scene->head, DRIVE_SECTION_frames) + i * sizeof *frame + 4 * axis, "frame.x_m, y_m, z_m",
+                   MAX_COORDINATE_M, (double)(&frame->x_m)[axis], "magnitudes of at most");
     }
     return PV_OK;
 }

@@ -7,8 +7,8 @@
 // Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all segments are scanned.
 // Distances and all columns are computed for every candidate, 16 at a time; then the columns of the nearest are copied.
 #include "../nearest.h"
-#include "kernels.h"
 #include "state.h"
+#include "vectors.h"
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and half length.
 PV_INLINE float segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
@@ -85,15 +85,37 @@ PV_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, co
     return found;
 }
 
-// Columns of 16 candidates, v[column][candidate], and their squared distances (+infinity beyond the range).
-PV_INLINE void compute_columns(float (*restrict v)[PV_RANKED], float* restrict square, const float (*restrict raw)[PV_RANKED],
-                                  uint32_t base, const drive_pose* at, float range_square) {
-    for (uint32_t i = base; i < base + PV_LANES; i++) {
+#define PIECE 8 // candidates whose columns are computed together
+
+// What the entries of up to PV_RANKED candidates are made of.
+typedef struct entries {
+    _Alignas(64) float rows[PV_RANKED][PIECE]; // a candidate's columns, and one number more
+    _Alignas(64) int32_t keys[PV_RANKED];      // bits of its squared distance, PV_FAR_BITS beyond the range
+    uint32_t order[PV_RANKED];
+} entries;
+
+_Static_assert(DRIVE_COUNT_segment == PIECE - 1, "rows hold an entry's columns");
+
+// The numbers of 8 segments, put together in registers: vectors that are loaded from where single numbers were just stored
+// would have to wait for them.
+PV_INLINE numbers eight_of(const float* of, const uint16_t* index) {
+    return (numbers){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
+                     of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
+}
+
+// Columns of 8 segments, v[column][segment], and the bits of their squared distances.
+PV_INLINE void compute_columns(const drive_scene* scene, const uint16_t* index, const drive_pose* at, float range_square,
+                               float (*restrict v)[PIECE], int32_t* restrict keys) {
+    _Alignas(32) float raw[5][PIECE];
+    const numbers of[5] = {eight_of(scene->x, index), eight_of(scene->y, index), eight_of(scene->ux, index),
+                           eight_of(scene->uy, index), eight_of(scene->half, index)};
+    memcpy(raw, of, sizeof raw);
+    for (uint32_t i = 0; i < PIECE; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y, ux = raw[2][i], uy = raw[3][i], half = raw[4][i];
         float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
         float across = dx * uy - dy * ux;
         float value = over * over + across * across; // as in segment_square
-        square[i] = value <= range_square ? value : __builtin_inff();
+        keys[i] = value <= range_square ? pv_bits_of(value) : PV_FAR_BITS;
 #define PUT(column, value)                                                                                                     \
     v[DRIVE_segment_##column][i] = drive_clamp((value) * (1.0f / DRIVE_SCALE_segment_##column), -at->bound, at->bound)
         PUT(x, dx * at->cosine + dy * at->sine);
@@ -107,46 +129,54 @@ PV_INLINE void compute_columns(float (*restrict v)[PV_RANKED], float* restrict s
     }
 }
 
-// What the entries of up to PV_RANKED candidates are made of.
-typedef struct entries {
-    _Alignas(64) float raw[5][PV_RANKED];
-    _Alignas(64) float v[DRIVE_COUNT_segment][PV_RANKED];
-    _Alignas(64) float square[PV_RANKED];
-    _Alignas(64) int32_t keys[PV_RANKED];
-    uint32_t order[PV_RANKED];
-} entries;
+// Turns 4 columns of 8 segments into the first 4 numbers of 8 rows.
+PV_INLINE void transpose_half(const float (*v)[PIECE], float (*rows)[PIECE]) {
+    numbers column[4], pair[4], row[4];
+    memcpy(column, v, sizeof column);
+    pair[0] = SHUFFLED(column[0], column[1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[1] = SHUFFLED(column[2], column[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[2] = SHUFFLED(column[0], column[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    pair[3] = SHUFFLED(column[2], column[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    row[0] = SHUFFLED(pair[0], pair[1], 0, 1, 8, 9, 4, 5, 12, 13);
+    row[1] = SHUFFLED(pair[0], pair[1], 2, 3, 10, 11, 6, 7, 14, 15);
+    row[2] = SHUFFLED(pair[2], pair[3], 0, 1, 8, 9, 4, 5, 12, 13);
+    row[3] = SHUFFLED(pair[2], pair[3], 2, 3, 10, 11, 6, 7, 14, 15);
+    for (int i = 0; i < 4; i++) {
+        memcpy(rows[i], &row[i], 4 * sizeof(float));
+        memcpy(rows[i + 4], (const float*)&row[i] + 4, 4 * sizeof(float));
+    }
+}
 
 // Writes the k nearest of n candidates, sorted.
 PV_INLINE void write_nearest(const drive_scene* scene, const uint16_t* index, uint32_t n, const drive_pose* at, uint32_t k,
                              float range_m, entries* e, float* out, drive_near* near) {
-    uint32_t padded = (n + PV_LANES - 1) / PV_LANES * PV_LANES;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = index[i];
-        e->raw[0][i] = scene->x[s];
-        e->raw[1][i] = scene->y[s];
-        e->raw[2][i] = scene->ux[s];
-        e->raw[3][i] = scene->uy[s];
-        e->raw[4][i] = scene->half[s];
+    _Alignas(32) float v[PIECE][PIECE] = {0};
+    const uint32_t columns = DRIVE_COUNT_segment;
+    for (uint32_t base = 0; base < n; base += PIECE) {
+        uint16_t last[PIECE];
+        const uint16_t* eight = index + base;
+        if (n - base < PIECE) {
+            for (uint32_t i = 0; i < PIECE; i++) last[i] = index[base + i < n ? base + i : base];
+            eight = last;
+        }
+        compute_columns(scene, eight, at, range_m * range_m, v, e->keys + base);
+        transpose_half((const float (*)[PIECE])v, e->rows + base);
+        transpose_half((const float (*)[PIECE])(v + 4), (float (*)[PIECE])(e->rows[base] + 4));
     }
-    for (uint32_t i = n; i < padded; i++) { // out of range: a point far ahead
-        e->raw[0][i] = 1e9f;
-        e->raw[2][i] = 1.0f;
-        e->raw[1][i] = e->raw[3][i] = e->raw[4][i] = 0.0f;
-    }
-    for (uint32_t base = 0; base < padded; base += PV_LANES)
-        compute_columns(e->v, e->square, (const float (*)[PV_RANKED])e->raw, base, at, range_m * range_m);
-    memcpy(e->keys, e->square, padded * sizeof(float));
+    for (uint32_t i = n; i % PV_LANES; i++) e->keys[i] = PV_FAR_BITS;
     pv_rank_keys(e->keys, n, e->order);
     uint32_t count = 0;
-    for (uint32_t most = k < n ? k : n; count < most; count++) {
-        uint32_t i = e->order[count];
-        if (e->keys[i] == PV_FAR_BITS) break;
-        near->index[count] = index[i];
-        near->square[count] = e->square[i];
-        for (uint32_t f = 0; f < DRIVE_COUNT_segment; f++) out[count * DRIVE_COUNT_segment + f] = e->v[f][i];
+    for (uint32_t i = 0; i < n; i++) count += e->keys[i] != PV_FAR_BITS;
+    count = count < k ? count : k;
+    for (uint32_t r = 0; r < count; r++) { // an entry's copy has one number more, which the next one overwrites
+        const uint32_t i = e->order[r];
+        near->index[r] = index[i];
+        memcpy(&near->square[r], &e->keys[i], sizeof(float));
+        memcpy(out + r * columns, e->rows[i], 4 * sizeof(float));
+        memcpy(out + r * columns + 4, e->rows[i] + 4, (r + 1 < k ? 4 : 3) * sizeof(float));
     }
     near->count = count;
-    memset(out + count * DRIVE_COUNT_segment, 0, (k - count) * DRIVE_COUNT_segment * sizeof(float));
+    memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
 }
 
 PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
@@ -233,12 +263,6 @@ PV_CLONES void drive_write_spread(const drive_scene* scene, int type, const driv
     write_nearest(scene, found, count, at, k, range_m, &e, out, near);
 }
 
-PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                                         const drive_scratch* scratch) {
-    return scan_segments(scene, scene->first[type], scene->first[type + 1], x, y, radius_m * radius_m, scratch->square,
-                         scratch->index);
-}
-
 PV_CLONES uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float y, float radius_m,
                                        const drive_scratch* scratch) {
     uint32_t count = 0, kept = 0;
@@ -251,7 +275,7 @@ PV_CLONES uint32_t drive_segments_near(const drive_scene* scene, int type, float
     }
     // The list holds the index_k nearest: with fewer within the radius, none is missing.
     if (list && kept < scene->index_k[type]) return kept;
-    return drive_segments_within(scene, type, x, y, radius_m, scratch);
+    return drive_segments_within(scene, 1u << type, x, y, radius_m, scratch);
 }
 
 PV_CLONES uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m) {

@@ -226,7 +226,7 @@ typedef struct drive_block {
     uint32_t slots;        // most scenes in a bundle
     uint32_t scenes;       // eligible scenes
     uint32_t bodies;       // room for the objects of any eligible scene, rounded up
-    uint32_t segments;     // room for the segments of one type of any eligible scene, rounded up
+    uint32_t segments;     // room for the segments of any eligible scene, rounded up
     uint32_t groups;       // room for the groups of segments of any eligible scene, rounded up
     uint32_t numbers;      // of the largest block
     uint32_t blocks;       // that a row has, a bit each
@@ -291,6 +291,7 @@ typedef struct drive_scratch {
 typedef struct drive_near {
     uint32_t count;
     uint32_t most; // as many were looked for
+    float within_m; // of edges in no order: all that are this near are there
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
@@ -351,6 +352,11 @@ static inline uint32_t drive_end_at_goal(const pv_drive_config* config) {
 static inline uint32_t drive_episode_steps(const drive_turn* turn) {
     const uint32_t frames = turn->scene.head->frame_count, first = (uint32_t)turn->config->init_step;
     return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > first + 1 ? frames - first - 1 : 1;
+}
+
+// Radius of the circle around an agent's box.
+static inline float drive_circle_of(const drive_agents* agents, uint32_t row) {
+    return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] + agents->width[row] * agents->width[row]);
 }
 
 // layout.c
@@ -430,10 +436,8 @@ int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* e
 // segments.c: the k nearest segments of a type; writes k entries to out
 void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
                           const drive_scratch* scratch, float* out, drive_near* near);
-uint32_t drive_segments_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                               const drive_scratch* scratch); // all of them, into scratch.index and scratch.square
 uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float y, float radius_m,
-                             const drive_scratch* scratch); // likewise, by the cell's list where that holds them all
+                             const drive_scratch* scratch); // as drive_segments_within, by the cell's list where that holds them all
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
 // Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.
@@ -453,15 +457,17 @@ typedef struct drive_roads_search {
     uint32_t k;
     float range_m;
     float guess_m;   // about how far the last one is, or 0
+    float edges_m;   // road edges within this are handed out
     int gpudrive;    // columns of GPUDrive, not of PufferDrive
     int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer than k
 } drive_roads_search;
 
 uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
-                           float* reach_m);
+                           float* reach_m, drive_near* edges);
 uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
-uint32_t drive_type_within(const drive_scene* scene, int type, float x, float y, float radius_m,
-                           const drive_scratch* scratch); // all segments of a type, in no order, into scratch.index
+// All segments of some types (a bit each), in no order, into scratch.index and, their squared distances, scratch.square.
+uint32_t drive_segments_within(const drive_scene* scene, uint32_t types, float x, float y, float radius_m,
+                               const drive_scratch* scratch);
 
 // ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within the range
 void drive_write_route(const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);

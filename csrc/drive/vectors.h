@@ -81,16 +81,24 @@ PV_INLINE sixteen keys_within(const int32_t* keys, int32_t low, int32_t high) {
     return packed(masks);
 }
 
+// ... are at most `limit`.
+PV_INLINE sixteen keys_up_to(const int32_t* keys, int32_t limit) {
+    pv_ints masks[PV_PIECES];
+    for (int p = 0; p < PV_PIECES; p++) masks[p] = load_ints(keys + p * PV_WIDTH) <= limit;
+    return packed(masks);
+}
+
 typedef float numbers __attribute__((vector_size(32)));
 
-PV_INLINE numbers swapped(numbers v) {
+// Numbers of a (places 0 to 7) and b (8 to 15), chosen by place.
 #if defined(__clang__) || __GNUC__ >= 12
-    return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+#define SHUFFLED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-    typedef int32_t whole __attribute__((vector_size(32)));
-    return __builtin_shuffle(v, (whole){1, 0, 3, 2, 5, 4, 7, 6});
+typedef int32_t pv_places __attribute__((vector_size(32)));
+#define SHUFFLED(a, b, ...) __builtin_shuffle(a, b, (pv_places){__VA_ARGS__})
 #endif
-}
+
+PV_INLINE numbers swapped(numbers v) { return SHUFFLED(v, v, 1, 0, 3, 2, 5, 4, 7, 6); }
 
 // How 8 numbers in the scene's frame become an entry: (row - origin) * straight + swapped(row - origin) * crossed. A pair (x, y) is
 // turned into the car's frame with straight = (cos, cos) and crossed = (sin, -sin).

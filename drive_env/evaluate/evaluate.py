@@ -241,7 +241,7 @@ def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Res
     agents = int(counts.sum())
     episodes = sum(scene.episodes for scene in scenes)
     return Results(
-        name=f"total of {len(driven)} scenes",
+        name=f"total of {len(driven)} scene{'s' if len(driven) != 1 else ''}",
         episodes=episodes,
         agents=agents,
         counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},

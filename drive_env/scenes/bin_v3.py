@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from drive_env.scenes.bin_cursor import Contents, Cursor
 from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
+    MAX_CONTROLS,
     MAX_FRAMES,
     MAX_OBJECTS,
     MAX_POINTS,
@@ -55,7 +56,6 @@ ROAD_CODES: dict[int, tuple[str, int]] = {
 LIGHT = 1
 CONTROL_CODES = {LIGHT: "traffic_light", 2: "stop_sign", 3: "yield_sign"}
 MISC_CODES = range(30, 40)  # others of these tell nothing, and are dropped
-MAX_CONTROLS = 4096
 MAX_GRAPH_LANES = 8192
 MAX_LIST = 65_535
 HEADING_LIMIT_RAD = 1000.0

@@ -22,6 +22,11 @@ MAX_OBJECTS = 4096
 MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
 MAX_POINTS = 2_000_000
+MAX_CONTROLS = 4096
+# Compared with each other when a scene is compiled: pieces of lanes that lie close together, ends and starts of lanes at one x,
+# signs and points of lanes. The largest real scene has 300,000; so many take about a second.
+MAX_PAIRS = 50_000_000
+MAX_LINKS = 1_000_000  # connections between lanes
 COORDINATE_LIMIT_M = 100_000.0
 SPEED_LIMIT_MPS = 1_000.0
 SIZE_LEAST_M, SIZE_LIMIT_M = 0.01, 100.0
@@ -128,9 +133,9 @@ class Checker:
             except (KeyError, TypeError, IndexError):
                 self._fail_point(items, letter, name)
             result[:, axis] = self._column(column, name, f".{letter}")
-        bad = np.argwhere(used[:, None] & ~(np.abs(result) <= limit))
-        if bad.size:
-            index, axis = (int(bad[0][0]), int(bad[0][1]))
+        good = (np.abs(result) <= limit) | ~used[:, None]
+        if not good.all():
+            index, axis = np.argwhere(~good)[0].tolist()
             self.fail(f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", items[index][axes[axis]])
         result[~used] = 0.0
         return result

@@ -68,13 +68,14 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
         build: makes the cell index; tests pass a slow twin of the C function.
 
     Raises:
-        SceneError: more segments or polylines than 16 bits can number; the message names the scene and the remedy.
+        SceneError: more segments or polylines than 16 bits can number, or more lanes or signs in one spot than can be compared
+            with each other; the message names the scene and the remedy.
     """
     origin = _origin(scene)
     objects, frames = _pack_objects(scene, origin)
     polylines = polylines_of(scene, origin, settings.tolerances_m, settings.split_m)
     segments = segments_of(polylines)
-    lanes, links, inferred = pack_lanes(polylines[0], segments)
+    lanes, links, inferred = pack_lanes(scene.name, polylines[0], segments)
     controls, states = pack_controls(scene, polylines[0], origin)
     areas, points = pack_areas(scene, origin)
     sections = {

@@ -12,12 +12,14 @@ Runs in the learner. Files say little of them, so these rules fill in what is mi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
+from drive_env.scenes.check import MAX_CONTROLS, MAX_PAIRS
 from drive_env.scenes.schema import (
     AREA_TYPES,
     CONTROL_KINDS,
@@ -31,7 +33,9 @@ from drive_env.scenes.schema import (
     Scene,
 )  # fmt: skip
 from drive_env.scenes.segments import Polyline
+from puffervec.errors import SceneError
 
+Pieces = tuple[Floats, Floats, NDArray[np.int64]]
 SIGN_M = 8.0
 LINE_M = 3.5
 STOP_SIGN, TRAFFIC_LIGHT = CONTROL_KINDS.index("stop_sign"), CONTROL_KINDS.index("traffic_light")
@@ -59,7 +63,7 @@ def controls_of(scene: Scene) -> tuple[Control, ...]:
 
 
 def lights_of(scene: Scene) -> list[Control]:
-    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a place or a known lane.
+    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a place.
 
     A state that is not known, or of no known word, is UNKNOWN; so is that of a frame without an entry.
     """
@@ -86,17 +90,22 @@ def lights_of(scene: Scene) -> list[Control]:
 
 
 def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Return the records of all controls, and the states that they point into."""
+    """Return the records of all controls, and the states that they point into.
+
+    Raises: SceneError: more controls than a scene may have, or more than can be compared with its lanes.
+    """
     controls = controls_of(scene)
+    _check_count(scene, controls, sum(len(item.points_m) for item in lanes))
     records = np.zeros(len(controls), dtype=packed.CONTROL)
     number = {item.road.id: index for index, item in enumerate(lanes) if item.road.id != -1}
+    pieces = _pieces_of(lanes)
     total = 0
     for record, control in zip(records, controls, strict=True):
         place = control.position_m - origin
         lane = number.get(control.lane_id, packed.NO_LANE)
         heading, stop = 0.0, place
         if lane == packed.NO_LANE and control.kind != TRAFFIC_LIGHT:
-            lane, stop = _lane_beside(lanes, place)
+            lane, stop = _lane_beside(pieces, place)
         if lane != packed.NO_LANE:
             heading = _heading_at(lanes[lane].points_m, stop)
         if control.heading_rad is not None:
@@ -112,6 +121,15 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
     return records, np.concatenate(states) if states else np.zeros(0, dtype=np.uint8)
 
 
+def _check_count(scene: Scene, controls: Sequence[Control], points: int) -> None:
+    if len(controls) > MAX_CONTROLS:
+        raise SceneError(f"{scene.name}: {len(controls)} traffic lights and signs; a scene has at most {MAX_CONTROLS}")
+    known = {road.id for road in scene.roads if road.type == "lane"}
+    lost = sum(control.kind != TRAFFIC_LIGHT and control.lane_id not in known for control in controls)
+    if lost * points > MAX_PAIRS:
+        raise SceneError(f"{scene.name}: more than {MAX_PAIRS} pairs of signs and points of lanes; cut the scene")
+
+
 def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:
     """Return the left and the right end of the stop line, (2, 3); twice the stop point if it is not known."""
     if control.stop_line_m is not None:
@@ -120,20 +138,29 @@ def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, or
     return np.stack([stop + left, stop - left])
 
 
-def _lane_beside(lanes: list[Polyline], place: Floats) -> tuple[int, Floats]:
+def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
     """Return the lane that a sign holds for and the point of it that is nearest to the sign; NO_LANE and the sign's place."""
-    best, chosen, point = SIGN_M, packed.NO_LANE, place
-    for index, item in enumerate(lanes):
-        start, step = item.points_m[:-1], np.diff(item.points_m, axis=0)
-        share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), 1e-12)
-        nearest = start + np.clip(share, 0.0, 1.0)[:, None] * step
-        gap = place[:2] - nearest[:, :2]
-        distance = np.hypot(gap[:, 0], gap[:, 1])
-        at = int(distance.argmin())
+    start, step, lane = pieces
+    share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), 1e-12)
+    nearest = start + np.clip(share, 0.0, 1.0)[:, None] * step
+    gap = place[:2] - nearest[:, :2]
+    distance = np.hypot(gap[:, 0], gap[:, 1])
+    near = np.flatnonzero(distance < SIGN_M)
+    seen: set[int] = set()
+    for at in near[np.argsort(distance[near], kind="stable")].tolist():
         right = step[at, 0] * gap[at, 1] - step[at, 1] * gap[at, 0] < 0
-        if right and distance[at] < best:
-            best, chosen, point = float(distance[at]), index, nearest[at]
-    return chosen, point
+        if right and lane[at] not in seen:
+            return int(lane[at]), nearest[at]
+        seen.add(int(lane[at]))  # it passes the sign on the other side where it is nearest
+    return packed.NO_LANE, place
+
+
+def _pieces_of(lanes: list[Polyline]) -> Pieces:
+    """Return where the segments of all lanes start (n, 3), how far they go (n, 3), and whose they are (n,)."""
+    points = np.concatenate([np.zeros((0, 3)), *(item.points_m for item in lanes)])
+    lane = np.repeat(np.arange(len(lanes)), [len(item.points_m) for item in lanes])
+    within = np.flatnonzero(lane[1:] == lane[:-1])
+    return points[within], points[within + 1] - points[within], lane[within]
 
 
 def _heading_at(points_m: Floats, place: Floats) -> float:

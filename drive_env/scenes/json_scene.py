@@ -13,6 +13,7 @@ What an older generation lacks is filled in by the rules of docs/scenes.md, whic
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -26,6 +27,7 @@ from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
     HEADING_LIMIT_DEG,
     HEADING_LIMIT_RAD,
+    MAX_CONTROLS,
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
@@ -48,8 +50,10 @@ from drive_env.scenes.schema import (
     Scene,
     SceneObject,
 )
+from puffervec import extras
 from puffervec.errors import SceneError
 
+ROUNDED = 2.0**63  # orjson makes whole numbers of more than 64 bits floats
 # Taken where the key is missing. height: of the box in metres, by object type; never a reason to refuse a scene.
 DEFAULTS: dict[str, Any] = {
     "mark_as_expert": False,
@@ -70,19 +74,50 @@ AGREES_RAD, DISAGREES_RAD = 0.1, 0.3  # median difference between the heading an
 def parse_json(data: bytes, source: str, name: str) -> Scene:
     """Check one scene given as JSON text and turn it into arrays. `source` starts every error message.
 
+    orjson reads it where it is installed. What it refuses (NaN, numbers beyond a double), and scenes that are refused, are read
+    again by the module json, which takes more and says where a mistake is.
+
     Raises:
         SceneError: it is not JSON, or `scene_from_tree` refuses it.
     """
+    with contextlib.suppress(_Slowly, SceneError):
+        return scene_from_tree(_fast_tree(data), source, name)
     try:
         tree = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise SceneError(f"{source}: not JSON: byte {error.start} is not UTF-8") from error
     except json.JSONDecodeError as error:
         where = f"character {error.pos} of {len(error.doc)} (line {error.lineno}, column {error.colno})"
-        raise SceneError(f"{source}: not JSON, or cut off: {error.msg} at {where}") from error
+        what = error.msg.removesuffix(" at")  # "Invalid control character at"
+        raise SceneError(f"{source}: not JSON, or cut off: {what} at {where}") from error
     except (RecursionError, ValueError) as error:
         raise SceneError(f"{source}: not JSON that can be read: {error}") from error
     return scene_from_tree(tree, source, name)
+
+
+class _Slowly(Exception):
+    """The module json is to read this text."""
+
+
+def _fast_tree(data: bytes) -> Any:
+    """Parse JSON by orjson. Raises: _Slowly: it is not installed, refuses the text, or may have rounded a whole number."""
+    if not extras.installed("orjson"):
+        raise _Slowly
+    import orjson
+
+    try:
+        tree = orjson.loads(data)
+    except ValueError as error:
+        raise _Slowly from error
+    # only here whole numbers of any size are taken; elsewhere `scene_from_tree` refuses those of more than 32 bits
+    pending = [tree.get(key) for key in ("tl_states", "metadata")] if isinstance(tree, dict) else []
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (dict, list)):
+            pending += item.values() if isinstance(item, dict) else item
+        elif isinstance(item, float) and abs(item) >= ROUNDED:
+            raise _Slowly
+    return tree
 
 
 def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
@@ -103,6 +138,9 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         read_objects.append(_read_object(check, check.mapping(item, key), key, frame_count, degrees))
         frame_count = len(read_objects[0].valid)
     check.unique_ids([item.id for item in read_objects])
+    lights = check.mapping(_or_default(top, "tl_states"), "tl_states")
+    if len(lights) > MAX_CONTROLS:
+        check.fail("tl_states", f"at most {MAX_CONTROLS} lanes", lights)
     scenario_id = _or_default(top, "scenario_id")
     if type(scenario_id) not in (str, int):
         check.fail("scenario_id", "a string", scenario_id)
@@ -112,7 +150,7 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         frame_count=frame_count,
         objects=tuple(read_objects),
         roads=_read_roads(check, roads),
-        traffic_lights=check.mapping(_or_default(top, "tl_states"), "tl_states"),
+        traffic_lights=lights,
         metadata=check.mapping(_or_default(top, "metadata"), "metadata"),
         has_height=_has_height([*objects, *roads]),
     )

@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
+from drive_env.scenes.check import MAX_LINKS, MAX_PAIRS
 from drive_env.scenes.schema import Floats
 from drive_env.scenes.segments import Polyline, Segments, kind_of
+from puffervec.errors import SceneError
 
 JOIN_M = 0.1
 TURN_RAD = 0.5
@@ -35,11 +37,17 @@ CHUNK = 32  # probes that are compared at once
 Links = list[list[int]]
 
 
-def pack_lanes(lanes: list[Polyline], segments: Segments) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
-    """Return the records of all lanes, the list that their exits and entries point into, and whether these are inferred."""
+def pack_lanes(
+    name: str, lanes: list[Polyline], segments: Segments
+) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
+    """Return the records of all lanes, the list that their exits and entries point into, and whether these are inferred.
+
+    Args: name: of the scene, for messages.
+    Raises: SceneError: so many lanes lie in one spot, or so many are connected, that it would take long to compare them.
+    """
     known = any(item.road.links is not None for item in lanes)
-    exits, entries = _links_of(lanes) if known else _meeting(lanes)
-    left, right = _beside(segments, len(lanes))
+    exits, entries = _links_of(name, lanes) if known else _meeting(name, lanes)
+    left, right = _beside(name, segments, len(lanes))
     records = np.zeros(len(lanes), dtype=packed.LANE)
     number = _numbers(lanes)
     links: list[int] = []
@@ -49,8 +57,8 @@ def pack_lanes(lanes: list[Polyline], segments: Segments) -> tuple[NDArray[Any],
         first += len(item.points_m) - 1
         record["length_m"] = np.hypot(*np.diff(item.points_m[:, :2], axis=0).T).sum()
         record["id"], record["kind"] = item.road.id, kind_of(item.road)
-        for name, found in (("exit", exits[index]), ("entry", entries[index])):
-            record["exits" if name == "exit" else "entries"], record[f"{name}_count"] = len(links), len(found)
+        for side, found in (("exit", exits[index]), ("entry", entries[index])):
+            record["exits" if side == "exit" else "entries"], record[f"{side}_count"] = len(links), len(found)
             links += found
         given = item.road.links
         record["speed_limit_mps"] = given.speed_limit_mps if given else 0.0
@@ -64,10 +72,11 @@ def _numbers(lanes: Iterable[Polyline]) -> dict[int, int]:
     return {item.road.id: index for index, item in enumerate(lanes) if item.road.id != -1}
 
 
-def _links_of(lanes: list[Polyline]) -> tuple[Links, Links]:
+def _links_of(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
     """Return exits and entries as the file has them. Each is listed on both sides, even if the file does so on one."""
     number = _numbers(lanes)
     pairs: dict[tuple[int, int], None] = {}
+    _check_links(scene, sum(len(item.road.links.exits) + len(item.road.links.entries) for item in lanes if item.road.links))
     for index, item in enumerate(lanes):
         given = item.road.links
         if given is None:
@@ -86,7 +95,7 @@ def _both_ways(pairs: Iterable[tuple[int, int]], count: int) -> tuple[Links, Lin
     return exits, entries
 
 
-def _meeting(lanes: list[Polyline]) -> tuple[Links, Links]:
+def _meeting(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
     """Return exits and entries of lanes that end where others start."""
     if not lanes:
         return [], []
@@ -98,12 +107,14 @@ def _meeting(lanes: list[Polyline]) -> tuple[Links, Links]:
     low = np.searchsorted(starts[order, 0], ends[:, 0] - JOIN_M, "left")
     high = np.searchsorted(starts[order, 0], ends[:, 0] + JOIN_M, "right")
     pairs: list[tuple[int, int]] = []
+    _check_pairs(scene, int((high - low).sum()), "ends and starts of lanes")
     for before in range(len(lanes)):
         near = np.sort(order[low[before] : high[before]])
         gap = starts[near] - ends[before]
         meets = np.hypot(gap[:, 0], gap[:, 1]) <= JOIN_M
         meets &= (np.abs(gap[:, 2]) <= LEVEL_M) & (np.abs(_wrapped(leaving[near] - arriving[before])) <= TURN_RAD)
         pairs += [(before, int(after)) for after in near[meets]]
+        _check_links(scene, len(pairs))
     return _both_ways(pairs, len(lanes))
 
 
@@ -116,7 +127,7 @@ def _wrapped(angle: Floats) -> Floats:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def _beside(segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+def _beside(scene: str, segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     """Return the left and the right neighbour of each lane, (lanes,), packed.NO_LANE where there is none."""
     of = slice(0, segments.count[0])
     lane = segments.polyline[of].astype(np.int64)
@@ -130,10 +141,13 @@ def _beside(segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray
     length = np.bincount(lane, 2 * half, lanes)
     seen: list[Floats] = [np.zeros((4, 0))]
     reach = half + AHEAD_M + BESIDE_M[1]  # no probe farther from the midpoint is beside the segment
+    compared = 0
     for begin in range(0, len(probe), CHUNK):
         rows = slice(begin, begin + CHUNK)  # consecutive, so close together
         left, right, low, high = px[rows].min(), px[rows].max(), py[rows].min(), py[rows].max()
         some = np.flatnonzero((x + reach >= left) & (x - reach <= right) & (y + reach >= low) & (y - reach <= high))
+        compared += len(px[rows]) * len(some)
+        _check_pairs(scene, compared, "pieces of lanes")
         dx, dy = x[some] - px[rows, None], y[some] - py[rows, None]
         own = probe[rows]
         same = ux[some] * ux[own, None] + uy[some] * uy[own, None] >= np.cos(TURN_RAD)
@@ -151,6 +165,16 @@ def _beside(segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray
         _, first = np.unique(key, return_index=True)
         seen.append(np.array([lane[own[at]], lane[other], offset, weight[begin + at]], dtype=np.float64)[:, first])
     return _best(np.concatenate(seen, axis=1), np.asarray(length, dtype=np.float64), lanes)
+
+
+def _check_pairs(scene: str, count: int, what: str) -> None:
+    if count > MAX_PAIRS:
+        raise SceneError(f"{scene}: more than {MAX_PAIRS} pairs of {what} lie close together; cut the scene")
+
+
+def _check_links(scene: str, count: int) -> None:
+    if count > MAX_LINKS:
+        raise SceneError(f"{scene}: more than {MAX_LINKS} connections between lanes; cut the scene")
 
 
 def _best(seen: Floats, length: Floats, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:

@@ -96,6 +96,11 @@ def crooked(made: dict[str, Any]) -> None:
     made["roads"][0]["geometry"] = [{"x": x, "y": 50_000.0 * (x % 2), "z": 0.0} for x in range(60)]
 
 
+def crowded(made: dict[str, Any]) -> None:
+    line = [{"x": float(x), "y": 0.6 * (x % 2), "z": 0.0} for x in range(11)]
+    made["roads"] += [{"geometry": line, "type": "lane", "map_element_id": 2, "id": 100 + lane} for lane in range(1000)]
+
+
 def same_ids_in_bin(folder: Path) -> Path:
     data = binary()
     (second,) = [at for at in range(0, len(data), 4) if data[at : at + 4] == struct.pack("<i", 101)]
@@ -128,6 +133,7 @@ BROKEN: dict[str, Callable[[Path], Path]] = {
     "no objects": of_tree(lambda made: made.update(objects=[])),
     "no vehicle to control": of_tree(lambda made: [item.update(type="pedestrian") for item in made["objects"]] and None),
     "roads with too many segments": of_tree(crooked),
+    "lanes, or signs and lanes, of which 50,000,000 pairs lie in one spot (real scenes: 300,000)": of_tree(crowded),
     "a file of more than 64 MiB": sparse,
 }
 
@@ -170,9 +176,11 @@ def test_repairs(tmp_path: Path) -> None:
 def test_bounds_and_defaults() -> None:
     text = " ".join(PAGE.read_text().split())
     assert (
-        f"{check.MAX_OBJECTS:,} objects, {check.MAX_FRAMES:,} frames, {check.MAX_ROADS:,} roads and {check.MAX_POINTS:,} points"
+        f"{check.MAX_OBJECTS:,} objects, {check.MAX_FRAMES:,} frames, {check.MAX_ROADS:,} roads and {check.MAX_POINTS:,} "
+        f"points of roads, and {check.MAX_CONTROLS:,} signs and lights"
         in text
     )
+    assert f"{check.MAX_PAIRS:,} pairs" in text
     assert (check.COORDINATE_LIMIT_M, check.SPEED_LIMIT_MPS, check.SIZE_LEAST_M, check.SIZE_LIMIT_M) == (1e5, 1e3, 0.01, 100.0)
     assert all(f"`{name}`" in text for name in DEFAULTS)
 

@@ -70,7 +70,8 @@ def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
 def test_a_name_is_its_place_in_c(setting: str) -> None:
     at = 4 * [item.name for item in c_fields(DriveConfig)].index(setting)
     for number, name in enumerate(CHOICES[setting]):
-        blob = pack_config(DriveConfig(**{"actions": "continuous", setting: name}))  # what all models of dynamics take
+        given = {"actions": "continuous", "raster": 16, setting: name}  # what all models of dynamics take, and a view
+        blob = pack_config(DriveConfig(**given))
         assert int.from_bytes(blob[at : at + 4], "little") == number
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +95,11 @@ def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree) -> None:
     for length in range(len(data)):
         with pytest.raises(SceneError, match=r"^cut\.json: not JSON, or cut off: .* at character \d+ of \d+ \(line 1, "):
             parse_json(data[:length], "cut.json", "cut.json")
+
+
+def test_a_control_character_is_named_once() -> None:
+    with pytest.raises(SceneError, match=r"cut off: Invalid control character at character 9 of 11 \(line 1, column 10\)$"):
+        parse_json(b'{"name":"\n"', "t", "t")
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe{}", b"[" * 200_000, b'{"a": ' + b"9" * 5000 + b"}", b"[]", b"3"])
@@ -248,3 +254,72 @@ def test_angles_in_range_keep_every_bit() -> None:
     np.testing.assert_array_equal(wrapped(angles), angles)
     np.testing.assert_allclose(np.exp(1j * wrapped(37 * angles)), np.exp(37j * angles), atol=1e-12)
     assert (np.abs(wrapped(37 * angles)) <= math.pi).all() and wrapped(np.array([math.pi]))[0] == -math.pi
+
+
+# ---- orjson, where it is installed -----------------------------------------------------------------------------------------
+
+
+def with_values(tree: dict[str, Any], **values: str) -> bytes:
+    """A scene as JSON text, with other text in some places of its metadata, and of the first object."""
+    text = json.dumps(tree)
+    for name, value in values.items():
+        text = text.replace('"objects_of_interest": []', f'"objects_of_interest": [], "{name}": {value}', 1)
+    return text.encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1e30", "NaN", "-Infinity", "1e400", "1" * 30, "-" + "1" * 30, str(2**64), str(2**63), str(2**53 + 1), "-0", "-0.0",
+     "5e-324", '"\\ud800"', '{"a": 1, "a": [2]}', "[" * 600 + "]" * 600, "0.1e1", "2.2250738585072011e-308"],
+)  # fmt: skip
+def test_both_readers_of_json_read_the_same(tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    pytest.importorskip("orjson")
+    data = with_values(tiny_tree(), value=value)
+    fast = parse_json(data, "a.json", "a.json")
+    monkeypatch.setitem(sys.modules, "orjson", None)
+    slow = parse_json(data, "a.json", "a.json")
+    assert repr(fast.metadata) == repr(slow.metadata)
+    assert repr(slow.metadata["value"]) == repr(json.loads(value))
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        (("objects", 0, "position", 3, "x"), "1e30"),
+        (("objects", 0, "position", 3, "x"), "NaN"),
+        (("objects", 0, "position", 3, "x"), "1e400"),
+        (("objects", 0, "position", 3, "x"), "1" * 31),
+        (("objects", 0, "id"), str(2**64)),
+        (("scenario_id",), str(2**70)),
+        (("roads", 0, "geometry", 0, "y"), '"7"'),
+        (("objects",), "[" * 100_000),
+        (("objects",), "[1, 2"),
+        (("name",), '"\t"'),
+    ],
+)
+def test_both_readers_of_json_refuse_the_same_in_the_same_words(
+    tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, keys: tuple[Any, ...], text: str
+) -> None:
+    pytest.importorskip("orjson")
+    data = json.dumps(change(tiny_tree(), keys, "HERE")).replace('"HERE"', text).encode()
+    said = []
+    for _ in range(2):
+        try:
+            said.append(repr(parse_json(data, "a.json", "a.json").scenario_id))
+        except SceneError as error:
+            said.append(str(error))
+        monkeypatch.setitem(sys.modules, "orjson", None)
+    assert said[0] == said[1] and (keys == ("scenario_id",) or "a.json: " in said[0])
+
+
+def test_a_text_that_is_cut_off_anywhere_is_refused_in_the_same_words(
+    tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("orjson")
+    data = json.dumps(tiny_tree(frames=2, cars=1)).encode()
+    cuts = range(1, len(data), 997)
+    refused = [pytest.raises(SceneError, parse_json, data[:cut], "a", "a").value for cut in cuts]
+    monkeypatch.setitem(sys.modules, "orjson", None)
+    assert [str(error) for error in refused] == [
+        str(pytest.raises(SceneError, parse_json, data[:cut], "a", "a").value) for cut in cuts
+    ]

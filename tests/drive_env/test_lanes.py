@@ -26,7 +26,7 @@ def graph(*roads: Road) -> tuple[Any, list[set[int]], list[set[int]], bool]:
     """Lane records, exits and entries per lane, and whether they were inferred."""
     scene = dataclasses.replace(random_scene(0, objects=1, roads=0), roads=roads)
     lines = polylines_of(scene, np.zeros(3), (0.1, 0.1, 0.1), 15.0)
-    lanes, links, inferred = pack_lanes(lines[0], segments_of(lines))
+    lanes, links, inferred = pack_lanes(scene.name, lines[0], segments_of(lines))
     exits, entries = (
         [set(links[row[first] : row[first] + row[count]].tolist()) for row in lanes]
         for first, count in (("exits", "exit_count"), ("entries", "entry_count"))

@@ -26,6 +26,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.scenes import write_scenes
 from drive_env.scenes.bin_scene import bin_bytes
 from drive_env.scenes.json_scene import scene_from_tree
+from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene
 from drive_env.sources import SHARES, sources_of, split_of
@@ -110,6 +111,13 @@ def test_one_broken_file_refuses_no_other(folder: Path, cache: Path, tiny_tree: 
     (folder / "a.json").write_text("")
     with pytest.raises(SceneError, match=rf"{folder}: none of its 4 scenes can be used \(a.json: not JSON.*; and 1 more\)"):
         prepare_scenes(DriveConfig(scenes=str(folder)))
+
+
+def test_remarks_name_the_first_files() -> None:
+    files = [LeftOut(Path(f"{number}.json"), "why") for number in range(prepare.REMARKS_SHOWN + 2)]
+    assert prepare.remarks_on(files[:1]) == ["left out 0.json: why"]
+    assert prepare.remarks_on(files[:-1])[-1] == "left out 1 more file"
+    assert prepare.remarks_on(files)[-1] == "left out 2 more files"
 
 
 def test_one_file(folder: Path, cache: Path) -> None:

@@ -67,6 +67,7 @@ def small(folder: Path, scene: str, **env: Any) -> TrainConfig:
         ({"raster": 64, "raster_ahead": 1.5}, "raster_ahead is 1.5; it must be from 0 to 1"),
         ({"raster": 64, "raster_channels": "all"}, "raster_channels is 'all'; it must be one of basic, traffic"),
         ({"raster_alone": 1}, "raster_alone is 1, but raster is 0: nothing would be observed"),
+        ({"raster_channels": "traffic"}, "raster_channels is traffic, but raster is 0: there is no view; set raster"),
     ],
     ids=str,
 )
