@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 /* [cffi] */
-#define PV_ABI 6            // bumped when env.h changes incompatibly
+#define PV_ABI 7            // bumped when env.h changes incompatibly
 #define PV_MAX_GROUPS 4     // row groups of one env type
-#define PV_MAX_FIELDS 64    // observation or state fields of one group
+#define PV_MAX_FIELDS 96    // observation or state fields of one group
 #define PV_MAX_NDIM 3       // axes of one field
 #define PV_MAX_ACTION_DIMS 16
 #define PV_MOST_BYTE_CHOICES 255 // per action of a byte: -1 as a byte is no choice

@@ -52,8 +52,10 @@ PV_HELPER int pv_describe_error(char* text, int code, const char* format, ...) {
 
 PV_HELPER uint32_t pv_add_array(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit,
                                 uint32_t dtype, uint32_t ndim, const uint32_t* shape, float low, float high, float scale) {
-    PV_ASSERT(*count < PV_MAX_FIELDS && ndim <= PV_MAX_NDIM);
-    pv_field* field = &fields[(*count)++];
+    PV_ASSERT(ndim <= PV_MAX_NDIM);
+    const uint32_t index = (*count)++;
+    if (index >= PV_MAX_FIELDS) return 0; // there is no room for it; whoever loads the env refuses such a count
+    pv_field* field = &fields[index];
     strncpy(field->name, name, PV_NAME_BYTES - 1);
     strncpy(field->unit, unit, PV_UNIT_BYTES - 1);
     field->dtype = dtype;

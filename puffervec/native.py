@@ -173,7 +173,7 @@ class NativeEnv:
         spec, text = ffi.new("pv_spec*"), ffi.new("char[]", lib.PV_ERROR_TEXT)
         if self.env_type().describe(context, spec, text):
             raise ConfigError(f"{self.name}: {ffi.string(text).decode(errors='replace')}")
-        return spec, read_spec(spec)
+        return spec, read_spec(spec, self.name)
 
     def close(self) -> None:
         """Do nothing: there is nothing to free."""

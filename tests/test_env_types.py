@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from puffervec import env_types
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
+from puffervec.native import EnvData, NativeEnv
 from tests.builds import ROOT, source_folder
 from tests.libraries import compile_library, environment
 
@@ -58,6 +60,39 @@ def test_the_helpers_are_in_the_library_itself(tiny: str) -> None:
     text = ffi.new("char[]", lib.PV_ERROR_TEXT)
     assert env_types.find("tiny", tiny).describe(ffi.NULL, ffi.NULL, text) == lib.PV_ERROR_CONFIG
     assert ffi.string(text) == b"a helper was called"
+
+
+@dataclass(frozen=True)
+class Config:
+    """No settings."""
+
+
+MANY = """
+static int describe_many(const pv_context* context, pv_spec* spec, char* text) {
+    (void)context, (void)text;
+    spec->group_count = 1;
+    for (int i = 0; i < PV_MAX_FIELDS + 3; i++)
+        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "a", "", PV_F32, 0, 0, 0.0f, 1.0f, 1.0f);
+    return PV_OK;
+}
+"""
+
+
+def test_fields_beyond_the_limit_are_refused_by_name(tmp_path: Path) -> None:
+    """And not written over what lies behind."""
+    source = tmp_path / "tiny.c"
+    table = TABLE.format(abi="PV_ABI", size="sizeof(pv_env_type)", name="tiny").replace(
+        ".describe = describe", ".describe = describe_many"
+    )
+    source.write_text(
+        table.replace("static int describe(", MANY + "int describe(const pv_context*, pv_spec*, char*);\nint describe(")
+    )
+    path = compile_library(source, tmp_path / "tiny.so")
+    env = NativeEnv(name="tiny", config=Config, build=lambda config: EnvData(), shared_library=str(path))
+    with pytest.raises(
+        ConfigError, match=rf"^tiny: the state has {lib.PV_MAX_FIELDS + 3} fields, of at most {lib.PV_MAX_FIELDS}"
+    ):
+        env.describe(b"", b"", None, "next_step")
 
 
 def test_several_c_files_share_the_helpers(tmp_path: Path) -> None:

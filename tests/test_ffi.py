@@ -25,7 +25,7 @@ PUBLIC_STRUCTS = (
     "pv_field", "pv_group_spec", "pv_spec", "pv_param", "pv_params", "pv_context", "pv_record", "pv_rows", "pv_block",
     "pv_config_field", "pv_env_type",
 )  # fmt: skip
-LAYOUT_OF_ABI = {2: 0xD9818D1E, 3: 0x33A64C6E, 4: 0x5C74E9EF, 5: 0x6AEA2A86, 6: 0x6DDAEF02}
+LAYOUT_OF_ABI = {2: 0xD9818D1E, 3: 0x33A64C6E, 4: 0x5C74E9EF, 5: 0x6AEA2A86, 6: 0x6DDAEF02, 7: 0xD168351F}
 REMEDY = "run `pip install .` (or `python setup.py build_ext --inplace`)"
 
 

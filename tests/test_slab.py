@@ -78,7 +78,7 @@ def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
         group.action_mask_size = sum(group.action_sizes) if rng.random() < 0.5 else 0
     c_spec.state_bytes, c_spec.save_bytes = rng.integers(1, 5000), rng.integers(1, 100_000)
     c_spec.records_per_turn = rng.integers(1, 40)
-    return c_spec, read_spec(c_spec)
+    return c_spec, read_spec(c_spec, "slab")
 
 
 def random_request(rng: np.random.Generator) -> Request:

@@ -298,8 +298,19 @@ def _read_group(group: Any) -> GroupSpec:
     )
 
 
-def read_spec(spec: Any) -> EnvSpec:
-    """Return the Python form of a filled `pv_spec`."""
+def read_spec(spec: Any, name: str) -> EnvSpec:
+    """Return the Python form of the `pv_spec` that the env `name` has filled.
+
+    Raises: ConfigError: more fields than there is room for.
+    """
+    counts = {"the state": spec.state_count} | {
+        f"a row of {_text(spec.groups[i].name)!r}": spec.groups[i].field_count for i in range(spec.group_count)
+    }
+    for whose, count in counts.items():
+        if count > lib.PV_MAX_FIELDS:
+            raise ConfigError(
+                f"{name}: {whose} has {count} fields, of at most {lib.PV_MAX_FIELDS} (PV_MAX_FIELDS): join some to an array"
+            )
     return EnvSpec(
         groups=tuple(_read_group(spec.groups[i]) for i in range(spec.group_count)),
         record_names=tuple(_text(spec.record_names[i]) for i in range(spec.record_count)),
