@@ -45,6 +45,7 @@ HEADWAY_S, STANDSTILL_M = 1.1, 0.4  # beyond the margin that `blocked` keeps
 FIRMER_MPS2, SOFTER_MPS2 = 1.4, 0.6  # by which acceleration changes at most in a step, downwards and upwards
 RELEASES_S = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5, 99.0)
 MOST_HOLDS = 5
+PAST_M = 0.3  # by which a car may roll over the place where it is to stop
 STANDING_SHARE = 0.3  # of the headway, behind who stands
 STOP_S, STANDS_MPS = 1.0, 0.4  # at a stop sign, at least, and what counts as standing there
 LINE_M = 0.7  # from a stop line to the bumper of who stops there
@@ -307,47 +308,37 @@ def drive(path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], 
 
     Args: taken: see `blocked`. signs: arc lengths at which the car has to stop. share: of the cruising speed, at the start.
     """
-    rows, cells = taken.shape
-    limit = speed_limit(path, wish.cruise_mps)
-    samples = STEP_M * np.arange(len(limit))
+    start_row, furthest = first // SAMPLE_FRAMES, path.length_m - 1.0
+    road = Road(path, wish.cruise_mps, taken)
+    ahead = float(road.following[start_row, 0]) - 1.0
+    speed = min(share * wish.cruise_mps, float(road.limit[0]), float(np.sqrt(max(0.0, 2 * BRAKE_MPS2 * (ahead - 1.0)))))
     stop_m, release_s = variants(taken, signs, first)
-    # The next cell that is taken, in each row from each cell on
-    index = np.where(taken, np.arange(cells), 10 * cells)
-    following = np.minimum.accumulate(index[:, ::-1], axis=1)[:, ::-1] * SAMPLE_M
-    start_row = first // SAMPLE_FRAMES
-    ahead = float(following[start_row, 0]) - 1.0
-    speed = min(share * wish.cruise_mps, float(limit[0]), float(np.sqrt(max(0.0, 2 * BRAKE_MPS2 * (ahead - 1.0)))))
-    furthest = path.length_m - 1.0
-    count = len(stop_m)
-    s, v, acceleration = np.zeros(count), np.full(count, speed), np.zeros(count)
-    free, hardest = np.ones(count, dtype=bool), np.zeros(count)
-    track, speeds, stood = [s], [v], np.zeros((len(signs), count))
-    for row in range(start_row, rows - 1):
-        cell = np.minimum((s / SAMPLE_M + 0.5).astype(int), cells - 1)
+    s, v, acceleration = np.zeros(len(stop_m)), np.full(len(stop_m), speed), np.zeros(len(stop_m))
+    free, hardest = np.ones(len(stop_m), dtype=bool), np.zeros(len(stop_m))
+    stood = np.zeros((len(signs), len(stop_m)))
+    track, speeds = [s], [v]
+    for row in range(start_row, len(taken) - 1):
+        cell = road.cell(s)
         free &= ~taken[row, cell]
-        gap = following[row, cell] - s - 0.5 * SAMPLE_M
-        leader = np.clip((following[row + 1, cell] - following[row, cell]) / TIME_S, 0.0, 25.0)
-        held = (row * TIME_S < release_s) & (s < stop_m + 0.3)
-        nearer = held & (stop_m - s < gap)
-        gap, leader = np.where(nearer, stop_m - s + STANDSTILL_M, gap), np.where(nearer, 0.0, leader)
-        for number, sign in enumerate(signs):
-            stops = (stood[number] * TIME_S <= STOP_S) & (s < sign + 0.3) & (sign - s < gap)
-            gap, leader = np.where(stops, sign - s + STANDSTILL_M, gap), np.where(stops, 0.0, leader)
-        wanted = np.interp(s, samples, limit)
-        asked = follow(v, wanted, np.maximum(gap, 0.05), leader)
-        acceleration = np.clip(asked, acceleration - FIRMER_MPS2, acceleration + SOFTER_MPS2)
+        gap, leader = road.ahead(row, cell, s)
+        holds = [(stop_m, row * TIME_S < release_s)]
+        holds += [(np.full(len(s), sign), stood[number] * TIME_S <= STOP_S) for number, sign in enumerate(signs)]
+        for stop, held in holds:
+            nearer = held & (s < stop + PAST_M) & (stop - s < gap)
+            gap, leader = np.where(nearer, stop - s + STANDSTILL_M, gap), np.where(nearer, 0.0, leader)
+        asked = follow(v, road.wanted(s), np.maximum(gap, 0.05), leader)
+        acceleration = np.minimum(np.maximum(asked, acceleration - FIRMER_MPS2), acceleration + SOFTER_MPS2)
         slower = np.minimum(v, np.maximum(0.0, v + acceleration * TIME_S))
-        faster = np.maximum(slower, np.minimum(v + acceleration * TIME_S, np.interp(s + v * TIME_S, samples, limit)))
+        faster = np.maximum(slower, np.minimum(v + acceleration * TIME_S, road.wanted(s + v * TIME_S)))
         after = np.where(acceleration < 0, slower, faster)
-        hardest = np.maximum(hardest, (v - after) / TIME_S)
         s = np.minimum(s + (v + after) / 2 * TIME_S, furthest)
         acceleration, v = (after - v) / TIME_S, after
+        hardest = np.maximum(hardest, -acceleration)
         for number, sign in enumerate(signs):
             stood[number] += (s > sign - 4.0) & (s < sign + 1.0) & (v < STANDS_MPS)
         track.append(s)
         speeds.append(v)
-    cell = np.minimum((s / SAMPLE_M + 0.5).astype(int), cells - 1)
-    free &= ~taken[rows - 1, cell]
+    free &= ~taken[-1, road.cell(s)]
     for number, sign in enumerate(signs):
         free &= (s < sign + 1.0) | (stood[number] * TIME_S > STOP_S)
     if not free.any():
@@ -358,6 +349,33 @@ def drive(path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], 
     arrived = np.flatnonzero(smooth >= furthest - 1e-6)
     smooth = smooth[: arrived[0] - 1] if len(arrived) else smooth  # the frame before is part of a step that was cut
     return smooth if len(smooth) >= 8 else None
+
+
+class Road:
+    """What a driver sees of its path: how fast it may be driven, and what blocks it next."""
+
+    def __init__(self, path: Path, cruise_mps: float, taken: NDArray[np.bool_]) -> None:
+        self.limit = speed_limit(path, cruise_mps)
+        self.samples = STEP_M * np.arange(len(self.limit))
+        cells = taken.shape[1]
+        self.last = cells - 1
+        index = np.where(taken, np.arange(cells), 10 * cells)
+        # (rows, cells): the arc length at which the path is blocked next, from each cell on
+        self.following = np.minimum.accumulate(index[:, ::-1], axis=1)[:, ::-1] * SAMPLE_M
+
+    def cell(self, s_m: Floats) -> NDArray[np.int64]:
+        """The cells of arc lengths."""
+        return np.asarray(np.minimum((s_m / SAMPLE_M + 0.5).astype(np.int64), self.last))
+
+    def wanted(self, s_m: Floats) -> Floats:
+        """The highest comfortable speeds at arc lengths."""
+        return np.interp(s_m, self.samples, self.limit)
+
+    def ahead(self, row: int, cell: NDArray[np.int64], s_m: Floats) -> tuple[Floats, Floats]:
+        """The gap to what blocks the path next, and how fast that moves."""
+        blocks = self.following[row, cell]
+        moved = (self.following[row + 1, cell] - blocks) / TIME_S
+        return blocks - s_m - 0.5 * SAMPLE_M, np.minimum(np.maximum(moved, 0.0), 25.0)
 
 
 def refined(s_m: Floats, speed_mps: Floats) -> Floats:
@@ -384,7 +402,8 @@ def follow(v: Floats, wanted: Floats, gap: Floats, leader: Floats) -> Floats:
     headway = HEADWAY_S * (STANDING_SHARE + (1 - STANDING_SHARE) * np.minimum(leader / np.maximum(v, 0.1), 1.0))
     distance = STANDSTILL_M + np.maximum(0.0, headway * v + closing)
     free = 1.0 - (v / np.maximum(wanted, 0.5)) ** 4
-    return np.asarray(np.clip(ACCELERATE_MPS2 * (free - (distance / gap) ** 2), -HARDEST_MPS2, ACCELERATE_MPS2))
+    wanted_mps2 = ACCELERATE_MPS2 * (free - (distance / gap) ** 2)
+    return np.asarray(np.minimum(np.maximum(wanted_mps2, -HARDEST_MPS2), ACCELERATE_MPS2))
 
 
 def still(place: tuple[float, float, float], size_m: tuple[float, float, float], kind: int = VEHICLE, level: int = 0) -> Actor:

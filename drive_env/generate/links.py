@@ -27,36 +27,40 @@ from drive_env.generate.layouts import (
     headings_of,
     left_of,
     line,
-    offset,
     turn_curve,
 )
-from drive_env.generate.network import Link, Node, Streets, unit
-from drive_env.generate.nodes import add_crosswalk, add_node, arms_of
+from drive_env.generate.network import Link, Middle, Node, Streets, unit
+from drive_env.generate.nodes import add_crosswalk, add_node, arms_of, shape_of
 from drive_env.scenes.schema import Floats
 
 DRIVEWAY = 20
 STALL_M, PITCH_M = 5.2, 2.8  # depth and width of places in a lot
 APART_M = 1.2  # of a lane from the nearest kerb, at least
+CHUNK = 24  # points of lanes that are compared with kerbs at once
 
 
 def build(rng: np.random.Generator, nodes: Sequence[Node], links: Sequence[Link]) -> Streets | None:
     """Return the streets of a network, or None if its roads are too crooked or short for their width."""
-    streets = Streets()
     arms = [arms_of(index, nodes, links) for index in range(len(nodes))]
-    mouths: dict[tuple[int, int], float] = {}
-    for index, node in enumerate(nodes):
-        found = add_node(rng, streets, index, node, arms[index])
-        if found is None:
+    shapes = []
+    begins: dict[tuple[int, int], tuple[Floats, Floats]] = {}  # node and link: where the link begins, and its direction
+    for index, (node, own) in enumerate(zip(nodes, arms, strict=True)):
+        shape = shape_of(node, own)
+        if shape is None:
             return None
-        mouths |= {(index, arm.link): mouth for arm, mouth in zip(arms[index], found, strict=True)}
+        shapes.append(shape)
+        for arm, mouth in zip(own, shape.mouths_m, strict=True):
+            begins[index, arm.link] = node.place_m + arm.direction * mouth, arm.direction
+    middles = []
     for number, link in enumerate(links):
-        ends = []
-        for end in (link.first, link.last):
-            arm = next(arm for arm in arms[end] if arm.link == number)
-            ends.append((nodes[end].place_m + arm.direction * mouths[end, number], arm.direction))
-        middle = link_line(ends[0], ends[1], link.profile)
-        if middle is None:
+        points = link_line(begins[link.first, number], begins[link.last, number], link.profile)
+        if points is None:
             return None
+        middles.append(Middle(points))
+    streets = Streets()
+    for index, (node, own) in enumerate(zip(nodes, arms, strict=True)):
+        add_node(rng, streets, index, node, own, shapes[index])
+    for number, (link, middle) in enumerate(zip(links, middles, strict=True)):
         add_link(rng, streets, number, link, middle)
     return streets if apart(streets) else None
 
@@ -68,12 +72,12 @@ def apart(streets: Streets) -> bool:
         piece.points_m for piece, level in zip(streets.pieces, streets.levels, strict=True) if piece.type == EDGE and not level
     ]
     kerbs = np.concatenate([points[::3] for points in edges])
-    order = np.argsort(kerbs[:, 0])
-    x = kerbs[order, 0]
-    low, high = np.searchsorted(x, lanes[:, 0] - APART_M), np.searchsorted(x, lanes[:, 0] + APART_M)
-    for at, first, last in zip(lanes, low, high, strict=True):
-        near = kerbs[order[first:last]] - at
-        if (near[:, 0] ** 2 + near[:, 1] ** 2 < APART_M**2).any():
+    for begin in range(0, len(lanes), CHUNK):
+        some = lanes[begin : begin + CHUNK]  # mostly of one lane, so close together
+        low, high = some.min(axis=0) - APART_M, some.max(axis=0) + APART_M
+        near = kerbs[((kerbs >= low) & (kerbs <= high)).all(axis=1)]
+        x, y = near[:, 0] - some[:, :1], near[:, 1] - some[:, 1:]
+        if (x * x + y * y < APART_M**2).any():
             return False
     return True
 
@@ -95,7 +99,7 @@ def link_line(first: tuple[Floats, Floats], last: tuple[Floats, Floats], profile
     return middle if bend * (profile.edge_m + 6.0) < 1.0 else None
 
 
-def add_link(rng: np.random.Generator, streets: Streets, number: int, link: Link, middle: Floats) -> None:
+def add_link(rng: np.random.Generator, streets: Streets, number: int, link: Link, middle: Middle) -> None:
     """Add lanes, lines, kerbs, pavements and places to park of a link."""
     profile = link.profile
     if link.shape is not None:
@@ -105,52 +109,52 @@ def add_link(rng: np.random.Generator, streets: Streets, number: int, link: Link
         d = profile.lane_offset_m(lane)
         shifts = ((profile.width_m,) if lane > 0 else ()) + ((-profile.width_m,) if lane < profile.lanes - 1 else ())
         for way, from_node, to_node in ((1, link.first, link.last), (-1, link.last, link.first)):
-            points = offset(middle, -way * d)[::way]
+            points = middle.beside(-way * d)[::way]
             start, end = (from_node, number, "out", lane), (to_node, number, "in", lane)
             streets.add_lane(points, start, end, link.level, shifts_m=shifts, slow=link.slow, rank=5)
     add_paint(streets, link, middle)
-    where = arc_length(middle)
+    where = middle.where_m
     for side in (-1, 1):
         deep = STALL_M * link.stalls * ((where > 4.0) & (where < where[-1] - 4.0))
-        streets.add(EDGE, BOUNDARY, offset_by(middle, side * (profile.edge_m + deep))[::-side], link.level)
+        streets.add(EDGE, BOUNDARY, middle.beside(side * (profile.edge_m + deep))[::-side], link.level)
         if not link.level:
-            streets.walks.append(offset(middle, side * (profile.edge_m + 1.6 + STALL_M * link.stalls)))
+            streets.walks.append(middle.beside(side * (profile.edge_m + 1.6 + STALL_M * link.stalls)))
         add_places(rng, streets, link, middle, side)
     if 0.0 <= link.crossing_at <= 1.0:
-        at = int(link.crossing_at * (len(middle) - 1))
-        heading = headings_of(middle)[at]
-        add_crosswalk(streets, middle[at], unit(heading), profile)
+        at = int(link.crossing_at * (len(middle.points_m) - 1))
+        heading = middle.heading[at]
+        add_crosswalk(streets, middle.points_m[at], unit(heading), profile)
 
 
-def add_paint(streets: Streets, link: Link, middle: Floats) -> None:
+def add_paint(streets: Streets, link: Link, middle: Middle) -> None:
     """Add the painted lines of a link, and its median."""
     profile = link.profile
     if profile.median_m > 0:
         kerb = profile.median_m / 2 - 0.3
-        left, right = offset(middle, kerb), offset(middle, -kerb)[::-1]
+        left, right = middle.beside(kerb), middle.beside(-kerb)[::-1]
         streets.add(EDGE, MEDIAN, np.concatenate([left, right, left[:1]]), link.level)
     elif not link.stalls:
-        streets.add(LINE, DOUBLE_YELLOW if profile.lanes > 1 else BROKEN_YELLOW, middle, link.level)
+        streets.add(LINE, DOUBLE_YELLOW if profile.lanes > 1 else BROKEN_YELLOW, middle.points_m, link.level)
     for side in (-1.0, 1.0):
         for lane in range(1, profile.lanes):
             d = side * (profile.median_m / 2 + lane * profile.width_m)
-            streets.add(LINE, BROKEN_WHITE, offset(middle, d), link.level)
+            streets.add(LINE, BROKEN_WHITE, middle.beside(d), link.level)
         if not link.stalls:
-            streets.add(LINE, SOLID_WHITE, offset(middle, side * profile.outer_m), link.level)
+            streets.add(LINE, SOLID_WHITE, middle.beside(side * profile.outer_m), link.level)
 
 
-def add_places(rng: np.random.Generator, streets: Streets, link: Link, middle: Floats, side: int) -> None:
+def add_places(rng: np.random.Generator, streets: Streets, link: Link, middle: Middle, side: int) -> None:
     """Add places to park on one side of a link: along the kerb, across in a lot, and behind the kerb in front of houses."""
-    profile, where, heading = link.profile, arc_length(middle), headings_of(middle)
+    profile, where, heading = link.profile, middle.where_m, middle.heading
     length = float(where[-1])
     if link.stalls:
-        row = offset(middle, side * (profile.outer_m + profile.shoulder_m + STALL_M / 2 - 0.1))
+        row = middle.beside(side * (profile.outer_m + profile.shoulder_m + STALL_M / 2 - 0.1))
         for at in np.arange(7.0, length - 7.0, PITCH_M):
             index = int(np.searchsorted(where, at))
             into = np.pi / 2 if rng.random() < 0.8 else -np.pi / 2
             streets.parking.append((float(row[index, 0]), float(row[index, 1]), float(heading[index] + side * into)))
     elif profile.parking_m > 0:
-        row = offset(middle, side * (profile.outer_m + profile.parking_m / 2 + 0.1))
+        row = middle.beside(side * (profile.outer_m + profile.parking_m / 2 + 0.1))
         for at in np.arange(5.0 + rng.uniform(0.0, 6.0), length - 5.0, 6.8):
             index = int(np.searchsorted(where, at))
             if link.crossing_at >= 0 and abs(at - link.crossing_at * length) < 5.5:
@@ -161,16 +165,10 @@ def add_places(rng: np.random.Generator, streets: Streets, link: Link, middle: F
         return
     for _ in range(int(rng.poisson(link.yards * length))):
         at = rng.uniform(2.0, max(2.1, length - 2.0))
-        index = min(len(middle) - 1, int(np.searchsorted(where, at)))
-        row = offset(middle, side * (profile.edge_m + rng.uniform(5.5, 14.0)))
+        index = min(len(middle.points_m) - 1, int(np.searchsorted(where, at)))
+        row = middle.beside(side * (profile.edge_m + rng.uniform(5.5, 14.0)))
         turned = rng.choice([0.5, -0.5, 0.0, 1.0], p=[0.4, 0.4, 0.1, 0.1]) * np.pi + rng.normal(0.0, 0.05)
         streets.yards.append((float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned)))
-        near, far = middle[index] + side * left_of(unit(heading[index])) * profile.edge_m, row[index]
+        near, far = middle.points_m[index] + side * left_of(unit(heading[index])) * profile.edge_m, row[index]
         half = 1.7 * unit(heading[index])
         streets.add("driveway", DRIVEWAY, np.array([near - half, near + half, far + half, far - half]))
-
-
-def offset_by(points_m: Floats, left_m: Floats) -> Floats:
-    """Return a line beside another, at its own distance to the left at each point."""
-    heading = headings_of(points_m)
-    return np.asarray(points_m + left_m[:, None] * np.stack([-np.sin(heading), np.cos(heading)], axis=-1))

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from drive_env.generate.layouts import LANE, SURFACE_STREET, Piece, Profile
+from drive_env.generate.layouts import LANE, SURFACE_STREET, Piece, Profile, arc_length, headings_of
 from drive_env.scenes.schema import Floats
 
 Tag = tuple[int, int, str, int]  # node, arm of it, "in" or "out", lane from the middle of the road
@@ -99,7 +100,7 @@ class Link:
     slow: float = 1.0
     level: int = 0
     narrow: Profile | None = None  # at its last node, if lanes end on the way
-    shape: Callable[[Streets, int, Link, Floats], None] | None = None  # adds its lanes, lines and kerbs (ramps.py)
+    shape: Callable[[Streets, int, Link, Middle], None] | None = None  # adds its lanes, lines and kerbs (ramps.py)
 
 
 @dataclass(frozen=True)
@@ -114,3 +115,30 @@ class Arm:
 def unit(angle: Floats | float) -> Floats:
     """Return the unit vectors of directions, (n, 2) or (2,)."""
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+@dataclass(frozen=True)
+class Middle:
+    """The middle line of a link, from which everything else on it is measured."""
+
+    points_m: Floats  # (n, 2)
+
+    @cached_property
+    def heading(self) -> Floats:
+        """Its directions at the points, (n,) radians."""
+        return headings_of(self.points_m)
+
+    @cached_property
+    def where_m(self) -> Floats:
+        """The arc length at each point, (n,)."""
+        return arc_length(self.points_m)
+
+    @cached_property
+    def left(self) -> Floats:
+        """The unit vectors to the left, (n, 2)."""
+        return np.stack([-np.sin(self.heading), np.cos(self.heading)], axis=-1)
+
+    def beside(self, left_m: Floats | float) -> Floats:
+        """Return the line at a distance to the left, the same everywhere or, (n,), one for each point."""
+        distance = left_m[:, None] if isinstance(left_m, np.ndarray) else left_m
+        return np.asarray(self.points_m + distance * self.left)

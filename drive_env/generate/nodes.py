@@ -9,6 +9,7 @@ crosswalks, and says how far from its middle the links begin.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,22 +49,43 @@ def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Ar
     return sorted(found, key=lambda arm: float(np.arctan2(arm.direction[1], arm.direction[0])))
 
 
-def add_node(rng: np.random.Generator, streets: Streets, index: int, node: Node, arms: list[Arm]) -> list[float] | None:
-    """Add what is at a node. Returns how far from its middle the links begin, by arm; None if there is no room."""
-    if len(arms) == 1:
-        return [add_bulb(streets, index, node, arms[0])] if node.bulb_m else [0.0]
-    if node.ring_m:
-        return add_ring(rng, streets, index, node, arms)
-    directions = np.stack([arm.direction for arm in arms])
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a node. corners: see `corner_of`. mouths_m: how far from its middle the links begin. Both by arm."""
+
+    corners: list[tuple[float, float, float]]
+    mouths_m: list[float]
+
+
+def shape_of(node: Node, arms: list[Arm]) -> Shape | None:
+    """Return the sizes of a node, or None if its arms are too close together."""
     count = len(arms)
-    corners = []
-    for i in range(count):
-        j = (i + 1) % count
-        angle = float(np.arctan2(cross(directions[i], directions[j]), directions[i] @ directions[j])) % (2 * np.pi)
-        if angle < np.radians(45):
-            return None
-        corners.append(corner_of(directions[i], directions[j], arms[i].profile, arms[j].profile, node.corner_m))
-    mouths = [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(count)]
+    if count == 1:
+        return Shape([], [node.bulb_m + 7.0 if node.bulb_m else 0.0])
+    directions = [arm.direction for arm in arms]
+    pairs = [(i, (i + 1) % count) for i in range(count)]
+    gaps = [
+        float(np.arctan2(cross(directions[i], directions[j]), directions[i] @ directions[j])) % (2 * np.pi) for i, j in pairs
+    ]
+    if node.ring_m:
+        return Shape([], [ring_sizes(node, arms)[1] + 9.0] * count) if min(gaps) > 2.3 * SWING_RAD + 0.1 else None
+    if min(gaps) < np.radians(45):
+        return None
+    corners = [corner_of(directions[i], directions[j], arms[i].profile, arms[j].profile, node.corner_m) for i, j in pairs]
+    return Shape(corners, [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(count)])
+
+
+def add_node(rng: np.random.Generator, streets: Streets, index: int, node: Node, arms: list[Arm], shape: Shape) -> None:
+    """Add what is at a node."""
+    if len(arms) == 1:
+        if node.bulb_m:
+            add_bulb(streets, index, node, arms[0], shape.mouths_m[0])
+        return
+    if node.ring_m:
+        add_ring(rng, streets, index, node, arms, shape.mouths_m[0])
+        return
+    corners, mouths, count = shape.corners, shape.mouths_m, len(arms)
+    directions = np.stack([arm.direction for arm in arms])
     for i in range(count):
         add_corner(streets, node, arms, corners, mouths, i, (i + 1) % count)
     first_group = streets.groups
@@ -80,7 +102,6 @@ def add_node(rng: np.random.Generator, streets: Streets, index: int, node: Node,
         for j in range(count):
             if i != j:
                 add_connectors(streets, index, node, arms, corners, mouths, (i, j), groups[i], side)
-    return mouths
 
 
 def groups_of(directions: Floats) -> list[int]:
@@ -151,24 +172,25 @@ def add_connectors(
         )  # fmt: skip
 
 
-def add_ring(rng: np.random.Generator, streets: Streets, index: int, node: Node, arms: list[Arm]) -> list[float] | None:
-    """Add a roundabout of one lane. Cars go round counter-clockwise; those in it go first."""
+def ring_sizes(node: Node, arms: list[Arm]) -> tuple[float, float]:
+    """Return the radius of the kerb inside a roundabout's lane, and that of the one outside."""
     width = max(arm.profile.width_m for arm in arms) + 0.8
+    return node.ring_m - width / 2 - 0.4, node.ring_m + width / 2 + 0.8
+
+
+def add_ring(rng: np.random.Generator, streets: Streets, index: int, node: Node, arms: list[Arm], mouth_m: float) -> None:
+    """Add a roundabout of one lane. Cars go round counter-clockwise; those in it go first."""
     angles = [float(np.arctan2(arm.direction[1], arm.direction[0])) for arm in arms]
-    inner, outer = node.ring_m - width / 2 - 0.4, node.ring_m + width / 2 + 0.8
+    inner, outer = ring_sizes(node, arms)
     streets.add(EDGE, BOUNDARY, node.place_m + inner * unit(np.linspace(0.0, -2 * np.pi, max(24, round(2 * np.pi * inner)))))
-    mouth = outer + 9.0
     for i, arm in enumerate(arms):
         j = (i + 1) % len(arms)
         gap = (angles[j] - angles[i]) % (2 * np.pi)
-        if gap < 2.3 * SWING_RAD + 0.1:
-            return None
         span = (angles[i] + SWING_RAD, angles[i] + gap - SWING_RAD)
-        add_ring_kerb(streets, node, (arm, arms[j]), span, outer, mouth)
-        add_ring_lanes(streets, index, node, arms, (i, j), span, mouth)
+        add_ring_kerb(streets, node, (arm, arms[j]), span, outer, mouth_m)
+        add_ring_lanes(streets, index, node, arms, (i, j), span, mouth_m)
         if rng.random() < node.crosswalks:
-            add_crosswalk(streets, node.place_m + arm.direction * (mouth - 2.0), arm.direction, arm.profile)
-    return [mouth] * len(arms)
+            add_crosswalk(streets, node.place_m + arm.direction * (mouth_m - 2.0), arm.direction, arm.profile)
 
 
 def add_ring_kerb(
@@ -214,10 +236,9 @@ def add_ring_lanes(
         streets.add_lane(node.place_m + points, start, finish, turn=turn, rank=rank)
 
 
-def add_bulb(streets: Streets, index: int, node: Node, arm: Arm) -> float:
-    """Add the turning place at the end of a road, with the lane that turns in it. Returns where the road begins."""
+def add_bulb(streets: Streets, index: int, node: Node, arm: Arm, mouth: float) -> None:
+    """Add the turning place at the end of a road, with the lane that turns in it."""
     here, profile, radius = arm.direction, arm.profile, node.bulb_m
-    mouth = radius + 7.0
     angle = float(np.arctan2(here[1], here[0]))
     # the kerb comes in on the left of the arm, goes round and leaves on its right
     opening = float(np.arcsin(min(0.9, (profile.edge_m + 1.5) / radius)))
@@ -235,4 +256,3 @@ def add_bulb(streets: Streets, index: int, node: Node, arm: Arm) -> float:
     streets.add_lane(
         node.place_m + points, (index, arm.link, "in", 0), (index, arm.link, "out", 0), turn="left", rank=1, slow=0.5
     )
-    return mouth
