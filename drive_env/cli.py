@@ -23,12 +23,14 @@ from drive_env import compare as comparison
 from drive_env.completion import candidates
 from drive_env.config import DriveConfig
 from drive_env.convert import FORMATS, Converted, Rules, convert_one, files_of, is_done, load, scenes_in, tasks_of
-from drive_env.generate import generate
+from drive_env.generate import generate, streets
+from drive_env.generate.families import FAMILIES
 from drive_env.prepare import settings_of
 from drive_env.progress import progress
 from drive_env.scenes.bin_scene import BY_NAME
 from drive_env.scenes.compile import compile_scene
 from drive_env.scenes.controls import controls_of
+from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import split_of
@@ -42,6 +44,7 @@ NAME = "puffer-scenes"
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_STOPPED = 1, 2, 130
 SHOWN = 10  # files named in a summary; --json names all
 LONGEST = 4000  # characters of a message; names in it may be a stranger's
+ALL = "all"
 LEAST = 8  # scenes per process that are worth starting one
 COLUMNS = ("frames", *OBJECT_TYPES, "at start", "agents", "roads", "points", "lights", "signs", "height", "split")
 
@@ -86,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     add("--count", type=int, default=generate.DEFAULT_COUNT, help=f"number of scenes (default: {generate.DEFAULT_COUNT})")
     add("--seed", type=int, default=generate.DEFAULT_SEED, help="0 or more; same seed, same scenes")
     add("--wide", action="store_true", help="draw from the wider ranges of the held-out scenes")
+    add("--family", choices=(ALL, *FAMILIES), help=f"streets of the size of real ones, of one kind or ({ALL}) of each")
     add = verb("download", download, "a public set of scenes; without arguments: which there are", paths=False).add_argument
     add("set", nargs="?", help="name of a set, or owner/name of a dataset on the Hugging Face Hub")
     add("--out", type=Path, help="folder for the files; made if missing")
@@ -284,7 +288,7 @@ def generate_scenes(options: argparse.Namespace) -> int:
     """Write generated scenes as JSON."""
     if options.count < 1:
         raise ConfigError(f"--count is {options.count}; it must be at least 1")
-    write = functools.partial(_generate_one, seed=options.seed, wide=options.wide, out=options.out)
+    write = functools.partial(_generate_one, seed=options.seed, wide=options.wide, family=options.family, out=options.out)
     with progress("generating scenes", options.count) as advance:
         for _ in each_on_all_cores(write, range(options.count), LEAST):
             advance()
@@ -292,7 +296,11 @@ def generate_scenes(options: argparse.Namespace) -> int:
     return 0
 
 
-def _generate_one(index: int, seed: int, wide: bool, out: Path) -> None:
+def _generate_one(index: int, seed: int, wide: bool, family: str | None, out: Path) -> None:
+    if family is not None:
+        scene = streets.street_scene(seed, index, wide, None if family == ALL else family)
+        _write(out / scene.name, json_bytes(scene))
+        return
     tree = generate.generate_tree(seed, index, wide)
     _write(out / tree["name"], json.dumps(tree, separators=(",", ":")).encode())
 

@@ -21,10 +21,12 @@ from puffervec.errors import ConfigError
 
 DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
+STREET_SCENES, HELD_OUT_STREETS = "streets", "held-out-streets"
+EVALUATED_ON = {DEFAULT_SCENES: HELD_OUT_SCENES, STREET_SCENES: HELD_OUT_STREETS}  # runs on generated scenes, by their name
 LEAST_RASTER = 16  # along a side of the raster: more than it has channels, so that nobody mistakes these for pixels
 SCENES_ALLOWED = (
-    f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", a folder or a file; or several of '
-    "these with commas between, where =WEIGHT may stand behind each"
+    f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", the same with "{STREET_SCENES}" and '
+    f'"{HELD_OUT_STREETS}", a folder or a file; or several of these with commas between, where =WEIGHT may stand behind each'
 )
 SPLITS = ("all", "train", "validation", "test")
 
@@ -244,8 +246,9 @@ class DriveConfig:
     """What actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of the model; an axis that is not named
     keeps its own values. A continuous action goes from the least to the greatest of them."""
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
-    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others; a folder of scene files, or a file;
-    or several, as "A,B" or "A=3,B=1" with weights."""
+    """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others; "streets", "streets:N" and
+    "held-out-streets": likewise, of the size of real ones; a folder of scene files, or a file; or several, as "A,B" or
+    "A=3,B=1" with weights."""
     split: Literal["all", "train", "validation", "test"] = field(default="all", metadata={"python": True})
     """Which of the scenes: "all", or "train" (80 %), "validation" or "test" (10 % each), by a hash of the file's name."""
     simplify_m: float = field(default=0.1, metadata={"python": True})
@@ -358,7 +361,7 @@ def _resolved(scenes: str) -> str:
     """Return the setting with absolute paths where there are such files or folders."""
     found = []
     for name, weight in sets_of(scenes):
-        generated = name.partition(":")[0] in (DEFAULT_SCENES, HELD_OUT_SCENES)
+        generated = name.partition(":")[0] in (*EVALUATED_ON, *EVALUATED_ON.values())
         path = name if generated or not _exists(name) else str(Path(name).expanduser().absolute())
         found.append(path if weight is None else f"{path}={weight:g}")
     return ",".join(found)

@@ -18,8 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, SCENES_ALLOWED, SPLITS, sets_of
-from drive_env.generate import generate
+from drive_env.config import (
+    DEFAULT_SCENES,
+    HELD_OUT_SCENES,
+    HELD_OUT_STREETS,
+    SCENES_ALLOWED,
+    SPLITS,
+    STREET_SCENES,
+    sets_of,
+)
+from drive_env.generate import generate, streets
 from drive_env.scenes.compile import CompileSettings
 from drive_env.scenes.reader import LeftOut, read_bytes, read_drivable, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet
@@ -32,7 +40,7 @@ COMPILED = ".pvs"
 SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # up to which part of [0, 1) each split reaches
 MOST_INDEX_BYTES = 1 << 28
 FRESH_NS = 2_000_000_000  # a file that was changed so shortly before it was read may change again without a trace
-_COUNTED = re.compile(r"generated:([1-9][0-9]{0,4})")
+_COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
 
 Load = Callable[[], Scene | tuple[StoredScene, CompileSettings] | LeftOut]
 
@@ -88,10 +96,11 @@ def split_of(scene_id: str) -> str:
 def _items_of(name: str) -> tuple[list[Item], Path | None]:
     """Return the scenes of one set, and the path if it is a .pvs file."""
     counted = _COUNTED.fullmatch(name)
-    if name == DEFAULT_SCENES or counted:
-        return generated(int(counted[1]) if counted else generate.DEFAULT_COUNT, generate.DEFAULT_SEED), None
-    if name == HELD_OUT_SCENES:
-        return generated(generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, wide=True), None
+    if name in (DEFAULT_SCENES, STREET_SCENES) or counted:
+        count = int(counted[1]) if counted else generate.DEFAULT_COUNT
+        return generated(count, generate.DEFAULT_SEED, name.startswith(STREET_SCENES)), None
+    if name in (HELD_OUT_SCENES, HELD_OUT_STREETS):
+        return generated(generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, name == HELD_OUT_STREETS, wide=True), None
     try:
         given = Path(name).expanduser()
         if given.is_dir():
@@ -105,14 +114,13 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
 
 
-def generated(count: int, seed: int, wide: bool = False) -> list[Item]:
+def generated(count: int, seed: int, of_streets: bool, wide: bool = False) -> list[Item]:
     """Return scenes of the generator."""
+    kind, version, make = DEFAULT_SCENES, generate.GENERATOR_VERSION, generate.generate_scene
+    if of_streets:
+        kind, version, make = STREET_SCENES, streets.STREETS_VERSION, streets.street_scene
     return [
-        Item(
-            f"generated-{seed}-{index}",
-            ["generated", generate.GENERATOR_VERSION, seed, index, wide],
-            functools.partial(generate.generate_scene, seed, index, wide),
-        )
+        Item(f"{kind}-{seed}-{index}", [kind, version, seed, index, wide], functools.partial(make, seed, index, wide))
         for index in range(count)
     ]
 

@@ -20,17 +20,30 @@ static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t
     bodies->row[i] = as;
 }
 
-static void add_logged(drive_bodies* bodies, const pv_object* object, const pv_frame* frame, uint32_t index, int stands) {
-    uint32_t i = bodies->count++;
-    bodies->x[i] = frame->x_m;
-    bodies->y[i] = frame->y_m;
-    bodies->heading[i] = (float)frame->heading * HEADING_UNIT;
-    bodies->speed[i] = stands ? 0.0f : (float)frame->speed * SPEED_UNIT;
-    bodies->half_length[i] = 0.5f * object->length_m;
-    bodies->half_width[i] = 0.5f * object->width_m;
-    bodies->ground[i] = frame->z_m - 0.5f * object->height_m;
-    bodies->object[i] = index;
-    bodies->row[i] = -1;
+// Objects [from, end) that follow their log or stand. Who is there is not foreseen, so each is written, and only counted if it is.
+static void add_logged(drive_bodies* to, const drive_turn* turn, uint32_t from, uint32_t end) {
+    const drive_bodies bodies = *to;
+    const pv_frame* frames = turn->scene.frames;
+    const int stands = turn->config->others == DRIVE_IS_others_static;
+    const uint32_t t = stands ? (uint32_t)turn->config->init_step : drive_log_frame(turn);
+    uint32_t i = bodies.count;
+    for (uint32_t o = from; o < end; o++) {
+        const pv_object* object = &turn->scene.objects[o];
+        const uint32_t since = t - object->frame_first;
+        const int logged = since < object->frame_count;
+        const pv_frame* frame = &frames[logged ? object->frames_index + since : 0];
+        bodies.x[i] = frame->x_m;
+        bodies.y[i] = frame->y_m;
+        bodies.heading[i] = (float)frame->heading * HEADING_UNIT;
+        bodies.speed[i] = stands ? 0.0f : (float)frame->speed * SPEED_UNIT;
+        bodies.half_length[i] = 0.5f * object->length_m;
+        bodies.half_width[i] = 0.5f * object->width_m;
+        bodies.ground[i] = frame->z_m - 0.5f * object->height_m;
+        bodies.object[i] = o;
+        bodies.row[i] = -1;
+        i += (uint32_t)(logged & (frame->speed != PV_FRAME_INVALID));
+    }
+    to->count = i;
 }
 
 static void add_follower(drive_bodies* bodies, const drive_turn* turn, uint32_t k, uint32_t o) {
@@ -75,23 +88,22 @@ void drive_collect_bodies(drive_turn* turn) {
     uint32_t k = 0, followers = turn->slot->follower_count;
     const uint32_t* follower = turn->followers.object + turn->slot->follower; // (followers,)
     bodies->count = 0;
-    for (uint32_t o = 0; o < turn->scene.head->object_count; o++) {
-        if (row < end && agents->object[row] == o) {
+    for (uint32_t o = 0, objects = turn->scene.head->object_count; o < objects; o++) {
+        const uint32_t agent = row < end ? agents->object[row] : objects, driver = k < followers ? follower[k] : objects;
+        const uint32_t next = agent < driver ? agent : driver;
+        add_logged(bodies, turn, o, next);
+        o = next;
+        if (o == agent && row < end) {
             const uint32_t flags = agents->flags[row];
             if ((flags & DRIVE_ACTIVE) && !(flags & DRIVE_ALONE))
                 add_agent(bodies, agents, row, (int32_t)row);
             else if (!(flags & DRIVE_ACTIVE) && drive_end_of(flags) == DRIVE_END_STAYS)
                 add_agent(bodies, agents, row, -2);
             row++;
-            continue;
-        }
-        if (k < followers && follower[k] == o) {
+        } else if (k < followers) {
             if (drive_follower_there(turn, k)) add_follower(bodies, turn, k, o);
             k++;
-            continue;
         }
-        const pv_frame* frame = drive_body_frame(turn, o, drive_log_frame(turn));
-        if (frame) add_logged(bodies, &turn->scene.objects[o], frame, o, turn->config->others == DRIVE_IS_others_static);
     }
     PV_ASSERT(row == end && bodies->count <= turn->layout->bodies);
     complete_bodies(bodies);

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.config import DEFAULT_SCENES, HELD_OUT_SCENES, DriveConfig, sets_of
+from drive_env.config import EVALUATED_ON, DriveConfig, sets_of
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
@@ -313,8 +313,10 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
 def held_out(config: DriveConfig) -> DriveConfig:
     """A run's config as it is evaluated: on the held-out scenes where it was trained on generated ones, and on the split
     "validation" where it was trained on "train"."""
-    if all(name.partition(":")[0] == DEFAULT_SCENES for name, _ in sets_of(config.scenes)):
-        return dataclasses.replace(config, scenes=HELD_OUT_SCENES, split="all")
+    kinds = [name.partition(":")[0] for name, _ in sets_of(config.scenes)]
+    if all(kind in EVALUATED_ON for kind in kinds):
+        others = dict.fromkeys(EVALUATED_ON[kind] for kind in kinds)
+        return dataclasses.replace(config, scenes=",".join(others), split="all")
     return dataclasses.replace(config, split="validation") if config.split == "train" else config
 
 

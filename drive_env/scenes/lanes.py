@@ -37,9 +37,7 @@ CHUNK = 32  # probes that are compared at once
 Links = list[list[int]]
 
 
-def pack_lanes(
-    name: str, lanes: list[Polyline], segments: Segments
-) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
+def pack_lanes(name: str, lanes: list[Polyline], segments: Segments) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
     """Return the records of all lanes, the list that their exits and entries point into, and whether these are inferred.
 
     Args: name: of the scene, for messages.

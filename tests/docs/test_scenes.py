@@ -17,6 +17,7 @@ import pytest
 from drive_env.cli import parser
 from drive_env.compare import MEASURES
 from drive_env.config import DriveConfig
+from drive_env.generate.families import FAMILIES
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes import check, open_scenes, write_scenes
 from drive_env.scenes.bin_scene import bin_bytes
@@ -194,4 +195,9 @@ def test_the_measures_of_compare_are_those_of_the_code() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "\n".join(f"| {name} | {meaning} |" for name, meaning in MEASURES.items()) in page
     shown = re.findall(r"^\| ([a-z ]+) \|(?: [0-9.,e*-]+ \|| [0-9.]+ \* \|){8}$", page, re.MULTILINE)
-    assert shown == list(MEASURES), "the comparison has a row for each"
+    assert shown == 2 * list(MEASURES), "both comparisons have a row for each"
+
+
+def test_the_families_of_streets_are_those_of_the_code() -> None:
+    rows = re.search(r"\| `--family` .*?\n\n", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert rows and set(re.findall(r"`([a-z-]+)`", rows[0])) - {"--family"} == set(FAMILIES)

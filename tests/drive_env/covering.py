@@ -36,8 +36,14 @@ COVERING: list[dict[str, Any]] = [
     {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "predict"},
     {"control": "sdc", "others": "static", "goal_behavior": "next"},
     {"others": "idm", "control": "predict", "idm_headway_s": 1.0, "idm_gap_m": 1.0, "goal_behavior": "stop"},
-    {"others": "idm", "idm_speed_mps": 12.0, "idm_acceleration_mps2": 3.0, "idm_braking_mps2": 3.0, "init_step": 3,
-     "control": "sdc"},
+    {
+        "others": "idm",
+        "idm_speed_mps": 12.0,
+        "idm_acceleration_mps2": 3.0,
+        "idm_braking_mps2": 3.0,
+        "init_step": 3,
+        "control": "sdc",
+    },
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
     {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "goal_behavior": "drive_on"},
     {

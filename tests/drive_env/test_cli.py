@@ -50,6 +50,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["drive"], "invalid choice: 'drive'"),
         (["info", "nowhere\x1b[2J"], "nowhere\\x1b[2J: no such file or folder"),
         (["generate", "--out", "x", "--count", "0"], "--count is 0; it must be at least 1"),
+        (["generate", "--out", "x", "--family", "motorway"], "invalid choice: 'motorway'"),
         (["download", "womd", "--out", "x"], "there is no set 'womd': give owner/name of a dataset on the Hugging Face Hub"),
         (["download", "gpudrive"], "--out is missing"),
     ],
@@ -167,3 +168,9 @@ def test_real_scenes_come_back(real_data: Path, tmp_path: Path) -> None:
         again = stored.scene()
         assert [item.type for item in again.objects] == [item.type for item in present]
         assert again.agent_counts == source.agent_counts and again.frame_count == source.frame_count
+
+
+def test_generate_writes_streets_of_a_family(tmp_path: Path) -> None:
+    assert main(["generate", "--out", str(tmp_path), "--count", "1", "--seed", "3", "--family", "dead-end"]) == 0
+    (path,) = tmp_path.glob("*.json")
+    assert path.name == "street-dead-end-3-0000.json" and read_scene(path).metadata["family"] == "dead-end"

@@ -38,7 +38,7 @@ from puffervec.train.config.sections import TrainConfig
         ("control", "movin", "control is 'movin'; it must be one of moving, valid"),
         ("reward_goal", "1", "reward_goal is '1'; it must be a number"),
         ("scenes", "generated=0", "the weight of generated is 0; it must be above 0, or leave the set out"),
-        ("scenes", "", 'scenes is \'\'; it must be "generated", "generated:N" (N from 1 to 99999), "held-out", a folder'),
+        ("scenes", "", 'scenes is \'\'; it must be "generated", "generated:N" (N from 1 to 99999), "held-out", the same with '),
     ],
 )
 def test_values_out_of_bounds_are_named(name: str, value: Any, text: str) -> None:

@@ -159,4 +159,3 @@ def test_red_lights_and_stop_signs(tmp_path: Path) -> None:
     assert front[:149].max() < 60.0 and front[148] > 56.0 and speed[148] < 0.3  # waits at the line
     at_the_sign = (front > 99.0) & (front < 105.0)
     assert speed[at_the_sign].min() < 0.5 and front[-1] > 107.0  # stops, and goes on
-

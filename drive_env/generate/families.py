@@ -1,0 +1,364 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Kinds of generated streets: what roads there are, and what traffic is on them.
+
+Runs in the learner (drive_env.generate.streets). A family draws a `Plan` from ranges; `difficulty`, from 0 to 1, moves the draw
+towards more cars, walkers and speed. Around the place that a family is about lie further streets, so that maps have the size of
+real ones. To add a family: a function and a line in FAMILIES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from drive_env.generate import ramps
+from drive_env.generate.layouts import Profile
+from drive_env.generate.network import FREE, SIGNAL, STOP, Link, Node
+from drive_env.scenes.schema import Floats
+
+Range = tuple[float, float]
+
+
+@dataclass
+class Plan:
+    """Streets and traffic to be made."""
+
+    nodes: list[Node] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    focus_m: Floats = field(default_factory=lambda: np.zeros(2))
+    spread_m: float = 45.0
+    cars: Range = (4.0, 9.0)
+    cyclists: Range = (0.0, 1.2)
+    walkers: Range = (0.0, 5.0)
+    crossing: float = 0.3  # share of the walkers who cross a road
+    speed_mps: Range = (5.0, 13.0)
+    turning: float = 0.7
+    left: float = 0.5
+    changes: float = 0.1
+    parked: Range = (0.15, 0.6)  # share of the places along kerbs that are taken
+    sight_m: Range = (45.0, 85.0)  # from the middle, up to which others than cars that drive are seen
+    hidden: bool = False  # a pedestrian steps out from behind a parked van
+    over: float = 0.0  # height of the roads of level 1 over the others
+
+    def node(self, x: float, y: float, **more: Any) -> int:
+        """Add a node; returns its index."""
+        self.nodes.append(Node(np.array([x, y]), **more))
+        return len(self.nodes) - 1
+
+    def link(self, first: int, last: int, profile: Profile, **more: Any) -> int:
+        """Add a link; returns its index."""
+        self.links.append(Link(first, last, profile, **more))
+        return len(self.links) - 1
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What families draw from: the random numbers, the difficulty, and whether ranges are the wider ones of held-out scenes."""
+
+    rng: np.random.Generator
+    difficulty: float
+    wide: bool
+
+    def within(self, low: float, high: float) -> float:
+        """Draw from a range; a wide one reaches a fifth farther at both ends."""
+        more = 0.2 * (high - low) * self.wide
+        return float(self.rng.uniform(low - more, high + more))
+
+    def chance(self, share: float) -> bool:
+        """Return True in this share of cases."""
+        return bool(self.rng.random() < share)
+
+    def street(self, lanes: int | None = None, parking: float = 0.4) -> Profile:
+        """Draw the cross-section of a street."""
+        count = lanes if lanes is not None else 1 if self.chance(0.55) else 2
+        strip = 2.4 if count == 1 and self.chance(parking) else 0.0
+        median = self.within(1.6, 2.6) if count > 1 and self.chance(0.2) else 0.0
+        return Profile(count, self.within(2.85, 3.45), median, self.within(0.5, 1.4), strip)
+
+    def side(self) -> Profile:
+        """Draw the cross-section of a side street."""
+        return Profile(1, self.within(2.8, 3.4), 0.0, self.within(0.5, 1.2), 2.3 if self.chance(0.35) else 0.0)
+
+
+YARDS = 0.021  # cars behind the kerb per metre of road, on average
+
+
+def yards(draw: Draw) -> float:
+    """Draw how many cars stand behind the kerbs of a road, per metre."""
+    return 0.0 if draw.chance(0.25) else float(draw.rng.exponential(YARDS))
+
+
+def surround(
+    draw: Draw, plan: Plan, ends: list[int], reach_m: float = 75.0, share: float = 0.95, again: float = 0.5, sides: bool = True
+) -> None:
+    """Put crossings with side streets at the ends of roads.
+
+    Args: share: of the ends. again: share of the new roads' ends that get one as well; sides: also of those to the sides.
+    """
+    farther: list[int] = []
+    for end in ends:
+        if not draw.chance(share):
+            continue
+        (number,) = (n for n, link in enumerate(plan.links) if end in (link.first, link.last))
+        link = plan.links[number]
+        here = plan.nodes[end].place_m
+        step = here - plan.nodes[link.first if end == link.last else link.last].place_m
+        ahead = float(np.arctan2(step[1], step[0])) + (link.lean[1] if end == link.last else link.lean[0])
+        profile = link.narrow if link.narrow and end == link.last else link.profile
+        kind = str(draw.rng.choice(["cross", "left", "right", "end"], p=[0.5, 0.2, 0.2, 0.1]))
+        turns = {"cross": (-1, 0, 1), "left": (1, 0), "right": (-1, 0), "end": (-1, 1)}[kind]
+        control = str(draw.rng.choice([FREE, STOP, SIGNAL], p=[0.4, 0.46, 0.14]))
+        plan.nodes[end].crosswalks = 0.2
+        plan.nodes[end].control, plan.nodes[end].corner_m = control, draw.within(5.0, 8.5)
+        majors = [number]
+        side = draw.side()
+        for turn in turns:
+            angle = ahead + turn * (np.pi / 2 + draw.rng.uniform(-0.15, 0.15))
+            length = draw.within(0.6, 1.0) * reach_m * (1.0 if turn else 0.8)
+            other = plan.node(*(here + length * np.array([np.cos(angle), np.sin(angle)])))
+            road = plan.link(end, other, side if turn else profile, yards=yards(draw))
+            if not turn:
+                majors.append(road)
+            if not turn or sides:
+                farther.append(other)
+        plan.nodes[end].major = tuple(majors) if len(majors) > 1 and control == STOP else ()
+    if again > 0.0 and farther:
+        surround(draw, plan, farther, 0.8 * reach_m, again, 0.0, False)
+
+
+def star(draw: Draw, plan: Plan, profiles: list[Profile], skew: float = 0.12, **node: Any) -> list[int]:
+    """Put a crossing into the middle, with as many arms as there are cross-sections. Returns the nodes at their ends."""
+    middle = plan.node(0.0, 0.0, corner_m=draw.within(5.0, 9.0), **node)
+    ends = []
+    for number, profile in enumerate(profiles):
+        angle = number * (np.pi / 2) + draw.rng.uniform(-skew, skew)
+        length = draw.within(85.0, 120.0)
+        ends.append(plan.node(length * np.cos(angle), length * np.sin(angle)))
+        plan.link(middle, ends[-1], profile, yards=yards(draw), lean=(0.0, float(draw.rng.uniform(-0.2, 0.2))))
+    return ends
+
+
+def road(draw: Draw, plan: Plan, profile: Profile, length_m: float, **link: Any) -> list[int]:
+    """Put a straight road into the middle. Returns the nodes at its ends."""
+    ends = [plan.node(-length_m / 2, 0.0), plan.node(length_m / 2, 0.0)]
+    plan.link(ends[0], ends[1], profile, yards=yards(draw), **link)
+    return ends
+
+
+# ---- families ----------------------------------------------------------------------------------------------
+
+
+def straight(draw: Draw) -> Plan:
+    """A road between two crossings, now and then with a jam."""
+    plan = Plan(spread_m=60.0)
+    if draw.chance(0.15):
+        surround(draw, plan, road(draw, plan, draw.street(lanes=3 if draw.chance(0.5) else 2), draw.within(150.0, 200.0)))
+        return replace(plan, cars=(25.0, 60.0), speed_mps=(2.0, 6.0), parked=(0.0, 0.2), walkers=(0.0, 3.0), spread_m=50.0)
+    surround(draw, plan, road(draw, plan, draw.street(), draw.within(140.0, 190.0)))
+    return plan
+
+
+def curve(draw: Draw) -> Plan:
+    """A road with one bend, or two opposite ones."""
+    plan = Plan(spread_m=60.0)
+    bend = draw.within(0.45, 0.85) * draw.rng.choice([-1.0, 1.0])
+    lean = (bend, -bend) if draw.chance(0.65) else (bend * 0.8, bend * 0.8)
+    surround(draw, plan, road(draw, plan, draw.street(), draw.within(120.0, 170.0), lean=lean))
+    return plan
+
+
+def tee(draw: Draw) -> Plan:
+    """A side road that ends at another road, with a stop sign or without."""
+    plan = Plan()
+    main = draw.street()
+    ends = star(draw, plan, [main, draw.side(), main], control=STOP if draw.chance(0.8) else FREE, major=(0, 2))
+    surround(draw, plan, ends, sides=False)
+    return plan
+
+
+def cross(draw: Draw) -> Plan:
+    """A road that crosses another; the side roads give way."""
+    plan = Plan()
+    main, side = draw.street(), draw.side()
+    surround(
+        draw,
+        plan,
+        star(draw, plan, [main, side, main, side], control=STOP if draw.chance(0.7) else FREE, major=(0, 2)),
+        sides=False,
+    )
+    return plan
+
+
+def roundabout(draw: Draw) -> Plan:
+    """A roundabout with three or four arms."""
+    plan = Plan(turning=0.6, speed_mps=(6.0, 11.0), spread_m=35.0)
+    arms = [draw.side() if draw.chance(0.6) else draw.street(lanes=1) for _ in range(4 if draw.chance(0.7) else 3)]
+    surround(draw, plan, star(draw, plan, arms, skew=0.08, ring_m=draw.within(13.0, 19.0)), sides=False)
+    return plan
+
+
+def merge(draw: Draw) -> Plan:
+    """A ramp that joins a fast road."""
+    plan = Plan(spread_m=70.0, speed_mps=(11.0, 19.0), walkers=(0.0, 0.4), cyclists=(0.0, 0.0), changes=0.1)
+    profile = replace(draw.street(lanes=2), median_m=0.0, parking_m=0.0, width_m=draw.within(3.2, 3.7))
+    ends = road(draw, plan, profile, draw.within(250.0, 300.0), shape=ramps.on_ramp)
+    surround(draw, plan, ends[1:])
+    return plan
+
+
+def lane_drop(draw: Draw) -> Plan:
+    """A road that loses a lane."""
+    plan = Plan(spread_m=60.0, cars=(6.0, 16.0))
+    wide = replace(draw.street(lanes=3 if draw.chance(0.3) else 2), median_m=0.0, parking_m=0.0)
+    narrow = replace(wide, lanes=wide.lanes - 1)
+    surround(draw, plan, road(draw, plan, wide, draw.within(170.0, 210.0), narrow=narrow, shape=ramps.lane_drop))
+    return plan
+
+
+def driveways(draw: Draw) -> Plan:
+    """A street in front of houses, with cars that come out of drives and turn into them."""
+    plan = Plan(spread_m=55.0, speed_mps=(5.0, 10.0), turning=0.45)
+    profile, drive = draw.side(), Profile(1, draw.within(2.3, 2.6), 0.0, 0.4, 0.0)
+    at = -100.0 + draw.within(0.0, 20.0)
+    before = plan.node(at - 20.0, 0.0)
+    ends = [before]
+    for _ in range(5):
+        node = plan.node(at, 0.0, corner_m=3.0, crosswalks=0.0)
+        plan.link(before, node, profile, yards=2 * YARDS)
+        side = 1.0 if draw.chance(0.5) else -1.0
+        end = plan.node(at + draw.within(-2.0, 2.0), side * draw.within(26.0, 34.0))
+        plan.link(node, end, drive, slow=0.4)
+        plan.nodes[node].major = (len(plan.links) - 2, len(plan.links))
+        before, at = node, at + draw.within(36.0, 46.0)
+    ends.append(plan.node(at, 0.0))
+    plan.link(before, ends[1], profile, yards=2 * YARDS)
+    surround(draw, plan, ends)
+    return plan
+
+
+def lot(draw: Draw) -> Plan:
+    """A parking lot beside a street."""
+    plan = Plan(speed_mps=(6.0, 11.0), walkers=(2.0, 22.0), turning=0.6, crossing=0.15, parked=(0.2, 0.8), spread_m=40.0)
+    street = draw.street()
+    aisle = Profile(1, draw.within(2.6, 3.1), 0.0, 0.4, 0.0)
+    entry = plan.node(0.0, 0.0, control=STOP, corner_m=4.5)
+    ends = [plan.node(draw.within(-100.0, -80.0), 0.0), plan.node(draw.within(90.0, 110.0), 0.0)]
+    roads = [plan.link(end, entry, street, yards=yards(draw)) for end in ends]
+    plan.nodes[entry].major = (roads[0], roads[1])
+    rows, across = int(draw.rng.integers(1, 4)), draw.within(45.0, 80.0)
+    above = [entry, -1]
+    for row in range(rows):
+        y = -street.edge_m - 24.0 - 29.0 * row
+        here = [plan.node(x, y, corner_m=3.2, crosswalks=0.0) for x in (0.0, across)]
+        plan.link(here[0], here[1], aisle, stalls=True, slow=0.45)
+        for up, node in zip(above, here, strict=True):
+            if up >= 0:
+                plan.link(up, node, aisle, slow=0.45)
+        above = here
+    plan.focus_m = np.array([across / 3, -30.0])
+    surround(draw, plan, ends)
+    return plan
+
+
+def signal(draw: Draw) -> Plan:
+    """A crossing with traffic lights, whose phases change."""
+    plan = Plan(cars=(7.0, 20.0), walkers=(0.0, 10.0), crossing=0.5)
+    main, side = draw.street(lanes=2 if draw.chance(0.7) else 1), draw.street(parking=0.2)
+    surround(draw, plan, star(draw, plan, [main, side, main, side], control=SIGNAL, crosswalks=0.9), sides=False)
+    return plan
+
+
+def stop_signs(draw: Draw) -> Plan:
+    """A crossing at which everybody has to stop."""
+    plan = Plan(crossing=0.5)
+    profiles = [draw.side() for _ in range(4 if draw.chance(0.7) else 3)]
+    surround(draw, plan, star(draw, plan, profiles, control=STOP, crosswalks=0.7), sides=False)
+    return plan
+
+
+def unprotected_left(draw: Draw) -> Plan:
+    """Cars that turn left through those that come towards them."""
+    plan = Plan(cars=(7.0, 16.0), turning=0.5, left=0.85, spread_m=35.0)
+    main, side = draw.street(lanes=2 if draw.chance(0.5) else 1), draw.side()
+    control = SIGNAL if draw.chance(0.5) else FREE
+    arms = [main, side, main, side] if draw.chance(0.7) else [main, side, main]
+    surround(draw, plan, star(draw, plan, arms, control=control, major=() if control == SIGNAL else (0, 2)), sides=False)
+    return plan
+
+
+def cut_in(draw: Draw) -> Plan:
+    """A road of several lanes on which many change lanes, close to others."""
+    plan = Plan(cars=(10.0, 26.0), changes=0.6, walkers=(0.0, 3.0), spread_m=50.0, speed_mps=(5.0, 14.0))
+    surround(draw, plan, road(draw, plan, draw.street(lanes=3 if draw.chance(0.4) else 2), draw.within(160.0, 210.0)))
+    return plan
+
+
+def occluded(draw: Draw) -> Plan:
+    """A pedestrian who steps out from behind a parked van."""
+    plan = Plan(hidden=True, spread_m=40.0, walkers=(1.0, 6.0), parked=(0.4, 0.9), speed_mps=(5.0, 10.0))
+    profile = replace(draw.street(lanes=1), parking_m=2.4)
+    surround(draw, plan, road(draw, plan, profile, draw.within(130.0, 170.0)))
+    return plan
+
+
+def crosswalk(draw: Draw) -> Plan:
+    """Pedestrians who cross between two crossings."""
+    plan = Plan(crossing=0.8, spread_m=45.0, walkers=(2.0, 9.0))
+    surround(draw, plan, road(draw, plan, draw.street(), draw.within(140.0, 180.0), crossing_at=draw.within(0.35, 0.65)))
+    return plan
+
+
+def narrow(draw: Draw) -> Plan:
+    """A narrow street between parked cars."""
+    plan = Plan(spread_m=50.0, parked=(0.5, 0.95), speed_mps=(4.0, 8.0))
+    profile = Profile(1, draw.within(2.6, 2.85), 0.0, 0.3, 2.3)
+    surround(draw, plan, road(draw, plan, profile, draw.within(120.0, 170.0)))
+    return plan
+
+
+def dead_end(draw: Draw) -> Plan:
+    """A street that ends at a turning place."""
+    plan = Plan(speed_mps=(5.0, 9.0), spread_m=35.0)
+    profile = replace(draw.side(), parking_m=0.0)
+    ends = road(draw, plan, profile, draw.within(100.0, 130.0))
+    plan.nodes[ends[1]].bulb_m = draw.within(9.5, 12.0)
+    plan.focus_m = plan.nodes[ends[1]].place_m * 0.7
+    surround(draw, plan, ends[:1], reach_m=80.0, share=1.0)
+    return plan
+
+
+def levels(draw: Draw) -> Plan:
+    """A road on a bridge over another."""
+    plan = Plan(spread_m=60.0, over=draw.within(5.5, 7.5), walkers=(0.0, 4.0))
+    surround(draw, plan, road(draw, plan, draw.street(), draw.within(150.0, 190.0)), reach_m=45.0)
+    angle, length = np.pi / 2 + draw.rng.uniform(-0.3, 0.3), draw.within(110.0, 140.0)
+    far = length * np.array([np.cos(angle), np.sin(angle)])
+    plan.link(plan.node(*far), plan.node(*-far), replace(draw.street(), parking_m=0.0, median_m=0.0), level=1)
+    return plan
+
+
+# Each family, and how often it is drawn.
+FAMILIES: dict[str, tuple[Callable[[Draw], Plan], float]] = {
+    "straight": (straight, 0.07),
+    "curve": (curve, 0.06),
+    "tee": (tee, 0.08),
+    "cross": (cross, 0.08),
+    "roundabout": (roundabout, 0.05),
+    "merge": (merge, 0.04),
+    "lane-drop": (lane_drop, 0.04),
+    "driveways": (driveways, 0.06),
+    "lot": (lot, 0.08),
+    "signal": (signal, 0.10),
+    "stop": (stop_signs, 0.07),
+    "left": (unprotected_left, 0.07),
+    "cut-in": (cut_in, 0.05),
+    "occluded": (occluded, 0.03),
+    "crosswalk": (crosswalk, 0.04),
+    "narrow": (narrow, 0.04),
+    "dead-end": (dead_end, 0.02),
+    "levels": (levels, 0.02),
+}

@@ -1,0 +1,278 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Scenes of the size of real ones: streets with traffic that stops, yields and waits, parked cars, pedestrians, cyclists.
+
+Runs in the learner or its helper processes. Scene i depends only on (seed, i, wide, family). The log of each vehicle keeps
+clear of all others, of walkers and of kerbs, and its goal is where it ends, so whoever follows it scores 1.00.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.generate.families import FAMILIES, Draw, Plan
+from drive_env.generate.flow import Actor, Ask, draw_wishes, plan_traffic, seen, still
+from drive_env.generate.layouts import arc_length, headings_of
+from drive_env.generate.links import build
+from drive_env.generate.network import Crossing, Streets
+from drive_env.generate.ramps import eased
+from drive_env.generate.traffic import FRAMES, draw_size, touches
+from drive_env.generate.walkers import ACROSS, across, draw_walkers
+from drive_env.scenes.geometry import box_crosses_segment, simplify
+from drive_env.scenes.json_scene import STATE_WORDS
+from drive_env.scenes.schema import (
+    CYCLIST,
+    FRAME_S,
+    GREEN,
+    INVALID,
+    MOVE_M,
+    RED,
+    VEHICLE,
+    YELLOW,
+    Floats,
+    Road,
+    Scene,
+    SceneObject,
+)
+from puffervec.errors import SceneError
+
+STREETS_VERSION = 1  # raise it when a seed gives other scenes than before
+ATTEMPTS = 200
+LEAST_AGENTS = 3
+YELLOW_S, ALL_RED_S = 3.0, 1.0
+SHOULDER_M = 0.5  # walkers keep as far from cars while these are planned
+HIDDEN_SHARE = 0.45  # of parked cars and of walkers on pavements are in the log for a part of the time
+
+
+def street_scene(seed: int, index: int, wide: bool = False, family: str | None = None) -> Scene:
+    """Generate one scene.
+
+    Args:
+        seed, index: 0 or more. wide: draw from wider ranges. family: one of FAMILIES; None: drawn.
+
+    Raises:
+        SceneError: seed or index is negative, or there is no such family.
+    """
+    if seed < 0 or index < 0:
+        raise SceneError(f"seed {seed} and index {index} must be 0 or more")
+    if family is not None and family not in FAMILIES:
+        raise SceneError(f"family {family!r}: it must be one of {', '.join(FAMILIES)}")
+    key = [STREETS_VERSION, seed, index, int(wide)]
+    rng = np.random.Generator(np.random.PCG64(key))
+    shares = np.array([share for _, share in FAMILIES.values()])
+    drawn = tuple(FAMILIES)[int(rng.choice(len(FAMILIES), p=shares / shares.sum()))]
+    chosen = family if family is not None else drawn
+    difficulty = float(rng.random())
+    for attempt in range(ATTEMPTS):
+        rng = np.random.Generator(np.random.PCG64([*key, tuple(FAMILIES).index(chosen), attempt]))
+        plan = FAMILIES[chosen][0](Draw(rng, difficulty, wide))
+        streets = build(rng, plan.nodes, plan.links)
+        if streets is None:
+            continue
+        lights = draw_lights(rng, streets.groups)
+        actors = populate(rng, plan, streets, lights, difficulty)
+        if sum(is_agent(item) for item in actors) >= LEAST_AGENTS:
+            name = f"{'held' if wide else 'street'}-{chosen}-{seed}-{index:04d}.json"
+            return scene_of(rng, name, plan, streets, lights, actors, {"family": chosen, "difficulty": round(difficulty, 3)})
+    raise AssertionError(f"no scene with {LEAST_AGENTS} agents in {ATTEMPTS} attempts ({chosen}, seed {seed}, index {index})")
+
+
+def is_agent(actor: Actor) -> bool:
+    """Return whether the env would control an actor by default."""
+    return actor.kind == VEHICLE and actor.first == 0 and actor.displacement_m >= MOVE_M + 0.5
+
+
+def draw_lights(rng: np.random.Generator, groups: int) -> NDArray[np.uint8]:
+    """Return what each group of lights shows in each frame, (groups, FRAMES). Two groups of a crossing take turns."""
+    states = np.full((groups, FRAMES), RED, dtype=np.uint8)
+    time_s = FRAME_S * np.arange(FRAMES)
+    for first in range(0, groups, 2):
+        green = rng.uniform(6.0, 18.0, 2)
+        cycle = float(green.sum() + 2 * (YELLOW_S + ALL_RED_S))
+        at = (time_s + rng.uniform(0.0, cycle)) % cycle
+        for group, begin in ((first, 0.0), (first + 1, float(green[0]) + YELLOW_S + ALL_RED_S)):
+            length = float(green[group - first])
+            states[group, (at >= begin) & (at < begin + length)] = GREEN
+            states[group, (at >= begin + length) & (at < begin + length + YELLOW_S)] = YELLOW
+    return states
+
+
+def populate(
+    rng: np.random.Generator, plan: Plan, streets: Streets, lights: NDArray[np.uint8], difficulty: float
+) -> list[Actor]:
+    """Return all actors: parked cars, walkers, cyclists and cars, planned in this order."""
+    red = lights == RED
+    edges = edges_of(streets)
+    amount = {name: _amount(rng, getattr(plan, name), difficulty) for name in ("cars", "cyclists", "walkers")}
+    parked = park(rng, plan, streets, edges[0])
+    walkers = draw_walkers(rng, streets, amount["walkers"], red, plan.focus_m, plan.crossing)
+    if plan.hidden:
+        walkers = [*hide(rng, streets, parked, red), *walkers]
+    walkers = [item for item in walkers if not touches(item, list(parked))]
+    low, high = plan.speed_mps
+    ask = Ask(
+        amount["cars"], (low, low + (0.7 + 0.3 * difficulty) * (high - low)), plan.focus_m, plan.spread_m, plan.turning,
+        plan.changes, left=plan.left,
+    )  # fmt: skip
+    wishes = draw_wishes(rng, streets, ask, amount["cars"])
+    wishes += draw_wishes(rng, streets, ask, amount["cyclists"], CYCLIST)
+    wider = [
+        dataclasses.replace(item, length_m=item.length_m + SHOULDER_M, width_m=item.width_m + SHOULDER_M) for item in walkers
+    ]
+    cars = plan_traffic(rng, streets, wishes, red, [*parked, *wider], edges)
+    return [*cars, *(_glimpsed(rng, item) for item in (*parked, *walkers))]
+
+
+def _amount(rng: np.random.Generator, ends: tuple[float, float], difficulty: float) -> int:
+    """Draw a number from a range, more likely a high one where the difficulty is high."""
+    low, high = ends
+    return round(low + (high - low) * float(rng.random() ** (1.5 - difficulty)))
+
+
+def _glimpsed(rng: np.random.Generator, actor: Actor) -> Actor:
+    """Return who is in the log for a part of the time only, as those are that others hide; not who is on the road."""
+    if actor.turn == ACROSS or rng.random() > HIDDEN_SHARE:
+        return actor
+    length = int(rng.integers(8, 80))
+    first = int(rng.integers(0, FRAMES - length))
+    return seen(actor, first, first + length)
+
+
+def edges_of(streets: Streets) -> dict[int, tuple[Floats, Floats]]:
+    """Return starts and ends of the road edges, (S, 2) each, by level."""
+    found = {}
+    for level in {0, *streets.levels}:
+        edges = [
+            simplify(piece.points_m, 0.02)
+            for piece, own in zip(streets.pieces, streets.levels, strict=True)
+            if piece.type == "road_edge" and own == level
+        ]
+        none = [np.zeros((0, 2))]
+        found[level] = np.concatenate([*none, *(p[:-1] for p in edges)]), np.concatenate([*none, *(p[1:] for p in edges)])
+    return found
+
+
+def park(rng: np.random.Generator, plan: Plan, streets: Streets, edges: tuple[Floats, Floats]) -> list[Actor]:
+    """Return cars on a share of the places at the kerbs, and on those behind them that no street takes."""
+    share, sight = rng.uniform(*plan.parked), rng.uniform(*plan.sight_m)
+    places = [(*place, False) for place in streets.parking if rng.random() < share]
+    places += [(*place, True) for place in streets.yards]
+    lanes = np.concatenate([lane.points_m[::4] for lane in streets.lanes if lane.level == 0])
+    found: list[Actor] = []
+    for x, y, heading, behind in places:
+        if np.hypot(x - plan.focus_m[0], y - plan.focus_m[1]) > sight:
+            continue
+        length, width, height = draw_size(rng)
+        size = (min(length, 4.9), min(width, 1.9), height) if not behind else (length, width, height)
+        place = (x, y, heading + float(rng.normal(0.0, 0.02)))
+        car = still(place, size)
+        centre = np.array([place[:2]])
+        if behind and np.hypot(*(lanes - centre).T).min() < 4.5:
+            continue
+        if box_crosses_segment(centre, np.array([place[2]]), length / 2, width / 2, *edges).any() and behind:
+            continue
+        if not any(
+            np.hypot(car.x_m[0] - other.x_m[0], car.y_m[0] - other.y_m[0]) < 7.5 and touches(car, [other]) for other in found
+        ):
+            found.append(car)
+    return found
+
+
+def hide(rng: np.random.Generator, streets: Streets, parked: list[Actor], red: NDArray[np.bool_]) -> list[Actor]:
+    """Return a pedestrian who steps onto the road in front of a parked car, which becomes a van."""
+    lane = streets.lanes[max(range(len(streets.lanes)), key=lambda n: float(arc_length(streets.lanes[n].points_m)[-1]))]
+    near = [(float(np.hypot(*(lane.points_m - [car.x_m[0], car.y_m[0]]).T).min()), number) for number, car in enumerate(parked)]
+    close = [number for distance, number in near if distance < 5.0]
+    if not close:
+        return []
+    number = close[int(rng.integers(len(close)))]
+    van = dataclasses.replace(parked[number], height_m=2.4, width_m=1.9)
+    parked[number] = van
+    at = int(np.hypot(*(lane.points_m - [van.x_m[0], van.y_m[0]]).T).argmin())
+    heading = float(headings_of(lane.points_m)[at])
+    ahead, left = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
+    place = np.array([van.x_m[0], van.y_m[0]]) - (van.length_m / 2 + 0.9) * ahead
+    walker = across(
+        rng, Crossing(np.stack([place - 1.6 * left, place + 10.0 * left])), red, start_s=float(rng.uniform(0.5, 4.5))
+    )
+    return [] if walker is None else [walker]
+
+
+# ---- the scene ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frame:
+    """From the streets' own coordinates to those of the scene: turned, shifted, and on ground that slopes."""
+
+    turn_rad: float
+    shift_m: Floats
+    slope: Floats  # (2,) rise per metre
+    over_m: float
+
+    def place(self, points_m: Floats, level: int = 0) -> Floats:
+        """Return points (n, 3) of points (n, 2). Values are rounded to a tenth of a millimetre."""
+        cos, sin = np.cos(self.turn_rad), np.sin(self.turn_rad)
+        plane = points_m @ np.array([[cos, sin], [-sin, cos]]) + self.shift_m
+        height = points_m @ self.slope
+        if level:
+            height = height + self.over_m * (1.0 - eased(np.hypot(*points_m.T), 25.0, 100.0))
+        return np.asarray(np.round(np.column_stack([plane, height]), 4))
+
+    def direction(self, heading_rad: Floats) -> Floats:
+        """Return headings in [-pi, pi)."""
+        return np.asarray(np.round((heading_rad + self.turn_rad + np.pi) % (2 * np.pi) - np.pi, 5))
+
+
+def scene_of(
+    rng: np.random.Generator, name: str, plan: Plan, streets: Streets, lights: NDArray[np.uint8], actors: list[Actor],
+    notes: dict[str, object],
+) -> Scene:  # fmt: skip
+    """Return streets and actors as a scene."""
+    frame = Frame(float(rng.uniform(-np.pi, np.pi)), rng.uniform(-4000.0, 4000.0, 2), rng.normal(0.0, 0.006, 2), plan.over)
+    order = rng.permutation(len(actors))
+    objects = tuple(object_of(actors[index], number, frame) for number, index in enumerate(order))
+    pieces = zip(streets.pieces, streets.levels, strict=True)
+    roads = tuple(
+        Road(piece.type, piece.map_element_id, number, frame.place(piece.points_m, level))
+        for number, (piece, level) in enumerate(pieces)
+    )
+    agents = [number for number, index in enumerate(order) if is_agent(actors[index])]
+    metadata = {"sdc_track_index": agents[0], "tracks_to_predict": [], "objects_of_interest": [], **notes}
+    return Scene(
+        name, f"{int(rng.integers(2**63)):016x}", FRAMES, objects, roads, light_trees(streets, lights, roads), metadata
+    )
+
+
+def light_trees(streets: Streets, lights: NDArray[np.uint8], roads: tuple[Road, ...]) -> dict[str, object]:
+    """Return the traffic lights by lane, as the JSON schema has them; each stands where its lane begins."""
+    found: dict[str, object] = {}
+    for lane in streets.lanes:
+        if lane.group >= 0:
+            x, y, z = roads[lane.piece].points_m[0].tolist()
+            words = [STATE_WORDS[int(state)] for state in lights[lane.group]]
+            axes = {axis: [value] * FRAMES for axis, value in zip("xyz", (x, y, z), strict=True)}
+            found[str(lane.piece)] = {"state": words, **axes, "time_index": list(range(FRAMES))}
+    return found
+
+
+def object_of(actor: Actor, number: int, frame: Frame) -> SceneObject:
+    """Return one actor as an object of a scene."""
+    valid = (np.arange(FRAMES) >= actor.first) & (np.arange(FRAMES) <= actor.last)
+    height_m = round(actor.height_m, 3)
+    place = frame.place(np.stack([actor.x_m, actor.y_m], axis=-1), actor.level)
+    place[:, 2] += height_m / 2
+    speed = np.hypot(actor.vx_mps, actor.vy_mps)
+    course = np.arctan2(actor.vy_mps, actor.vx_mps) + frame.turn_rad
+    velocity = np.round(np.stack([speed * np.cos(course), speed * np.sin(course)], axis=-1), 4)
+    heading = frame.direction(actor.heading_rad)
+    return SceneObject(
+        type=actor.kind, id=number, width_m=round(actor.width_m, 3), length_m=round(actor.length_m, 3), height_m=height_m,
+        expert=actor.expert, position_m=np.where(valid[:, None], np.round(place, 4), INVALID),
+        velocity_mps=np.where(valid[:, None], velocity, INVALID), heading_rad=np.where(valid, heading, INVALID),
+        valid=valid, goal_m=np.round(place[actor.last], 4),
+    )  # fmt: skip
