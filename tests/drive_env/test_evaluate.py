@@ -120,8 +120,8 @@ def test_the_report_lists_every_scene_and_a_total(folder: Path) -> None:
     report = evaluate(Straight(), DriveConfig(scenes=str(folder))).report()
     assert report.names() == [f"{name}.json" for name in "abcde"]
     cells = report.cells()
-    assert cells[0][:4] == ("scene", "episodes", "agents", "score") and cells[-1][0] == "total of 4 scenes"
-    assert cells[2][3] == "0.50 [0.09, 0.91]" and cells[4][2:4] == ("0", "-")
+    assert cells[0][:3] == ("scene", "agents", "score") and cells[-1][0] == "total of 4 scenes"
+    assert cells[2][2] == "0.50 [0.09, 0.91]" and cells[4][1:3] == ("0", "-")
     assert any(remark.startswith("left out f.json: not JSON") for remark in report.remarks)
     assert report.worst(2) == ["c.json", "e.json"] and report.drawn == "a.json"
     assert "d.json" not in report.worst(9)  # nobody drives there
