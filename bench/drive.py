@@ -47,6 +47,7 @@ from puffervec.vec.vector_env import VectorEnv
 PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3, "Town01": 674e3}
 BUFFER_BYTES = 1 << 25
 RATE_COLUMNS = ("scene", "agents", "preset", "type", "agent-steps/s", "GB/s", "of stored", "peer", "ratio", "published")
+FOLLOWING_COLUMNS = ("scene", "followers", "ns/follower", "us/step with logs", "us/step with IDM")
 PHASES = {"roads": {"roads": 0}, "partners": {"partners": 0}, "lanes, lines, edges": {"lanes": 0, "lines": 0, "edges": 0}}
 
 
@@ -151,6 +152,27 @@ def _ns(path: Path, seconds: float, **settings: Any) -> float:
         return 1e9 / common.figure(rate(vec, seconds) for _ in range(3)).median
 
 
+def following(path: Path, seconds: float) -> tuple[str, ...]:
+    """What vehicles that drive by IDM cost: beside one agent, against the same vehicles on their log, in turns.
+
+    Returns: scene, followers in a mean step, ns per follower and step, us per step of the env with the log and with followers.
+    """
+    alone = {"control": "sdc", "num_agents": 1, "partners": 0, "lanes": 0, "lines": 0, "edges": 0}
+    with opened(str(path), others="idm", **alone) as idm, opened(str(path), others="log", **alone) as log:
+        turns = max(10, int(seconds / max(steps(idm, 10) / 10, 1e-7)))
+        taken = [(steps(log, turns) / turns, steps(idm, turns) / turns) for _ in range(9)]
+        ns = common.figure([1e9 * (driven - played) for played, driven in taken]).median
+        there = [_followers(idm) for _ in range(91) if steps(idm, 1)]
+    log_us, idm_us = (1e6 * float(np.median(column)) for column in zip(*taken, strict=True))
+    mean = float(np.mean(there))
+    return path.stem[-24:], f"{mean:.1f}", f"{ns / mean:.0f}" if mean else "-", f"{log_us:.2f}", f"{idm_us:.2f}"
+
+
+def _followers(vec: VectorEnv) -> int:
+    """How many are in the scene: they follow their log (1) or a lane (2)."""
+    return int(np.isin(vec.peek(0).get("follower_phase", []), (1, 2)).sum())
+
+
 def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
     """ns per agent-step over agents and segments of a scene, and over envs; bytes per env and scene."""
     lines = []
@@ -227,12 +249,15 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     show(rates)
     shares = phases(paths[0], presets, options.seconds)
     common.print_table(f"share of the time by block, {paths[0].stem}", ("preset", "ns", *PHASES, "world and ego"), shares)
+    followed = [following(path, options.seconds) for path in paths]
+    remark = "one agent, which observes nothing of them"
+    common.print_table("following by IDM (others=idm)", FOLLOWING_COLUMNS, followed, [remark])
     grown = growth(options.seconds, presets[0])
     common.print_table(
         f"growth and memory, {presets[0]}", ("what", "ns/agent-step", "env kB", "rows kB", "scene kB"), grown,
         ["env: its state; rows: its observations; scene: in the file that all workers map"],
     )  # fmt: skip
-    return {"rates": [dataclasses.asdict(item) for item in rates], "phases": shares, "growth": grown}
+    return {"rates": [dataclasses.asdict(item) for item in rates], "phases": shares, "following": followed, "growth": grown}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -32,30 +32,36 @@ static const int32_t pv_later[PV_LANES][PV_LANES] = {
     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
+// Places of the keys from j on, so many pieces of them: see pv_rank_keys.
+PV_INLINE void pv_rank_pieces(const int32_t* keys, uint32_t n, uint32_t j, int pieces, uint32_t* order) {
+    pv_ints key[PV_PIECES], or_equal[PV_PIECES], rank[PV_PIECES];
+    int32_t ranks[PV_LANES];
+    const uint32_t lanes = (uint32_t)pieces * PV_WIDTH;
+    memcpy(key, keys + j, sizeof key);
+    for (int p = 0; p < pieces; p++) rank[p] = (pv_ints){0};
+    for (int p = 0; p < pieces; p++) or_equal[p] = key[p] + 1;
+    for (uint32_t i = 0; i < j; i++) {
+        for (int p = 0; p < pieces; p++) rank[p] -= keys[i] < or_equal[p];
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        pv_ints behind[PV_PIECES];
+        memcpy(behind, pv_later[i], sizeof behind);
+        for (int p = 0; p < pieces; p++) rank[p] -= keys[j + i] < key[p] + behind[p];
+    }
+    for (uint32_t i = j + lanes; i < n; i++) {
+        for (int p = 0; p < pieces; p++) rank[p] -= keys[i] < key[p];
+    }
+    memcpy(ranks, rank, lanes * sizeof ranks[0]);
+    for (uint32_t i = 0; i < lanes; i++) order[ranks[i]] = j + i;
+}
+
 // order[r] = position of the r-th smallest of n keys (at most PV_RANKED), equal ones by position: an entry before precedes key j
-// if it is at most key_j, which is to be less than key_j + 1; one behind if it is less than key_j. Up to a multiple of 16, keys
+// if it is at most key_j, which is to be less than key_j + 1; one behind if it is less than the key_j. Up to a multiple of 16, keys
 // holds PV_FAR_BITS behind the last one and order has room.
 PV_INLINE void pv_rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
-    for (uint32_t j = 0; j < n; j += PV_LANES) {
-        pv_ints key[PV_PIECES], or_equal[PV_PIECES], rank[PV_PIECES];
-        int32_t ranks[PV_LANES];
-        memcpy(key, keys + j, sizeof key);
-        for (int p = 0; p < PV_PIECES; p++) rank[p] = (pv_ints){0};
-        for (int p = 0; p < PV_PIECES; p++) or_equal[p] = key[p] + 1;
-        for (uint32_t i = 0; i < j; i++) {
-            for (int p = 0; p < PV_PIECES; p++) rank[p] -= keys[i] < or_equal[p];
-        }
-        for (uint32_t i = 0; i < PV_LANES; i++) {
-            pv_ints behind[PV_PIECES];
-            memcpy(behind, pv_later[i], sizeof behind);
-            for (int p = 0; p < PV_PIECES; p++) rank[p] -= keys[j + i] < key[p] + behind[p];
-        }
-        for (uint32_t i = j + PV_LANES; i < n; i++) {
-            for (int p = 0; p < PV_PIECES; p++) rank[p] -= keys[i] < key[p];
-        }
-        memcpy(ranks, rank, sizeof rank);
-        for (uint32_t i = 0; i < PV_LANES; i++) order[ranks[i]] = j + i;
-    }
+    uint32_t j = 0;
+    for (; j + PV_WIDTH < n; j += PV_LANES) pv_rank_pieces(keys, n, j, PV_PIECES, order);
+    if (j < n) pv_rank_pieces(keys, n, j, 1, order);
 }
 
 // Number of the n values whose bits are at most `limit`.

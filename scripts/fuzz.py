@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -141,6 +142,12 @@ def run_sequences(sequences: int) -> int:
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment).returncode
 
 
+def culprit(error: Broken) -> tuple[str, int]:
+    """Return target and number of the input that an error tells of; a traceback may stand before that."""
+    found = re.search(r"(\w+): inputs? (\d+)", str(error))
+    return (found[1], int(found[2])) if found else ("?", error.input)
+
+
 def replay_command(seed: int, target: str, number: int) -> str:
     """Return the command that repeats one input."""
     return f"PV_SEED={seed} python scripts/fuzz.py --targets {target} --first {number} --count 1 --sequences 0"
@@ -175,8 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Broken as error:
             kept = Path(tempfile.gettempdir()) / "puffervec-broken-input"
             kept.write_bytes(error.data)
-            target = str(error).partition(":")[0].split()[-1]
-            print(f"{error}\nits bytes: {kept}\nagain: {replay_command(seed, target, error.input)}", file=sys.stderr)
+            print(f"{error}\nits bytes: {kept}\nagain: {replay_command(seed, *culprit(error))}", file=sys.stderr)
             return 1
     broken = run_sequences(options.sequences) if options.sequences else 0
     seconds = time.monotonic() - begun

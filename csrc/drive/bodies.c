@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "state.h"
 
-// `as` is the agent's row, or -2 where its row has ended.
+// `as` is the agent's row, or DRIVE_STANDING_ROW where its row has ended.
 static void add_agent(drive_bodies* bodies, const drive_agents* agents, uint32_t row, int32_t as) {
     uint32_t i = bodies->count++;
     bodies->x[i] = agents->x[row];
@@ -40,7 +40,7 @@ static void add_logged(drive_bodies* to, const drive_turn* turn, uint32_t from, 
         bodies.half_width[i] = 0.5f * object->width_m;
         bodies.ground[i] = frame->z_m - 0.5f * object->height_m;
         bodies.object[i] = o;
-        bodies.row[i] = -1;
+        bodies.row[i] = DRIVE_LOGGED_ROW;
         i += (uint32_t)(logged & (frame->speed != PV_FRAME_INVALID));
     }
     to->count = i;
@@ -66,7 +66,7 @@ PV_CLONES static void complete_bodies(drive_bodies* bodies) {
     for (uint32_t i = bodies->count; i % PV_LANES; i++) {
         bodies->x[i] = bodies->y[i] = 1e9f;
         bodies->half_length[i] = bodies->half_width[i] = bodies->radius[i] = 0.0f;
-        bodies->row[i] = -1;
+        bodies->row[i] = DRIVE_LOGGED_ROW;
     }
     PV_APART
     for (uint32_t i = 0; i < bodies->count; i++) {
@@ -98,7 +98,7 @@ void drive_collect_bodies(drive_turn* turn) {
             if ((flags & DRIVE_ACTIVE) && !(flags & DRIVE_ALONE))
                 add_agent(bodies, agents, row, (int32_t)row);
             else if (!(flags & DRIVE_ACTIVE) && drive_end_of(flags) == DRIVE_END_STAYS)
-                add_agent(bodies, agents, row, -2);
+                add_agent(bodies, agents, row, DRIVE_STANDING_ROW);
             row++;
         } else if (k < followers) {
             if (drive_follower_there(turn, k)) add_follower(bodies, turn, k, o);

@@ -53,7 +53,7 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
         out->ground = turn->scratch.old_ground[row];
         return 1;
     }
-    if (row == -2) return 1; // stands
+    if (row == DRIVE_STANDING_ROW) return 1;
     if (row <= DRIVE_FOLLOWER_ROW) {
         const uint32_t k = (uint32_t)(DRIVE_FOLLOWER_ROW - row);
         out->x = turn->scratch.was_x[k];

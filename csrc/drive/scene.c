@@ -285,7 +285,7 @@ static int check_objects(const checker* check, const drive_scene* scene) {
         return bad(check, 0, "entry.moving_vehicles", moving, entry->moving_vehicles, "as in the objects,");
     if (entry->object_count != scene->head->object_count)
         return bad(check, 0, "entry.object_count", scene->head->object_count, entry->object_count, "as in the scene,");
-    return PV_OK;
+    return check_count(check, scene->head, DRIVE_SECTION_frames, frames); // none is of nobody
 }
 
 static int check_frames(const checker* check, const drive_scene* scene) {

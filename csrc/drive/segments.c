@@ -41,25 +41,108 @@ PV_INLINE const uint16_t* cell_list(const drive_scene* scene, int type, float x,
     return &scene->candidates[first];
 }
 
-// Writes the segments of [first, end) within the range to square and index. Returns how many.
-PV_INLINE uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y,
-                                    float range_square, float* square, uint32_t* index) {
-    uint32_t kept = 0;
-    float values[4 * PV_LANES];
-    for (uint32_t base = first; base < end; base += 4 * PV_LANES) {
-        uint32_t n = end - base < 4 * PV_LANES ? end - base : 4 * PV_LANES;
-        uint32_t hits = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            values[i] = square_of(scene, base + i, x, y);
-            hits += (uint32_t)(values[i] <= range_square);
-        }
-        if (!hits) continue;
-        for (uint32_t i = 0; i < n; i++) {
-            square[kept] = values[i];
-            index[kept] = base + i;
-            kept += (uint32_t)(values[i] <= range_square);
-        }
+#define SCANNED 32 // segments whose distances are computed together
+
+// The k-th smallest of the least distances of SCANNED interleaved groups: as each group holds one as near as its least, at least k
+// segments are up to it.
+PV_INLINE float limit_of(const float* least, uint32_t k) {
+    enum { PIECES = SCANNED / PV_WIDTH };
+    pv_ints key[PIECES], nearer[PIECES];
+    int32_t keys[SCANNED], limit = 0;
+    memcpy(keys, least, sizeof keys);
+    memcpy(key, least, sizeof key);
+    for (int p = 0; p < PIECES; p++) nearer[p] = (pv_ints){0};
+    for (uint32_t i = 0; i < SCANNED; i++) {
+        for (int p = 0; p < PIECES; p++) nearer[p] -= keys[i] < key[p];
     }
+    for (int p = 0; p < PIECES; p++) key[p] &= nearer[p] < (int32_t)k;
+    memcpy(keys, key, sizeof keys);
+    for (uint32_t i = 0; i < SCANNED; i++) limit = keys[i] > limit ? keys[i] : limit;
+    float metres;
+    memcpy(&metres, &limit, sizeof metres);
+    return metres;
+}
+
+// Squared distances of `count` segments from number `first` on.
+PV_INLINE void measure(const drive_scene* scene, uint64_t first, uint32_t count, float px, float py, float* restrict square) {
+    const float *x = scene->x + first, *y = scene->y + first, *ux = scene->ux + first, *uy = scene->uy + first;
+    const float* half = scene->half + first;
+    for (uint32_t i = 0; i < count; i++) square[i] = segment_square(x[i], y[i], ux[i], uy[i], half[i], px, py);
+}
+
+#define PIECE 8 // candidates whose columns are computed together
+
+// The numbers of 8 segments, put together in registers: vectors that are loaded from where single numbers were just stored
+// would have to wait for them.
+PV_INLINE numbers eight_of(const float* of, const uint16_t* index) {
+    return (numbers){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
+                     of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
+}
+
+// Their numbers: x, y, ux, uy, half.
+PV_INLINE void load_eight(const drive_scene* scene, const uint16_t* index, float (*raw)[PIECE]) {
+    const numbers of[5] = {eight_of(scene->x, index), eight_of(scene->y, index), eight_of(scene->ux, index),
+                           eight_of(scene->uy, index), eight_of(scene->half, index)};
+    memcpy(raw, of, sizeof of);
+}
+
+// The 8 of a list from `base` on. Where there are fewer, the first of them stands for the others, in `last`.
+PV_INLINE const uint16_t* eight_from(const uint16_t* list, uint32_t base, uint32_t count, uint16_t* last) {
+    if (count - base >= PIECE) return list + base;
+    for (uint32_t i = 0; i < PIECE; i++) last[i] = list[base + i < count ? base + i : base];
+    return last;
+}
+
+// Leaves of `count` squared distances those within the range, or the k least and some more of them, and their places. Returns how
+// many.
+PV_INLINE uint32_t keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint32_t* index) {
+    float least[SCANNED];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < SCANNED; i++) least[i] = range_square;
+    for (uint32_t base = 0; base + SCANNED <= count; base += SCANNED) {
+        for (uint32_t i = 0; i < SCANNED; i++) least[i] = drive_min(square[base + i], least[i]);
+    }
+    const float limit = count > SCANNED && k <= SCANNED ? limit_of(least, k) : range_square;
+    for (uint32_t i = count; i % PV_LANES; i++) square[i] = __builtin_inff();
+    for (uint32_t at = 0; at < count; at += PV_LANES) {
+        int32_t keys[PV_LANES];
+        memcpy(keys, square + at, sizeof keys);
+        const sixteen near = keys_up_to(keys, pv_bits_of(limit));
+        if (near.halves[0] | near.halves[1]) kept += put_places(near, at, index + kept); // of most there is none
+    }
+    for (uint32_t i = 0; i < kept; i++) square[i] = square[index[i]];
+    return kept;
+}
+
+// Writes the segments of [first, end) within the range, or the k nearest and some more of them, to square and index. Returns how
+// many.
+PV_CLONES static uint32_t scan_segments(const drive_scene* scene, uint32_t first, uint32_t end, float x, float y, uint32_t k,
+                                        float range_square, float* square, uint32_t* index) {
+    const uint32_t count = end - first;
+    uint32_t base = 0;
+    for (; base + SCANNED <= count; base += SCANNED) measure(scene, (uint64_t)first + base, SCANNED, x, y, square + base);
+    if (base < count && base) // the last ones, some of them once more
+        measure(scene, (uint64_t)end - SCANNED, SCANNED, x, y, square + count - SCANNED);
+    else
+        measure(scene, first, count - base, x, y, square);
+    const uint32_t kept = keep_nearest(count, k, range_square, square, index);
+    for (uint32_t i = 0; i < kept; i++) index[i] += first;
+    return kept;
+}
+
+// Likewise of the segments of a list.
+PV_CLONES static uint32_t scan_list(const drive_scene* scene, const uint16_t* list, uint32_t count, float x, float y, uint32_t k,
+                                    float range_square, float* square, uint32_t* index) {
+    uint16_t last[PIECE];
+    for (uint32_t base = 0; base < count; base += PIECE) {
+        const uint16_t* eight = eight_from(list, base, count, last);
+        _Alignas(32) float raw[5][PIECE];
+        load_eight(scene, eight, raw);
+        for (uint32_t i = 0; i < PIECE; i++)
+            square[base + i] = segment_square(raw[0][i], raw[1][i], raw[2][i], raw[3][i], raw[4][i], x, y);
+    }
+    const uint32_t kept = keep_nearest(count, k, range_square, square, index);
+    for (uint32_t i = 0; i < kept; i++) index[i] = list[index[i]];
     return kept;
 }
 
@@ -69,23 +152,15 @@ PV_INLINE const uint16_t* find_candidates(const drive_scene* scene, int type, co
                                              float range_m, const drive_scratch* scratch, uint16_t* found, uint32_t* count) {
     const uint16_t* list = cell_list(scene, type, at->x, at->y, k, range_m, count);
     if (list && *count <= PV_RANKED) return list;
-    uint32_t n = *count;
-    if (list) {
-        for (uint32_t i = 0; i < n; i++) {
-            scratch->index[i] = list[i];
-            scratch->square[i] = square_of(scene, list[i], at->x, at->y);
-        }
-    } else {
-        n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, range_m * range_m, scratch->square,
-                          scratch->index);
-    }
+    const float square = range_m * range_m;
+    uint32_t n = list ? scan_list(scene, list, *count, at->x, at->y, k, square, scratch->square, scratch->index)
+                      : scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, k, square, scratch->square,
+                                      scratch->index);
     if (n > PV_RANKED) n = pv_narrow(scratch->square, n, scratch->index, k);
     for (uint32_t i = 0; i < n; i++) found[i] = (uint16_t)scratch->index[i];
     *count = n;
     return found;
 }
-
-#define PIECE 8 // candidates whose columns are computed together
 
 // What the entries of up to PV_RANKED candidates are made of.
 typedef struct entries {
@@ -96,20 +171,11 @@ typedef struct entries {
 
 _Static_assert(DRIVE_COUNT_segment == PIECE - 1, "rows hold an entry's columns");
 
-// The numbers of 8 segments, put together in registers: vectors that are loaded from where single numbers were just stored
-// would have to wait for them.
-PV_INLINE numbers eight_of(const float* of, const uint16_t* index) {
-    return (numbers){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
-                     of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
-}
-
 // Columns of 8 segments, v[column][segment], and the bits of their squared distances.
 PV_INLINE void compute_columns(const drive_scene* scene, const uint16_t* index, const drive_pose* at, float range_square,
                                float (*restrict v)[PIECE], int32_t* restrict keys) {
     _Alignas(32) float raw[5][PIECE];
-    const numbers of[5] = {eight_of(scene->x, index), eight_of(scene->y, index), eight_of(scene->ux, index),
-                           eight_of(scene->uy, index), eight_of(scene->half, index)};
-    memcpy(raw, of, sizeof raw);
+    load_eight(scene, index, raw);
     for (uint32_t i = 0; i < PIECE; i++) {
         float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y, ux = raw[2][i], uy = raw[3][i], half = raw[4][i];
         float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
@@ -154,11 +220,7 @@ PV_INLINE void write_nearest(const drive_scene* scene, const uint16_t* index, ui
     const uint32_t columns = DRIVE_COUNT_segment;
     for (uint32_t base = 0; base < n; base += PIECE) {
         uint16_t last[PIECE];
-        const uint16_t* eight = index + base;
-        if (n - base < PIECE) {
-            for (uint32_t i = 0; i < PIECE; i++) last[i] = index[base + i < n ? base + i : base];
-            eight = last;
-        }
+        const uint16_t* eight = eight_from(index, base, n, last);
         compute_columns(scene, eight, at, range_m * range_m, v, e->keys + base);
         transpose_half((const float (*)[PIECE])v, e->rows + base);
         transpose_half((const float (*)[PIECE])(v + 4), (float (*)[PIECE])(e->rows[base] + 4));
@@ -176,7 +238,7 @@ PV_INLINE void write_nearest(const drive_scene* scene, const uint16_t* index, ui
         memcpy(out + r * columns + 4, e->rows[i] + 4, (r + 1 < k ? 4 : 3) * sizeof(float));
     }
     near->count = count;
-    memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
+    if (count < k) memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
 }
 
 PV_CLONES void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
@@ -226,7 +288,7 @@ PV_CLONES void drive_write_spread(const drive_scene* scene, int type, const driv
     near->count = 0;
     near->most = 0;
     if (!k) return;
-    uint32_t n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, range_m * range_m,
+    uint32_t n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, UINT32_MAX, range_m * range_m,
                                scratch->square, scratch->index);
     const float limits[RINGS - 1] = {range_m * 0.125f, range_m * 0.25f, range_m * 0.5f};
     for (uint32_t i = 0; i < n; i++) {

@@ -256,7 +256,10 @@ typedef struct drive_block {
     drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
-#define DRIVE_FOLLOWER_ROW (-3)
+// Rows of bodies that are no agents.
+#define DRIVE_LOGGED_ROW (-1)   // an object that follows its log
+#define DRIVE_STANDING_ROW (-2) // an agent that stays where its row has ended
+#define DRIVE_FOLLOWER_ROW (-3) // and downward: a follower
 #define DRIVE_NOWHERE_M 1e9f // coordinate of what is not there
 
 // Objects that are in the scene at this step, agents and others, in object order.
@@ -264,8 +267,7 @@ typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
     float* ground; // (bodies,) height of its underside, m
     uint32_t* object;                                                                   // (bodies,)
-    int32_t* row;   // (bodies,) the agent's row; -1: not an agent; -2: an agent that stays where its row has ended; from
-                    // DRIVE_FOLLOWER_ROW downward: a follower
+    int32_t* row;   // (bodies,) the agent's row, or DRIVE_..._ROW
     uint32_t count; // the rest, up to a multiple of 16, are points far away
 } drive_bodies;
 

@@ -23,9 +23,9 @@ MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
 MAX_POINTS = 2_000_000
 MAX_CONTROLS = 4096
-# Compared with each other when a scene is compiled: pieces of lanes that lie close together, ends and starts of lanes at one x,
-# signs and points of lanes. The largest real scene has 300,000; so many take about a second.
-MAX_PAIRS = 50_000_000
+# Compared with each other when a scene is compiled: pieces of lanes that lie close together, ends and starts of lanes at one x;
+# and signs and points of lanes. The largest real scene has 300,000; so many take about a second.
+MAX_PAIRS, MAX_SIGN_PAIRS = 50_000_000, 10_000_000
 MAX_LINKS = 1_000_000  # connections between lanes
 COORDINATE_LIMIT_M = 100_000.0
 SPEED_LIMIT_MPS = 1_000.0

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
-from drive_env.scenes.check import MAX_CONTROLS, MAX_PAIRS
+from drive_env.scenes.check import MAX_CONTROLS, MAX_SIGN_PAIRS
 from drive_env.scenes.schema import (
     AREA_TYPES,
     CONTROL_KINDS,
@@ -126,8 +126,8 @@ def _check_count(scene: Scene, controls: Sequence[Control], points: int) -> None
         raise SceneError(f"{scene.name}: {len(controls)} traffic lights and signs; a scene has at most {MAX_CONTROLS}")
     known = {road.id for road in scene.roads if road.type == "lane"}
     lost = sum(control.kind != TRAFFIC_LIGHT and control.lane_id not in known for control in controls)
-    if lost * points > MAX_PAIRS:
-        raise SceneError(f"{scene.name}: more than {MAX_PAIRS} pairs of signs and points of lanes; cut the scene")
+    if lost * points > MAX_SIGN_PAIRS:
+        raise SceneError(f"{scene.name}: more than {MAX_SIGN_PAIRS} pairs of signs and points of lanes; cut the scene")
 
 
 def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:

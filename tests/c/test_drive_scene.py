@@ -196,6 +196,20 @@ def test_frames_belong_to_one_object_each(data: bytes) -> None:
     assert code == lib.PV_ERROR_DATA and "expected the frames behind those of the object before, from 16, found 0" in text
 
 
+def test_no_frame_belongs_to_nobody(data: bytes) -> None:
+    """Readers in Python go through the frames object by object and rely on it."""
+    entry = np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize)[0]
+    base = int(entry["offset"])
+    head = np.frombuffer(data, packed.SCENE, 1, base)[0]
+    shorter = bytearray(data)
+    objects = np.frombuffer(shorter, packed.OBJECT, int(head["object_count"]), base + section(head, "objects"))
+    frames = int(objects["frame_count"].sum())
+    objects["frame_count"][-1] -= 1
+    code, text = Fenced(len(shorter)).check(bytes(shorter))
+    assert code == lib.PV_ERROR_DATA
+    assert f"(scene 0, frames): expected a count of elements of {frames - 1}, found {frames}" in text
+
+
 def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:
     broken = bytearray(data)
     broken[-70:] = b"\xff" * 70

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,10 +29,16 @@ def ids_of(settings: dict[str, Any], scenes: list[Scene]) -> dict[str, Any]:
     return settings | ({"control_ids": listed} if settings["control"] == "ids" else {})
 
 
+def with_experts(scene: Scene) -> Scene:
+    """The scene; every third object is marked as expert."""
+    marked = (dataclasses.replace(item, expert=number % 3 == 1) for number, item in enumerate(scene.objects))
+    return dataclasses.replace(scene, objects=tuple(marked))
+
+
 @pytest.mark.parametrize("control", CONTROLS)
 @pytest.mark.parametrize("start", [{}, {"init_step": 7, "goal_radius_m": 5.0}, {"init_step": 19, "max_steps": 5}], ids=str)
 def test_agents_are_those_of_the_rules(tmp_path: Path, control: str, start: dict[str, Any]) -> None:
-    worlds = [random_scene(seed) for seed in (1, 2)]
+    worlds = [with_experts(random_scene(seed)) for seed in (1, 2)]
     scenes = write_world(tmp_path / "set", worlds)
     with make_env(tmp_path / "set", num_agents=200, **ids_of({"control": control, **start}, worlds)) as vec:
         expected = [SceneTwin(scenes, index).controlled(vec.config) for index in range(2)]

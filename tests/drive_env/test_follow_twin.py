@@ -131,8 +131,10 @@ def drive_on(scenes: SceneSet, steps: int, **settings: Any) -> np.ndarray:
 
 
 def test_the_gap_behind_a_steady_leader_is_the_models(tmp_path: Path) -> None:
-    """s_e(v) = (s0 + v T) / sqrt(1 - (v / v0)^4): Treiber, Hennecke, Helbing 2000, equation 7. A cyclist leads at 5 m/s."""
-    scenes = on_a_road(tmp_path, {1: 0.0, 2: 30.0}, kinds={2: 2})
+    """s_e(v) = (s0 + v T) / sqrt(1 - (v / v0)^4): Treiber, Hennecke, Helbing 2000, equation 7. A cyclist leads at 5 m/s, and
+    another one in front of that, who does not matter.
+    """
+    scenes = on_a_road(tmp_path, {1: 0.0, 2: 30.0, 3: 40.0}, kinds={2: 2, 3: 2})
     track = drive_on(scenes, 298, idm_speed_mps=9.0)
     leader_x = 30.0 + 0.5 * np.arange(1, 299)
     gap = leader_x - track[:, 0] - 4.0

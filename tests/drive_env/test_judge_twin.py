@@ -7,6 +7,7 @@ Contacts, departures and goals are those of the state, which test_step_twin.py c
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from drive_env.generate.generate import generate_tree
 from drive_env.rewards import terms
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import LaneLinks, Road
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.test_step_twin import SlotStep
 from tests.drive_env.worlds import agents_of, lit, make_env, pose_of, random_scene, write_world
@@ -268,6 +270,33 @@ def test_the_way_along_the_lanes_equals_the_twin(tmp_path: Path) -> None:
             assert values["route_share"] == pytest.approx(expected["route_share"], abs=1e-2)
             shares.append(values["route_share"] / values["agents"])
     assert len(shares) >= 3 and 0.1 < np.mean(shares) < 0.95
+
+
+def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path) -> None:
+    """A lane that parts: the first exit leads to the goal by a detour of 40 m, the second straight."""
+    ways = {1: [(0, 0), (20, 0)], 2: [(20, 0), (40, 34.64), (60, 0)], 3: [(20, 0), (60, 0)], 4: [(60, 0), (100, 0)]}
+    exits = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}
+    lanes = [
+        Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))], LaneLinks(exits[number]))
+        for number, points in ways.items()
+    ]
+    scene = random_scene(0, objects=0, roads=0, frames=31)
+    xs = 5.0 + np.arange(31)
+    car = dataclasses.replace(
+        scene.objects[0],
+        position_m=np.stack([xs, 0 * xs, 0 * xs], -1),
+        velocity_mps=np.tile([10.0, 0.0], (31, 1)),
+        heading_rad=np.zeros(31),
+        goal_m=np.array([93.0, 0.0, 0.0]),
+    )
+    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(car,), roads=tuple(lanes))])
+    with make_env(tmp_path / "set", num_agents=1, metrics=1, replay_log=1) as vec:
+        vec.reset(0)
+        for _ in range(30):
+            infos = vec.step(np.array([45]))[4]
+        (record,) = infos.episodes
+        share = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))["route_share"]
+    assert share == pytest.approx(30 / 88, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from drive_env.config import DriveConfig
 from drive_env.motion import Body, expert_actions, main, move, tracked
+from drive_env.scenes.check import wrapped
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.errors import ConfigError
 from tests.drive_env.worlds import make_env, random_scene, write_world
@@ -41,6 +43,42 @@ def test_the_others_follow_smooth_logs(world: SceneSet, dynamics: str) -> None:
     """Cars that drive arcs at a constant speed, forward; a log that jumps or goes sideways is not followed."""
     worst = np.concatenate([np.nanmax(expert_actions(config_of(dynamics), scene, world).errors, axis=1) for scene in (0, 1)])
     assert np.mean(worst <= 0.5) >= 0.95, np.sort(worst)
+
+
+def circling(tmp_path: Path, radius_m: float, slip_rad: float = 0.0, missing: slice = slice(0, 0)) -> SceneSet:
+    """A scene of one car that drives along a circle at 5 m/s, turned out of it by `slip_rad`, and whose log has a gap."""
+    scene = random_scene(0, objects=1, roads=3, frames=60)
+    angle = 0.5 / radius_m * np.arange(60)
+    item = dataclasses.replace(
+        scene.objects[1],
+        position_m=radius_m * np.stack([np.sin(angle), 1 - np.cos(angle), 0 * angle], -1),
+        velocity_mps=5 * np.stack([np.cos(angle), np.sin(angle)], -1),
+        heading_rad=wrapped(angle - slip_rad),
+        valid=~np.isin(np.arange(60), np.arange(60)[missing]),
+        length_m=5.0,
+        width_m=2.0,
+    )
+    return write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(item,))])
+
+
+def test_experts_steer_as_the_circle_wants(tmp_path: Path) -> None:
+    """Of a path of curvature k of the centre, at a wheelbase L: sin(slip) = k L / 2, tan(steering) = 2 tan(slip)."""
+    slip = float(np.arcsin(0.6 * 5.0 / 15.0 / 2))
+    found = expert_actions(config_of("bicycle"), 0, circling(tmp_path, 15.0, slip))
+    np.testing.assert_allclose(found.values[0, 5:50, 1], np.arctan(2 * np.tan(slip)), atol=3e-3)
+    assert np.nanmax(found.errors) < 0.03
+
+
+@pytest.mark.parametrize(("dynamics", "most_m"), [("invertible_bicycle", 0.1), ("bicycle", 0.8)])
+def test_a_car_that_backs_is_followed(tmp_path: Path, dynamics: str, most_m: float) -> None:
+    """The speeds of the classic models have no sign, so that they cannot back."""
+    found = expert_actions(config_of(dynamics), 0, circling(tmp_path, 15.0, np.pi))
+    assert np.nanmax(found.errors) < most_m and found.poses[0, :, 3].max() < 0
+
+
+def test_a_gap_of_the_log_is_driven_through_evenly(tmp_path: Path) -> None:
+    found = expert_actions(config_of("delta_local"), 0, circling(tmp_path, 1000.0, missing=slice(20, 30)))
+    np.testing.assert_allclose(found.values[0, :58, 0], 0.5, atol=1e-3)
 
 
 @pytest.mark.parametrize("actions", SPACES)

@@ -132,8 +132,8 @@ def crossing(seed: int) -> Scene:
     rng = np.random.default_rng(seed)
     ways = {
         1: [(-60, 0), (-20, 1), (20, 0)],
-        2: [(20, 0), (60, 3), (120, 0)],
-        3: [(20, 0), (30, 8), (32, 60)],
+        2: [(20, 0), (40, 3), (60, 3)],
+        3: [(20, 0), (30, 4), (32, 60)],
         4: [(32, 60), (32, 90)],
     }
     lanes = [Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))]) for number, points in ways.items()]
@@ -141,6 +141,7 @@ def crossing(seed: int) -> Scene:
     lights = [
         Control(1, np.array([20.0, 0, 0]), 1, rng.integers(0, 5, 20).astype(np.uint8), 7, None, line),
         Control(1, np.array([32.0, 60, 0]), 3, rng.integers(0, 5, 20).astype(np.uint8), 8, 1.5),
+        Control(1, np.array([32.0, 60, 0]), 3, rng.integers(0, 5, 20).astype(np.uint8), 10, 0.5),  # as far away as that one
         Control(0, np.array([-5.0, 6, 0]), -1, np.zeros(1, np.uint8), 9, -2.0),
     ]
     others = random_scene(seed, roads=9, spread_m=40.0)
@@ -150,7 +151,7 @@ def crossing(seed: int) -> Scene:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"route": 12, "controls": 2},
+        {"route": 12, "controls": 3},
         {"route": 40, "route_step_m": 3.0, "controls": 5, "range_m": 25.0, "observation": "pufferdrive"},
     ],
     ids=str,
@@ -167,6 +168,26 @@ def test_the_way_ahead(tmp_path: Path, settings: dict[str, Any]) -> None:
             obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
     assert all(any(step["route"]) for step in shown)
     assert np.any([step["controls"] for step in shown], axis=0).all()
+
+
+def test_the_way_of_a_car_under_a_bridge(tmp_path: Path) -> None:
+    """The lane above it is nearer as seen from above."""
+    scene = random_scene(0, objects=0, roads=0)
+    car = scene.objects[-1]
+    frames = len(car.valid)
+    there = dataclasses.replace(
+        car,
+        position_m=np.stack([np.zeros(frames), np.zeros(frames), np.full(frames, 0.75)], -1),
+        heading_rad=np.zeros(frames),
+        goal_m=np.array([60.0, 0.0, 0.75]),
+    )
+    places = [(0.0, 8.0), (0.5, 0.0)]  # y and z
+    lanes = tuple(Road("lane", 2, y > 0, np.array([[-20.0, y, z], [90.0, y, z]])) for y, z in places)
+    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(there,), roads=lanes, has_height=True)])
+    with make_env(tmp_path / "set", num_agents=1, route=4) as vec:
+        route = split(vec, vec.reset(0)[0])["route"][0]
+    scale = columns()["route"][1].scale
+    np.testing.assert_allclose(route[:, 1] * scale, 0.5, atol=1e-3)
 
 
 def test_more_ties_than_fit(tmp_path: Path) -> None:

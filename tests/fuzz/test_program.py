@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The fuzzing program (fuzz_main.c) under sanitizers, for a moment: corpus, regressions, cuts, seeded mutations.
 
-`make fuzz` runs the same targets for longer.
+`make fuzz` runs the same targets for longer. Compiling it with sanitizers takes most of the time, so that a single test, which
+does without them, is not slow.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from tests.fuzz.program import MEMORY_MIB, REGRESSIONS, Broken, Report, build, c
 
 SEED = int(os.environ.get("PV_SEED", "1"))
 FEW = 400
-pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc and its sanitizers"),
-    pytest.mark.slow,  # compiling it takes most of the time
-]
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc and its sanitizers")
+slow = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -44,36 +43,51 @@ def go(program: Path, target: str, arguments: list[str] | list[Path], count: int
     return report
 
 
+def test_it_compiles_and_all_targets_run(folder: Path, sets: list[Path]) -> None:
+    plain = build(folder / "plain", sanitize=())
+    cases = write_cases(folder, sets[0])
+    for target, arguments in (("scenes", sets[:-1]), ("states", cases), ("pokes", cases), ("configs", cases), ("actions", [])):
+        report = go(plain, target, arguments, FEW)
+        assert report.accepted and report.refused, target
+
+
+@slow
 def test_the_corpus_is_driven(program: Path, sets: list[Path]) -> None:
     assert go(program, "replay", sets, len(sets)).accepted == len(sets)
 
 
+@slow
 def test_what_once_broke_it_is_refused(program: Path) -> None:
     files = sorted((REGRESSIONS / "sets").glob("*.pvset"))
     assert files and go(program, "replay", files, len(files)).refused == len(files)
 
 
+@slow
 def test_every_cut_is_refused(program: Path, sets: list[Path]) -> None:
     smallest = min(sets, key=lambda path: path.stat().st_size)
     report = go(program, "cuts", [smallest], 2 * smallest.stat().st_size)
     assert report.accepted <= 64  # nothing but the padding behind the last array is missing
 
 
+@slow
 def test_mutated_sets_are_refused_or_driven(program: Path, sets: list[Path]) -> None:
     report = go(program, "scenes", sets[:-1], FEW)
     assert report.accepted > FEW // 20 and report.refused > FEW // 4
 
 
+@slow
 @pytest.mark.parametrize("target", ["states", "pokes", "configs"])
 def test_mutated_states_and_configs_are_refused_or_played(program: Path, sets: list[Path], folder: Path, target: str) -> None:
     report = go(program, target, write_cases(folder, sets[0]), FEW)
     assert report.accepted > FEW // 20 and report.refused > FEW // 20
 
 
+@slow
 def test_actions_of_any_bytes_are_in_range_or_replaced(program: Path) -> None:
     assert go(program, "actions", [], 10 * FEW).refused > FEW
 
 
+@slow
 def test_a_broken_invariant_is_told_with_the_input(program: Path, folder: Path, sets: list[Path]) -> None:
     """The trace holds number and bytes of the input at hand when the program died."""
     data = sets[0].read_bytes()

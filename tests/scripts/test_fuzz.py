@@ -38,11 +38,12 @@ def test_a_run_of_a_moment(no_compiler: None, tmp_path: Path, capsys: pytest.Cap
     assert results["targets"]["sets"]["inputs"] == 10 and results["crashes"] == 0
 
 
+@pytest.mark.parametrize("before", ["", "ValueError: 3 (22,)\n\nThe above exception was the cause:\nTraceback:\nx.Broken: "])
 def test_a_broken_input_is_kept_and_can_be_run_again(
-    no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str
 ) -> None:
     def run_chunk(work: fuzz.Work, chunk: fuzz.Chunk) -> Report:
-        raise Broken("scenes: input 12 of seed 5: exit code 99", 12, b"bytes")
+        raise Broken(f"{before}scenes: input 12 of seed 5: exit code 99", 0, b"bytes")
 
     monkeypatch.setenv("PV_SEED", "5")
     monkeypatch.setattr(fuzz, "run_chunk", run_chunk)
