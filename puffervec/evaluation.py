@@ -141,12 +141,14 @@ class Suite:
     """Another evaluation of an env, asked for with `--suite NAME`.
 
     Attributes:
-        evaluate: as `Evaluation.evaluate`. episodes: N where the user gives none. about: one line that says what it measures.
+        evaluate: as `Evaluation.evaluate`. about: one line that says what it measures. episodes: N where the user gives none.
+        settings: settings(config) -> config, after those of the evaluation; the user's own are put over it.
     """
 
     evaluate: Callable[..., Report]
     about: str
     episodes: int = 1
+    settings: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)

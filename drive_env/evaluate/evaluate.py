@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.config import EVALUATED_ON, DriveConfig, sets_of
+from drive_env.config import EVALUATED_ON, HELD_OUT_SCENES, DriveConfig, sets_of
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
@@ -320,11 +320,49 @@ def held_out(config: DriveConfig) -> DriveConfig:
     return dataclasses.replace(config, split="validation") if config.split == "train" else config
 
 
+def _report(actor: Actor, config: DriveConfig, **how: Any) -> Report:
+    return evaluate(actor, config, **how).report()
+
+
+def _generated_in(config: DriveConfig) -> list[str]:
+    """Return the generated sets among a config's scenes."""
+    return [name for name, _ in sets_of(config.scenes) if name.partition(":")[0] in {*EVALUATED_ON, *EVALUATED_ON.values()}]
+
+
+def _report_of_real(actor: Actor, config: DriveConfig, **how: Any) -> Report:
+    """As `_report`. Raises: ConfigError: there is a generated set among the scenes."""
+    if generated := _generated_in(config):
+        raise ConfigError(
+            f"--suite real: the scenes {generated[0]!r} are generated: give --scenes FOLDER (`puffer-scenes download` gets "
+            "public ones)"
+        )
+    return _report(actor, config, **how)
+
+
+def _on_generated(config: DriveConfig) -> DriveConfig:
+    """The held-out scenes of the run's own kind where it has one."""
+    return config if _generated_in(config) else dataclasses.replace(config, scenes=HELD_OUT_SCENES, split="all")
+
+
+def _with(**settings: Any) -> Callable[[DriveConfig], DriveConfig]:
+    return lambda config: dataclasses.replace(config, **settings)
+
+
+SUITES = {
+    "generated": Suite(_report, "held-out generated scenes", settings=_on_generated),
+    "real": Suite(_report_of_real, "scenes of a data set, all moving cars by the policy"),
+    "self-play": Suite(_report, "all moving cars by the policy", settings=_with(control="moving", others="log")),
+    "human-replay": Suite(
+        _report, "the self-driving car by the policy, others by their log", settings=_with(control="sdc", others="log")
+    ),
+    "idm": Suite(_report, "the self-driving car by the policy, others by IDM", settings=_with(control="sdc", others="idm")),
+    "realism": Suite(evaluate_realism, "how likely the log is among 32 roll-outs", ROLLOUTS),
+}
 EVALUATION = Evaluation(
-    evaluate=lambda actor, config, **how: evaluate(actor, config, **how).report(),
+    evaluate=_report,
     settings=held_out,
     baselines=BASELINES,
     draw=drawings,
     describe=lambda config: describe_scenes(config).text(),
-    suites={"realism": Suite(evaluate_realism, "how likely the log is among 32 roll-outs", ROLLOUTS)},
+    suites=SUITES,
 )

@@ -15,6 +15,7 @@ from drive_env.config import CHOICES, LIMITS, DriveConfig
 from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
 from drive_env.evaluate.columns import MEANS, MORE_RATES
+from drive_env.evaluate.evaluate import SUITES
 from drive_env.evaluate.likelihood import ESTIMATORS
 from drive_env.evaluate.observation import Column, columns
 from drive_env.rewards import terms
@@ -104,6 +105,10 @@ def test_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, of in rates.items():
         said = next(cells[2] for cells in rows if of.partition("/")[0] in cells[0])
         assert not of.partition("/")[2] or of.partition("/")[2] in said, name
+
+
+def test_suites() -> None:
+    assert [row[0] for row in table("`--suite` | who is driven by the policy | scenes")] == list(SUITES)
 
 
 def test_estimators_of_realism() -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.config import DriveConfig
+from drive_env.config import HELD_OUT_SCENES, DriveConfig
 from drive_env.evaluate import evaluate as module
 from drive_env.evaluate.baselines import action_of, baseline
-from drive_env.evaluate.evaluate import RATES, draw, evaluate, held_out, summarise
+from drive_env.evaluate.evaluate import RATES, SUITES, draw, evaluate, held_out, summarise
 from drive_env.evaluate.intervals import clustered
 from puffervec.errors import ConfigError, SceneError
 
@@ -125,6 +125,22 @@ def test_the_report_lists_every_scene_and_a_total(folder: Path) -> None:
     assert any(remark.startswith("left out f.json: not JSON") for remark in report.remarks)
     assert report.worst(2) == ["c.json", "e.json"] and report.drawn == "a.json"
     assert "d.json" not in report.worst(9)  # nobody drives there
+
+
+def test_suites_drive_other_cars_and_scenes(folder: Path) -> None:
+    config = DriveConfig(scenes=str(folder), control="valid")
+    found = {name: suite.settings(config) if suite.settings else config for name, suite in SUITES.items()}
+    assert {name: (own.control, own.others) for name, own in found.items() if own.control != "valid"} == {
+        "self-play": ("moving", "log"), "human-replay": ("sdc", "log"), "idm": ("sdc", "idm"),
+    }  # fmt: skip
+    assert {name for name, own in found.items() if own.scenes != str(folder)} == {"generated"}
+    assert found["generated"].scenes == HELD_OUT_SCENES
+    for generated in ("held-out-streets", "generated:10"):
+        own = dataclasses.replace(config, scenes=generated)
+        assert SUITES["generated"].settings(own) == own  # type: ignore[misc]
+        with pytest.raises(ConfigError, match=f"--suite real: the scenes '{generated}' are generated: give --scenes FOLDER"):
+            SUITES["real"].evaluate(Straight(), own)
+    assert SUITES["real"].evaluate(Straight(), config).names() == evaluate(Straight(), config).report().names()
 
 
 def test_no_records_no_rates() -> None:

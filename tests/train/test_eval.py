@@ -115,7 +115,7 @@ def test_which_parts_are_drawn() -> None:
     ("changes", "words"),
     [
         ({}, "--baseline"),
-        ({"baseline": "stop", "suite": "reel"}, r"--suite reel: the suites of drive are: realism \(how likely the log is"),
+        ({"baseline": "stop", "suite": "reel"}, r"--suite reel: the suites of drive are: generated \(held-out generated"),
         ({"target": "probe", "baseline": "random", "suite": "realism"}, "--suite realism: the suites of probe are: none"),
         ({"baseline": "best"}, "--baseline best: drive has random, stop, lane-follow, log, expert"),
         ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from puffervec.evaluation import Actor, Evaluation, Report
 from puffervec.host.folder import replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import own_evaluation
+from puffervec.train.config.target import as_evaluated, own_evaluation
 from puffervec.train.metrics.tables import print_report
 from puffervec.train.verbs.players import PlayerRequest, find_player, take_player
 from puffervec.train.verbs.verb import StopSignals, Verb
@@ -24,7 +25,7 @@ ABOUT = """\
   Evaluates a run, or with --baseline what needs no training.
 
   --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, log, expert)
-  --suite NAME          another evaluation that the env brings (drive: realism)
+  --suite NAME          another evaluation that the env brings (drive: generated, real, self-play, human-replay, idm, realism)
   --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
   --env.NAME VALUE      settings of the env, over those of the run
   --scenes WHAT         short for --env.scenes
@@ -98,7 +99,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
     _check_outputs(request)
-    player = find_player(request, lambda config: _check(config, request))
+    player = find_player(request, lambda config: _adapted(config, request))
     config, own = player.config, own_evaluation(player.config.target)
     report = _evaluated(config, own, player.actor, request)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
@@ -108,8 +109,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
         _draw(request, own, report, config, player.actor)
 
 
-def _check(config: TrainConfig, request: EvalRequest) -> None:
-    """Refuse pictures and suites that the env does not have."""
+def _adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
+    """Return a run's config as the suite has it. Raises: ConfigError: pictures or a suite that the env does not have."""
     own = own_evaluation(config.target)
     suites = {} if own is None else own.suites
     if request.suite is not None and request.suite not in suites:
@@ -117,6 +118,9 @@ def _check(config: TrainConfig, request: EvalRequest) -> None:
         raise ConfigError(f"--suite {request.suite}: the suites of {config.target} are: {has}")
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
+    config = as_evaluated(config)
+    settings = None if request.suite is None else suites[request.suite].settings
+    return config if settings is None else dataclasses.replace(config, env=settings(config.env))
 
 
 def _evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:

@@ -15,7 +15,7 @@ from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor, Evaluation
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
+from puffervec.train.config.target import env_spec, native_env, own_evaluation
 from puffervec.train.metrics.tables import note
 
 _VALUES = ("baseline", "device", "env", "policy")
@@ -81,20 +81,21 @@ def _take_env_flags(args: list[str]) -> tuple[str, ...]:
     return tuple(taken)
 
 
-def find_player(request: PlayerRequest, check: Callable[[TrainConfig], None]) -> Player:
+def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
     """Return who acts, with the opponents that were asked for.
 
-    Args: check: raises ConfigError where a config does not suit, before anything is loaded.
+    Args: adapt: returns the config to act in, beneath the user's settings; raises ConfigError where a run's does not
+            suit, before anything is loaded.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
-    player = _find_alone(request, check)
+    player = _find_alone(request, adapt)
     if not request.opponents:
         return player
     actor = _against(player.actor, player.config, request)
     return Player(player.config, actor, f"{player.label}, {', '.join(request.opponents)}", player.folder)
 
 
-def _find_alone(request: PlayerRequest, check: Callable[[TrainConfig], None]) -> Player:
+def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
     from puffervec.train.policies.mapping import policy_rows
@@ -104,8 +105,7 @@ def _find_alone(request: PlayerRequest, check: Callable[[TrainConfig], None]) ->
     device = choose_device(request.device)
 
     def adapted(config: TrainConfig) -> TrainConfig:
-        check(config)
-        return flags.apply_flags(as_evaluated(config), request.env_flags)
+        return flags.apply_flags(adapt(config), request.env_flags)
 
     if is_env(request.target):
         if request.baseline is None:

@@ -20,7 +20,7 @@ from puffervec.evaluation import Interval, Report, Row, as_text
 from puffervec.host.folder import make_folder, refuse_odd_file, replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, native_env, own_evaluation
+from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
 from puffervec.train.verbs.players import Player, PlayerRequest, find_player, is_env, take_player
 from puffervec.train.verbs.plot import COLOURS, new_figure
 from puffervec.train.verbs.verb import StopSignals, Verb
@@ -114,7 +114,7 @@ def render(request: RenderRequest) -> None:
     """
     extras.require("render", "PIL", "matplotlib")
     kind = _film_kind(request)
-    player = find_player(request, lambda config: _check(config, request))
+    player = find_player(request, lambda config: _adapted(config, request))
     env_spec(player.config)  # Refuses settings before a folder is made.
     paths = _paths(request, player, kind)
     env = native_env(player.config.target)
@@ -150,8 +150,8 @@ def _film_kind(request: RenderRequest) -> str:
     return kind
 
 
-def _check(config: TrainConfig, request: RenderRequest) -> None:
-    """Refuse a run of another env, and an env that cannot be drawn."""
+def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
+    """Return a run's config as it is evaluated. Raises: ConfigError: a run of another env, an env that cannot be drawn."""
     if request.env not in (None, config.target):
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
     native = native_env(config.target)
@@ -159,6 +159,7 @@ def _check(config: TrainConfig, request: RenderRequest) -> None:
         own = own_evaluation(config.target)
         other = "" if own is None or own.draw is None else "; for pictures of it: puffer-train eval --png"
         raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing){other}")
+    return as_evaluated(config)
 
 
 def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:
