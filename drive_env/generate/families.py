@@ -31,9 +31,9 @@ class Plan:
     links: list[Link] = field(default_factory=list)
     focus_m: Floats = field(default_factory=lambda: np.zeros(2))
     spread_m: float = 45.0
-    cars: Range = (4.0, 9.0)
+    cars: Range = (4.0, 10.0)
     cyclists: Range = (0.0, 1.2)
-    walkers: Range = (0.0, 5.0)
+    walkers: Range = (0.0, 6.0)
     crossing: float = 0.3  # share of the walkers who cross a road
     speed_mps: Range = (5.0, 13.0)
     turning: float = 0.7
@@ -84,7 +84,7 @@ class Draw:
         return Profile(1, self.within(2.8, 3.4), 0.0, self.within(0.5, 1.2), 2.3 if self.chance(0.35) else 0.0)
 
 
-YARDS = 0.021  # cars behind the kerb per metre of road, on average
+YARDS = 0.028  # cars behind the kerb per metre of road, on average
 
 
 def yards(draw: Draw) -> float:

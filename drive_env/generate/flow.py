@@ -263,7 +263,7 @@ def plan_actor(
     reach_m = min(path.length_m, wish.cruise_mps * FRAMES * FRAME_S + 4.0)
     if not path_is_clear(path, length_m, width_m, (edges[0][near], edges[1][near]), reach_m):
         return None
-    others = [item for item in others if _meets(item.bounds_m, (*low.tolist(), *high.tolist()))]
+    others = [item for item in others if meets(item.bounds_m, (*low.tolist(), *high.tolist()))]
     taken = blocked(path, length_m, width_m, list(others))
     if taken[first // SAMPLE_FRAMES, 0] or (first and min(distances(path.points_m[0], others, first), default=99.0) < CLEAR_M):
         return None
@@ -284,10 +284,11 @@ def plan_actor(
     if s_m is None:
         return None
     actor = Actor(**vars(car_on_path(path, s_m, wish.size_m, first, False, route.turn)), kind=wish.kind, level=route.level)
-    return None if touches(actor, [item for item in others if _meets(item.bounds_m, actor.bounds_m)]) else actor
+    return None if touches(actor, [item for item in others if meets(item.bounds_m, actor.bounds_m)]) else actor
 
 
-def _meets(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+def meets(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Return whether two boxes (least x and y, largest x and y) overlap."""
     return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
 
 
