@@ -117,6 +117,7 @@ PV_INLINE numbers entry_of(const turned* how, const float* row) {
 PV_INLINE void put_entries(const turned* how, const float* rows, const uint32_t* places, uint32_t count, uint32_t most,
                            uint32_t columns, float* out) {
     const uint32_t spilling = count < most ? count : most - 1; // nothing behind the last one is ours
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < spilling; i++) {
         const numbers v = entry_of(how, rows + 8 * (uint64_t)places[i]);
         memcpy(out + i * columns, &v, sizeof v);
