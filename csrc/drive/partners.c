@@ -195,7 +195,7 @@ PV_CLONES static void write_pufferdrive(const drive_partner_search* search, cons
                         .straight = {c * PER(x), c * PER(y), 1, 1, c, c, 1, 0},
                         .crossed = {s * PER(x), -s * PER(y), 0, 0, s, -s, 0, 0}};
     _Alignas(64) int32_t keys[PV_RANKED];
-    uint32_t order[PV_RANKED];
+    uint32_t order[PV_RANKED] = {0};
     float* square = scratch->square;
     uint32_t* index = scratch->index;
     uint32_t n = find_bodies(search, square, index);
@@ -205,8 +205,7 @@ PV_CLONES static void write_pufferdrive(const drive_partner_search* search, cons
     pv_rank_keys(keys, n, order);
     const uint32_t count = k < n ? k : n;
     if (count) near->square[count - 1] = square[order[count - 1]];
-    for (uint32_t r = 0; r < count; r++) order[r] = index[order[r]];
-    put_entries(&how, search->rows, order, count, k, columns, out);
+    put_entries(&how, search->rows, order, index, count, k, columns, out);
     near->count = count;
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
 }
