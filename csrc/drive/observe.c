@@ -361,6 +361,7 @@ void drive_observe(const drive_turn* turn, uint32_t row) {
         write_block(&look, (uint32_t)__builtin_ctz(left));
 }
 
+#define ROADS_OF_ALL_TYPES (1u << DRIVE_BLOCK_pufferdrive_roads | 1u << DRIVE_BLOCK_gpudrive_roads)
 #define PREFETCHED_BYTES 2048 // of a row; longer ones are written faster than they are fetched
 
 // Scenes and rows of many envs do not fit in the fast caches, and each look-up waits for the one before it (cell, list,
@@ -368,10 +369,11 @@ void drive_observe(const drive_turn* turn, uint32_t row) {
 void drive_prefetch(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     uint32_t last = turn->slot->row + turn->slot->count, next = row + 1, after = row + 2;
-    if (after < last && agents->flags[after] & DRIVE_ACTIVE)
+    const int by_cells = !(turn->layout->blocks & ROADS_OF_ALL_TYPES);
+    if (by_cells && after < last && agents->flags[after] & DRIVE_ACTIVE)
         drive_prefetch_cell(&turn->scene, agents->x[after], agents->y[after]);
     if (next >= last || !(agents->flags[next] & DRIVE_ACTIVE)) return;
-    drive_prefetch_lists(&turn->scene, agents->x[next], agents->y[next]);
+    if (by_cells) drive_prefetch_lists(&turn->scene, agents->x[next], agents->y[next]);
     const uint8_t* out = row_at(turn, next);
     const uint32_t end_of_numbers = turn->layout->observed[DRIVE_BLOCK_raster]; // a picture is too large to be fetched ahead
     const uint32_t end = end_of_numbers < PREFETCHED_BYTES ? end_of_numbers : PREFETCHED_BYTES;

@@ -215,7 +215,7 @@ PV_INLINE uint32_t take(const candidates* found, choice chosen, uint32_t* places
 PV_INLINE void write_pufferdrive(const float* rows, const drive_roads_search* search, const uint32_t* places, uint32_t count,
                                  float* out) {
     const turned how = pufferdrive_view(search->at);
-    put_entries(&how, rows, places, count, search->k, DRIVE_COUNT_pufferdrive_road, out);
+    put_entries(&how, rows, places, NULL, count, search->k, DRIVE_COUNT_pufferdrive_road, out);
 }
 
 // The same in the columns of GPUDrive.

@@ -113,16 +113,18 @@ PV_INLINE numbers entry_of(const turned* how, const float* row) {
     return v * how->straight + swapped(v) * how->crossed;
 }
 
-// Writes `columns` of the 8 numbers of `count` entries, whose rows stand at `places`, where there is room for `most` entries.
-PV_INLINE void put_entries(const turned* how, const float* rows, const uint32_t* places, uint32_t count, uint32_t most,
-                           uint32_t columns, float* out) {
+// Writes `columns` of the 8 numbers of `count` entries, where there is room for `most`. Their rows stand at `places`, or where
+// `index` says for these.
+PV_INLINE void put_entries(const turned* how, const float* rows, const uint32_t* places, const uint32_t* index, uint32_t count,
+                           uint32_t most, uint32_t columns, float* out) {
     const uint32_t spilling = count < most ? count : most - 1; // nothing behind the last one is ours
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < spilling; i++) {
-        const numbers v = entry_of(how, rows + 8 * (uint64_t)places[i]);
+        const numbers v = entry_of(how, rows + 8 * (uint64_t)(index ? index[places[i]] : places[i]));
         memcpy(out + i * columns, &v, sizeof v);
     }
     for (uint32_t i = spilling; i < count; i++) {
-        const numbers v = entry_of(how, rows + 8 * (uint64_t)places[i]);
+        const numbers v = entry_of(how, rows + 8 * (uint64_t)(index ? index[places[i]] : places[i]));
         float all[8];
         memcpy(all, &v, sizeof all);
         memcpy(out + i * columns, all, columns * sizeof(float));
