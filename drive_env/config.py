@@ -67,13 +67,14 @@ if TYPE_CHECKING:
     OffroadBehavior = str
     Dynamics = str
     Actions = str
+    SceneDraws = str
 else:
     Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
     Observation, RowDtype, SegmentChoice = (Literal[CHOICES[name]] for name in ("observation", "row_dtype", "segments"))
     Others, RasterChannels = Literal[CHOICES["others"]], Literal[CHOICES["raster_channels"]]
     GoalBehavior = Literal[(*CHOICES["goal_behavior"], *range(NUMBERED["goal_behavior"]))]
     CollisionBehavior, OffroadBehavior = (Literal[CHOICES[name]] for name in ("collision_behavior", "offroad_behavior"))
-    Dynamics, Actions = Literal[CHOICES["dynamics"]], Literal[CHOICES["actions"]]
+    Dynamics, Actions, SceneDraws = (Literal[CHOICES[name]] for name in ("dynamics", "actions", "scene_draws"))
 
 AS_PRESET = -1  # a block's setting: what the preset of observations says
 _COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0}
@@ -242,6 +243,9 @@ class DriveConfig:
     """Limit on how fast the acceleration changes; 0: none."""
     max_steering_rate_radps: float = 0.0
     """Limit on how fast the front wheels turn; 0: none."""
+    scene_draws: SceneDraws = "independent"
+    """How scenes are drawn. independent: by their weights, whatever was drawn before; passes: an env goes through all of them,
+    each once, in a random order, then in another order; weights of sets are refused."""
     action_values: tuple[str, ...] = field(default=(), metadata={"python": True})
     """What actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of the model; an axis that is not named
     keeps its own values. A continuous action goes from the least to the greatest of them."""

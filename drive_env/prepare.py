@@ -33,7 +33,7 @@ from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.stored import StoredScene
 from drive_env.sources import Item, Load, Source, sources_of
-from puffervec.errors import SceneError
+from puffervec.errors import ConfigError, SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import each_on_all_cores
 
@@ -70,10 +70,15 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
 
     Raises:
         SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache that cannot be written.
-        ConfigError: a scene has more agents than one env has rows.
+        ConfigError: a scene has more agents than one env has rows; weights of sets that are drawn in passes.
     """
     settings = settings_of(config)
     sources = sources_of(config.scenes, config.split)
+    if config.scene_draws == "passes" and any(source.weight is not None for source in sources):
+        raise ConfigError(
+            f"drive: scene_draws is passes, which takes each scene once, and scenes is {config.scenes}, with weights; "
+            "leave the weights out, or set scene_draws to independent"
+        )
     prepared = as_it_is(sources, config, settings) or from_cache(sources, config.scenes, settings)
     prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
     check_agents(config, [prepared.scenes.scene(index) for index in range(len(prepared.scenes))], prepared.scenes.names)

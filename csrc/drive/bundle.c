@@ -6,12 +6,20 @@
 // with which the fewest rows can stay empty ("waste", a table by the number of free rows, computed once). Of up to ATTEMPTS
 // such fillings the first with the fewest empty rows is taken. So all scenes are drawn about equally often, and few rows stay
 // empty. Draws are keyed by the env's seed and the number of the bundle.
+//
+// Under scene_draws=passes an env goes through all scenes in a random order, then in another, and so on. A bundle takes the next
+// ones until one does not fit. An order is a Feistel network of ROUNDS rounds over the smallest square of a power of two that is
+// not less than the number of scenes; what falls beyond the scenes is sent through it again (Black and Rogaway 2002, "Ciphers
+// with arbitrary finite domains"). So no list of scenes is kept, and the order depends on the env's seed and the pass alone.
 #include "../rng.h"
 #include "state.h"
 
 #include <string.h>
 
 #define ATTEMPTS 8
+#define ROUNDS 6
+#define LEAST_BITS 4           // of half a number: on fewer the rounds do not mix well
+#define PASS_STEP 0xFFFFFFFFu  // in the key of draws, where other draws have a step
 
 typedef struct bundle_tables {
     uint32_t *agents, *order, *sizes, *waste;
@@ -156,6 +164,36 @@ static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, u
     return free;
 }
 
+// The scene, of `count` in the order of `order`, that comes at `place` of a pass.
+static uint32_t scene_of_pass(const drive_turn* turn, uint64_t pass, uint32_t place, uint32_t count) {
+    uint32_t bits = LEAST_BITS;
+    while (bits < 16 && (uint64_t)1 << (2 * bits) < count) bits++;
+    const uint32_t mask = ((uint32_t)1 << bits) - 1;
+    do {
+        uint32_t left = place >> bits, right = place & mask;
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            uint32_t mixed = left ^ ((uint32_t)pv_rng_u64(turn->state->seed, pass, PASS_STEP, round << 16 | right) & mask);
+            left = right;
+            right = mixed;
+        }
+        place = left << bits | right;
+    } while (place >= count);
+    return place;
+}
+
+// Takes the next scenes of the pass, of as many passes as it needs.
+static void fill_in_turn(const drive_turn* turn, const bundle_tables* tables) {
+    uint32_t free = turn->layout->agents, scenes = turn->layout->scenes;
+    drive_env* env = turn->state;
+    for (;; env->drawn++) {
+        uint32_t place = scene_of_pass(turn, env->drawn / scenes, (uint32_t)(env->drawn % scenes), scenes);
+        uint32_t scene = tables->order[place];
+        if (tables->agents[scene] > free) return;
+        free -= tables->agents[scene];
+        turn->slots[env->slots++].scene = scene;
+    }
+}
+
 static int fill_task(drive_turn* turn, const bundle_tables* tables) {
     int64_t task = turn->state->task;
     uint32_t count = drive_set(turn->block->context->data)->scene_count;
@@ -180,6 +218,8 @@ int drive_bundle_fill(drive_turn* turn) {
     if (env->task >= 0) {
         int code = fill_task(turn, &tables);
         if (code) return code;
+    } else if (turn->config->scene_draws == DRIVE_IS_scene_draws_passes) {
+        fill_in_turn(turn, &tables);
     } else {
         uint32_t best = 0, least = UINT32_MAX, count;
         for (uint32_t attempt = 0; attempt < ATTEMPTS && least > tables.waste[turn->layout->agents]; attempt++) {

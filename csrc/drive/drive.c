@@ -136,7 +136,7 @@ static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
         drive_turn_open(block, env, &turn);
         if (seeds) {
             turn.state->seed = seeds[env];
-            turn.state->episode = 0;
+            turn.state->episode = turn.state->drawn = 0;
         } else {
             turn.state->episode++;
         }

@@ -192,6 +192,7 @@ typedef struct drive_slot {
 typedef struct drive_env {
     uint64_t seed;
     uint64_t episode; // number of the bundle
+    uint64_t drawn;   // scenes drawn so far under scene_draws=passes
     int64_t task;     // scene that it holds alone, or -1
     uint32_t step;    // turns since the bundle was filled
     uint32_t slots;   // scenes in it

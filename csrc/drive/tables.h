@@ -195,9 +195,14 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 #define DRIVE_CHOICES_actions(X) X(actions, discrete) X(actions, multi_discrete) X(actions, continuous)
 
+// How scenes are drawn.
+#define DRIVE_CHOICES_scene_draws(X)                                                                                           \
+    X(scene_draws, independent) /* by their weights, whatever was drawn before */                                              \
+    X(scene_draws, passes)      /* each once, in random order, then again in another order */
+
 #define DRIVE_CHOICE_SETS(X)                                                                                                   \
     X(control) X(observation) X(segments) X(raster_channels) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior)     \
-    X(offroad_behavior) X(dynamics) X(actions)
+    X(offroad_behavior) X(dynamics) X(actions) X(scene_draws)
 
 #define CHOICE(set, name) DRIVE_IS_##set##_##name,
 #define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
@@ -265,7 +270,9 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, max_acceleration_mps2, 0, 100)                                                                                    \
     X(float, max_lateral_mps2, 0, 100)                                                                                         \
     X(float, max_jerk_mps3, 0, 1000)                                                                                           \
-    X(float, max_steering_rate_radps, 0, 100)
+    X(float, max_steering_rate_radps, 0, 100)                                                                                  \
+    /* which scenes */                                                                                                         \
+    X(int32_t, scene_draws, 0, DRIVE_CHOICES(scene_draws))
 
 typedef struct pv_drive_config {
 #define MEMBER(type, name, low, high) type name;

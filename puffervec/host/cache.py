@@ -77,14 +77,17 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file so that `path` holds all of it or what it held before: temporary file, fsync, rename, fsync of the folder.
 
     Raises:
-        SceneError: the folder cannot be made or written (full, read-only, a file in the way); names the variable to change.
+        SceneError: the folder cannot be made or written (full, read-only, a file in the way); for a path in the cache it names
+            the variable to change.
     """
     try:
         with holding(path, make=True) as folder:
             folder.replace(path.name, chunks)
             folder.sync()
     except OSError as error:
-        raise SceneError(f"{path}: cannot be written: {said(error)}; set {CACHE_VARIABLE} to a folder that can") from error
+        cached = path.is_relative_to(cache_folder())
+        remedy = f"; set {CACHE_VARIABLE} to a folder that can" if cached else ""
+        raise SceneError(f"{path}: cannot be written: {said(error)}{remedy}") from error
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ COVERING: list[dict[str, Any]] = [
         "control_ids": tuple(range(0, 1000, 2)),
     },
     {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "predict"},
-    {"control": "sdc", "others": "static", "goal_behavior": "next"},
+    {"control": "sdc", "others": "static", "goal_behavior": "next", "scene_draws": "passes"},
     {"others": "idm", "control": "predict", "idm_headway_s": 1.0, "idm_gap_m": 1.0, "goal_behavior": "stop"},
     {
         "others": "idm",

@@ -19,7 +19,7 @@ from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.twins.drive import SceneTwin, nearest
-from tests.twins.drive_bundle import fill
+from tests.twins.drive_bundle import fill, fill_in_turn, order_of_pass
 
 
 def cars(count: int, frames: int = 12) -> Scene:
@@ -157,6 +157,76 @@ def test_sets_that_cannot_be_drawn_are_refused(tmp_path: Path, scenes: Any, sett
     write_world(tmp_path / "set", scenes)
     with pytest.raises(PuffervecError, match=text):
         make_env(tmp_path / "set", **settings)
+
+
+@pytest.mark.parametrize(("sizes", "rows"), [([3, 5, 41, 7, 1], 64), ([41], 256), ([8, 41, 300, 2], 43), ([1] * 40, 7)])
+def test_bundles_of_passes_equal_the_twin(tmp_path: Path, sizes: list[int], rows: int) -> None:
+    write_world(tmp_path / "set", [cars(size) for size in sizes if size <= rows])
+    sizes = [size for size in sizes if size <= rows]
+    drawn: list[int] = []
+    with make_env(tmp_path / "set", num_agents=rows, resample_steps=1, partners=0, scene_draws="passes") as vec:
+        vec.reset(seed=4)
+        for _ in range(12):
+            assert slots(vec) == fill_in_turn(sizes, rows, 4, len(drawn)) and slots(vec)
+            drawn += slots(vec)
+            assert vec.peek(0)["drawn"] == len(drawn)
+            for _ in range(2):
+                vec.step(np.zeros(rows, int))
+    passes = [drawn[at : at + len(sizes)] for at in range(0, len(drawn) - len(sizes) + 1, len(sizes))]
+    assert passes and all(sorted(part) == list(range(len(sizes))) for part in passes)  # each scene once
+
+
+def test_orders_of_passes_differ_and_favour_no_scene() -> None:
+    orders = [tuple(order_of_pass(seed, number, 3)) for seed in range(40) for number in range(30)]
+    counts = [orders.count(order) for order in set(orders)]
+    assert len(counts) == 6 and min(counts) > 150  # 200 of each
+    assert sorted(order_of_pass(1, 0, 300)) == list(range(300))
+
+
+def test_passes_are_the_same_on_every_backend(cache: Path) -> None:
+    settings = {"scenes": "generated:9", "num_agents": 40, "resample_steps": 2, "scene_draws": "passes", "partners": 0}
+    seen = []
+    for backend in ({"backend": "serial"}, {"num_workers": 3}, {"backend": "threading", "num_workers": 2}):
+        with puffervec.make("drive", env_kwargs=settings, num_envs=6, **backend) as vec:
+            vec.reset(seed=20)
+            found = []
+            for _ in range(8):
+                found.append([slots(vec, env) for env in range(6)])
+                for _ in range(3):
+                    vec.step(np.zeros(240, int))
+            seen.append(found)
+    assert seen[0] == seen[1] == seen[2]
+    drawn = [scene for bundles in seen[0] for scene in bundles[3]]
+    assert len(drawn) >= 9 and len(set(drawn[:9])) == 9
+
+
+def test_a_pass_goes_on_after_save_and_load_and_begins_anew_with_a_seed(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [cars(size) for size in (1, 2, 3, 4)])
+    with make_env(tmp_path / "set", num_agents=4, resample_steps=1, scene_draws="passes", partners=0) as vec:
+
+        def bundles(count: int) -> list[list[int]]:
+            found = []
+            for _ in range(count):
+                for _ in range(2):
+                    vec.step(np.zeros(4, int))
+                found.append(slots(vec))
+            return found
+
+        vec.reset(seed=1)
+        first = [slots(vec), *bundles(3)]
+        saved = vec.save()
+        after = bundles(4)
+        vec.load(saved)
+        vec.recv()
+        assert bundles(4) == after
+        vec.reset(seed=1)
+        assert [slots(vec), *bundles(3)] == first
+
+
+def test_weights_and_passes_are_refused_together(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [cars(2)])
+    with pytest.raises(ConfigError, match="scene_draws is passes, which takes each scene once"):
+        prepare_scenes(DriveConfig(scenes="generated:2=3,held-out=1", scene_draws="passes"))
 
 
 def test_counters_add_up(tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
         yield b"half"
         raise OSError(28, "No space left on device")
 
+    with pytest.raises(SceneError, match="file: cannot be written: No space left on device$"):
+        write_atomically(path, failing())
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
     with pytest.raises(SceneError, match="file: cannot be written: No space left on device; set PUFFERVEC_CACHE"):
         write_atomically(path, failing())
     for name in ("fsync", "rename"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from puffervec.reference.philox import below, bits64
 
 ATTEMPTS = 8
+ROUNDS, LEAST_BITS, PASS_STEP = 6, 4, 2**32 - 1
 
 
 def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[float] | None = None) -> list[int]:
@@ -53,3 +54,38 @@ def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[flo
         if least == waste[rows]:
             break
     return best
+
+
+def order_of_pass(seed: int, number: int, count: int) -> list[int]:
+    """Return the numbers 0 to count - 1 in the order of a pass: a permutation of 4^bits numbers, walked until one is less."""
+    bits = LEAST_BITS
+    while 4**bits < count:
+        bits += 1
+
+    def sent(value: int) -> int:
+        left, right = divmod(value, 2**bits)
+        for turn in range(ROUNDS):
+            left, right = right, left ^ (bits64(seed, number, PASS_STEP, turn << 16 | right) % 2**bits)
+        return left << bits | right
+
+    found = []
+    for place in range(count):
+        value = sent(place)
+        while value >= count:
+            value = sent(value)
+        found.append(value)
+    return found
+
+
+def fill_in_turn(sizes: list[int], rows: int, seed: int, drawn: int) -> list[int]:
+    """Return the scenes of a bundle under scene_draws=passes, before which `drawn` scenes were drawn."""
+    order = sorted((i for i, size in enumerate(sizes) if 0 < size <= rows), key=lambda i: (sizes[i], i))
+    found: list[int] = []
+    free = rows
+    while True:
+        number, place = divmod(drawn + len(found), len(order))
+        scene = order[order_of_pass(seed, number, len(order))[place]]
+        if sizes[scene] > free:
+            return found
+        free -= sizes[scene]
+        found.append(scene)
