@@ -11,6 +11,7 @@ that was cut off goes on where it was.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from drive_env.config import DriveConfig
 from drive_env.progress import progress
 from drive_env.scenes import packed
-from drive_env.scenes.agents import check_agents
+from drive_env.scenes.agents import COUNTED, check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
@@ -37,6 +38,8 @@ from puffervec.errors import ConfigError, SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import each_on_all_cores
 
+COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
+COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept
 COMPILE_VERSION = 6  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
 CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before use; workers check scenes of larger ones
@@ -81,8 +84,31 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
         )
     prepared = as_it_is(sources, config, settings) or from_cache(sources, config.scenes, settings)
     prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
-    check_agents(config, [prepared.scenes.scene(index) for index in range(len(prepared.scenes))], prepared.scenes.names)
+    scenes = prepared.scenes
+    counts = agents_in(scenes, config)
+    check_agents(config, counts, lambda: [scenes.scene(index, COUNTED) for index in range(len(scenes))], scenes.names)
     return prepared
+
+
+def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
+    """Agents of each scene. Those of large sets are kept in the cache: counting reads something of every scene."""
+    if len(scenes) < COUNTS_KEPT:
+        return _counted(scenes, config)
+    asked = [config.control, config.control_ids, config.init_step, bool(config.max_steps), config.goal_radius_m]
+    whole = [int(scenes.head[name]) for name in ("crc32", "bytes", "scene_count")]  # the sum is of all scenes' sums
+    path = cache_folder() / SCENES / f"{key_of('agents', COUNT_VERSION, whole, asked)}.json"
+    with contextlib.suppress(OSError, ValueError, RecursionError), holding(path) as folder:
+        found: Any = json.loads(folder.read(path.name, MAX_FILE_BYTES))
+        if isinstance(found, list) and len(found) == len(scenes) and all(type(count) is int for count in found):
+            return list(found)
+    counts = _counted(scenes, config)
+    with contextlib.suppress(SceneError):  # a cache that cannot be written is named when it is needed
+        write_atomically(path, [json.dumps(counts).encode()])
+    return counts
+
+
+def _counted(scenes: SceneSet, config: DriveConfig) -> list[int]:
+    return [int(count) for count in scenes.agents(config)]
 
 
 def settings_of(config: DriveConfig) -> CompileSettings:

@@ -8,7 +8,7 @@ Runs in the learner, before workers start.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from puffervec.errors import ConfigError, SceneError
 Arrays = dict[str, NDArray[Any]]
 SceneArrays = tuple[Any, Arrays]  # as SceneSet.scene returns them
 IDS_SHOWN = 8
+COUNTED = ("objects", "frames")  # sections that say which objects are agents
 
 
 def agent_mask(head: Any, arrays: Arrays, config: DriveConfig) -> NDArray[np.bool_]:
@@ -53,21 +54,23 @@ def agent_mask(head: Any, arrays: Arrays, config: DriveConfig) -> NDArray[np.boo
     return np.asarray(there)
 
 
-def check_agents(config: DriveConfig, scenes: Iterable[SceneArrays], names: list[str]) -> None:
+def check_agents(config: DriveConfig, counts: Sequence[int], scenes: Callable[[], list[SceneArrays]], names: list[str]) -> None:
     """Refuse scenes of which none has an agent, or one has more than an env has rows.
 
-    Args: scenes: as `SceneSet.scene` returns them. names: of the scenes.
-    Raises: SceneError, ConfigError: the message says what the scenes have, and which setting would do.
+    Args:
+        counts: agents per scene. names: of the scenes.
+        scenes: returns them as `SceneSet.scene` does; called where a message, or control=ids, needs them.
+
+    Raises:
+        SceneError, ConfigError: the message says what the scenes have, and which setting would do.
     """
     if bool(config.control_ids) != (config.control == "ids"):
         remedy = "set control to ids, or leave control_ids out" if config.control_ids else "give the agents' track ids"
         raise ConfigError(f"drive: control is {config.control} and control_ids is {config.control_ids}; {remedy}")
-    scenes = list(scenes)
-    counts = [int(agent_mask(*scene, config).sum()) for scene in scenes]
     if config.control == "ids":
-        _check_ids(config, scenes)
+        _check_ids(config, scenes())
     if max(counts) == 0:
-        raise SceneError(f"{config.scenes}: none of its {len(counts)} scenes has an agent: {_what_there_is(config, scenes)}")
+        raise SceneError(f"{config.scenes}: none of its {len(counts)} scenes has an agent: {_what_there_is(config, scenes())}")
     if max(counts) > config.num_agents:
         name = names[counts.index(max(counts))]
         raise ConfigError(

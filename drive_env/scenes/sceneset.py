@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from drive_env.config import DriveConfig
 from drive_env.scenes import packed
-from drive_env.scenes.agents import agent_mask
+from drive_env.scenes.agents import COUNTED, agent_mask
 from drive_env.scenes.compile import CompiledScene, CompileSettings
 from drive_env.scenes.stored import StoredScene
 from puffervec._ffi import ffi, lib
@@ -127,7 +127,7 @@ class SceneSet(Sequence[StoredScene]):
         Raises: SceneError: see `scene`.
         """
         try:
-            counts = [int(agent_mask(*self.scene(index), config).sum()) for index in range(len(self))]
+            counts = [int(agent_mask(*self.scene(index, COUNTED), config).sum()) for index in range(len(self))]
         except IndexError as error:
             raise SceneError(f"{self.path}: an object's frames do not lie in the file ({error})") from error
         return np.array(counts, dtype=np.int64)
@@ -137,14 +137,16 @@ class SceneSet(Sequence[StoredScene]):
         """The set as C reads it."""
         return self._data
 
-    def scene(self, index: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    def scene(self, index: int, sections: Sequence[str] = packed.ORDER) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
         """Return the head (a record of packed.SCENE) and sections (by their names in packed.ORDER) of one scene, unchecked."""
         start = int(self.entries[index]["offset"])
         head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
-        return head, {
-            name: np.frombuffer(self._data, packed.SECTIONS[name], int(count), start + int(offset))
-            for name, (offset, count) in zip(packed.ORDER, head["sections"].tolist(), strict=True)
-        }
+        places = dict(zip(packed.ORDER, head["sections"].tolist(), strict=True))
+        found = {}
+        for name in sections:
+            offset, count = places[name]
+            found[name] = np.frombuffer(self._data, packed.SECTIONS[name], count, start + offset)
+        return head, found
 
 
 def write_scene_set(path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings) -> None:

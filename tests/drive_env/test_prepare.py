@@ -290,6 +290,24 @@ def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) ->
         prepare_scenes(DriveConfig(scenes=str(tmp_path / names["train"][0]), split="test"))
 
 
+def test_counts_of_agents_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "COUNTS_KEPT", 3)
+    config = DriveConfig(scenes="generated:4")
+    scenes = prepare_scenes(config).scenes
+    counted = prepare.agents_in(scenes, config)
+    assert counted == scenes.agents(config).tolist() and sum(counted)
+    other = DriveConfig(scenes="generated:4", control="valid")
+    assert prepare.agents_in(scenes, other) == scenes.agents(other).tolist() != counted
+    with monkeypatch.context() as patch:
+        patch.setattr(SceneSet, "agents", lambda *_: pytest.fail("counted again"))
+        assert prepare.agents_in(scenes, config) == counted
+        with pytest.raises(ConfigError, match="num_agents is 2, but"):
+            prepare_scenes(DriveConfig(scenes="generated:4", num_agents=2))
+    for path in (cache / "scenes").glob("*.json"):
+        path.write_text("[1, 2")  # a damaged list is made anew
+    assert prepare.agents_in(scenes, config) == counted
+
+
 def test_unchanged_files_are_not_read_again(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To know what they contain; and a file that was changed is."""
     long_ago = 1_600_000_000

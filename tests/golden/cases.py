@@ -96,6 +96,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     },
     "next goals": {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "all"},
     "log": {"replay_log": 1, "control": "all"},
+    "passes": {"scene_draws": "passes", "resample_steps": 20},
 }  # fmt: skip
 
 CASES = [
