@@ -34,13 +34,13 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
     out->slots = out->agents / smallest;
     out->bodies = (uint32_t)pv_align_up(bodies + 1, ROUND);
     out->segments = (uint32_t)pv_align_up(segments + 1, ROUND);
-    out->groups = (uint32_t)pv_align_up(segments / PV_GROUP_LANES + 2, ROUND);
+    out->groups = (uint32_t)pv_align_up(segments / PV_GROUP_LANES + 1, ROUND) + ROUND; // lists are written 16 at a time
 }
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
     return 18 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
-           (1 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
+           (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
@@ -134,7 +134,8 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     out->new_contacts = integers + 2 * bodies;
     out->index = integers + 2 * bodies + agents;
     out->road_groups = out->index + near;
-    out->road_keys = (int32_t*)(void*)(out->road_groups + layout->groups);
+    out->close_groups = out->road_groups + layout->groups;
+    out->road_keys = (int32_t*)(void*)(out->close_groups + layout->groups);
     out->body_rows = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
     out->numbers = out->body_rows + 8 * bodies;
     out->touch = (uint8_t*)(out->numbers + layout->numbers);

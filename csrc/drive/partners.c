@@ -167,19 +167,12 @@ void drive_lay_out_bodies(drive_turn* turn) {
 PV_INLINE uint32_t find_bodies(const drive_partner_search* search, float* restrict square, uint32_t* restrict index) {
     const drive_bodies* bodies = search->bodies;
     const float x = search->at->x, y = search->at->y, range_square = search->range_m * search->range_m;
-    uint32_t n = 0;
-    for (uint32_t base = 0; base < bodies->count; base += PV_LANES) { // behind the last one all are far
-        pv_ints masks[PV_PIECES];
-        for (uint32_t i = base; i < base + PV_LANES; i++) {
-            float dx = bodies->x[i] - x, dy = bodies->y[i] - y;
-            square[i] = dx * dx + dy * dy;
-        }
-        for (uint32_t p = 0; p < PV_PIECES; p++) {
-            const uint32_t i = base + p * PV_WIDTH;
-            masks[p] = (pv_load(square + i) <= range_square) & (load_ints(bodies->row + i) != search->row);
-        }
-        n += put_places(packed(masks), base, index + n);
+    const uint32_t vectors = (bodies->count + PV_LANES - 1) / PV_LANES; // behind the last one all are far
+    for (uint32_t i = 0; i < vectors * PV_LANES; i++) {
+        const float dx = bodies->x[i] - x, dy = bodies->y[i] - y, all = dx * dx + dy * dy;
+        square[i] = bodies->row[i] == search->row ? __builtin_inff() : all;
     }
+    const uint32_t n = list_up_to(square, NULL, vectors, pv_bits_of(range_square), index);
     for (uint32_t i = 0; i < n; i++) square[i] = square[index[i]];
     return n;
 }

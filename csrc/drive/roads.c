@@ -17,7 +17,6 @@
 
 #define LANES PV_GROUP_LANES
 #define SLACK_M 0.05f // far above the rounding of a distance
-#define FEW 24        // so many keys are sorted rather than counted once more
 
 _Static_assert(LANES == PV_LANES, "groups are vectors");
 
@@ -32,44 +31,24 @@ PV_INLINE int32_t* keys_of(const candidates* found, uint32_t g) { return found->
 
 // ---- search -----------------------------------------------------------------------------------------------------------
 
-// Groups close to a car: enough for its edges. More than MOST_CLOSE are not kept.
-#define MOST_CLOSE 32
-typedef struct close_groups {
-    float reach;
-    uint32_t count;
-    uint32_t groups[MOST_CLOSE + LANES];
-} close_groups;
-
-// Squared distances from a point to 16 boxes, from number `base`. Those behind the last one are far away.
-PV_INLINE void measure_boxes(const drive_scene* scene, float x, float y, uint32_t base, float* square) {
-    const float *low_x = scene->boxes + base, *low_y = low_x + scene->box_stride;
+// Squared distances from a point to the boxes of all groups, as keys of vectors. Boxes behind the last one are far away.
+PV_INLINE uint32_t measure_boxes(const drive_scene* scene, float x, float y, int32_t* restrict keys) {
+    const float *low_x = scene->boxes, *low_y = low_x + scene->box_stride;
     const float *high_x = low_y + scene->box_stride, *high_y = high_x + scene->box_stride;
-    for (uint32_t i = 0; i < LANES; i++) {
+    const uint32_t vectors = (scene->group_count + LANES - 1) / LANES;
+    for (uint32_t i = 0; i < vectors * LANES; i++) {
         float dx = drive_max(drive_max(low_x[i] - x, x - high_x[i]), 0.0f);
         float dy = drive_max(drive_max(low_y[i] - y, y - high_y[i]), 0.0f);
-        square[i] = dx * dx + dy * dy;
+        keys[i] = pv_bits_of(dx * dx + dy * dy);
     }
+    return vectors;
 }
 
-// Groups whose box comes within a radius of a point, and a little more. Returns how many. close: receives those within close->reach,
-// which is not more; or NULL.
-PV_INLINE uint32_t find_groups(const drive_scene* scene, float x, float y, float radius_m, uint32_t* restrict groups,
-                               close_groups* close) {
+// Groups whose boxes come within a radius and a little more, after measure_boxes. Returns how many.
+PV_INLINE uint32_t find_groups(const drive_scene* scene, const int32_t* keys, uint32_t vectors, float radius_m, uint32_t* groups) {
     const float reach = radius_m + SLACK_M;
-    uint32_t count = 0;
-    for (uint32_t base = 0; base < scene->group_count; base += LANES) {
-        float square[LANES];
-        measure_boxes(scene, x, y, base, square);
-        count += put_places(at_most(square, reach * reach), base, groups + count);
-        if (!close) continue;
-        const float beside = close->reach + SLACK_M;
-        const sixteen near = at_most(square, beside * beside);
-        if (PV_LIKELY(!(near.halves[0] | near.halves[1]))) continue; // most are far
-        close->count += put_places(near, base, close->groups + close->count);
-        close->count = close->count < MOST_CLOSE ? close->count : MOST_CLOSE;
-    }
+    uint32_t count = list_up_to(keys, NULL, vectors, pv_bits_of(reach * reach), groups);
     while (count && groups[count - 1] >= scene->group_count) count--;
-    while (close && close->count && close->groups[close->count - 1] >= scene->group_count) close->count--;
     return count;
 }
 
@@ -111,50 +90,81 @@ PV_INLINE float float_of(int32_t bits) {
     return v;
 }
 
+// The next key: the least one above `from` (way 1), or the largest one up to it (way -1).
+PV_INLINE int32_t next_key(const candidates* found, int32_t from, int way) {
+    pv_ints best[PV_PIECES];
+    int32_t all[LANES], next = way > 0 ? PV_FAR_BITS : -1;
+    for (int p = 0; p < PV_PIECES; p++) best[p] = (pv_ints){0} + next;
+    for (uint32_t g = 0; g < found->count; g++) {
+        for (int p = 0; p < PV_PIECES; p++) {
+            const pv_ints key = load_ints(keys_of(found, g) + p * PV_WIDTH);
+            const pv_ints better = way > 0 ? (key > from) & (key < best[p]) : (key <= from) & (key > best[p]);
+            best[p] = choose_ints(better, key, best[p]);
+        }
+    }
+    memcpy(all, best, sizeof all);
+    for (uint32_t i = 0; i < LANES; i++) next = way > 0 ? (all[i] < next ? all[i] : next) : all[i] > next ? all[i] : next;
+    return next;
+}
+
+#define STEPS 2   // so many keys too few or too many are gone through one by one
+#define ROUNDS 10
+
+// Up to `low` there are `below` keys, fewer than k; up to `high` there are `above`, more than k.
+typedef struct bracket {
+    int32_t low, high;
+    uint32_t below, above;
+} bracket;
+
+// Roads fill the plane about evenly, so that counts grow about as the square.
+PV_INLINE int32_t interpolated(const bracket* in, uint32_t k) {
+    const float from = in->low < 0 ? 0.0f : float_of(in->low);
+    const float share = ((float)(k - in->below) + 0.5f) / (float)(in->above - in->below);
+    return pv_bits_of(from + (float_of(in->high) - from) * share);
+}
+
+PV_INLINE void narrow(bracket* in, uint32_t k, int32_t middle, uint32_t count) {
+    if (count > k)
+        in->high = middle, in->above = count;
+    else
+        in->low = middle, in->below = count;
+}
+
+// A limit that k of the keys keep, or that would if no two were equal. guess_m: about how far the k-th is, or 0.
+PV_INLINE int32_t limit_of(const candidates* found, uint32_t k, bracket in, float guess_m) {
+    int32_t middle = guess_m > 0.0f ? pv_bits_of(guess_m * guess_m) : interpolated(&in, k);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (in.above - k <= STEPS) {
+            for (; in.above > k; in.above--) in.high = next_key(found, in.high, -1) - 1;
+            return in.high;
+        }
+        if (k - in.below <= STEPS) {
+            for (; in.below < k; in.below++) in.low = next_key(found, in.low, 1);
+            return in.low;
+        }
+        middle = middle <= in.low ? in.low + 1 : middle >= in.high ? in.high - 1 : middle;
+        const uint32_t count = count_keys(found, middle);
+        if (count == k) return middle;
+        narrow(&in, k, middle, count);
+        middle = interpolated(&in, k);
+    }
+    return in.high;
+}
+
 // What is taken: all keys up to `limit`, but only the first `ties` of those equal to it.
 typedef struct choice {
     int32_t limit;
     uint32_t ties;
 } choice;
 
-// Of the few keys in (low, high], the one that is the `rank`-th smallest, from 1.
-PV_INLINE choice choose_among(const candidates* found, uint32_t rank, int32_t low, int32_t high) {
-    int32_t sorted[FEW];
-    uint32_t count = 0, first = rank - 1;
-    for (uint32_t g = 0; g < found->count; g++) {
-        const int32_t* keys = keys_of(found, g);
-        const sixteen few = keys_within(keys, low, high);
-        EACH_SET(few, i) {
-            int32_t key = keys[i];
-            uint32_t at = count++;
-            for (; at && sorted[at - 1] > key; at--) sorted[at] = sorted[at - 1];
-            sorted[at] = key;
-        }
+// The choice of k keys, some of which may be equal, by bisection.
+PV_INLINE choice choose(const candidates* found, uint32_t k, bracket in) {
+    while (in.high - in.low > 1) {
+        const int32_t middle = in.low + (in.high - in.low) / 2;
+        narrow(&in, k, middle, count_keys(found, middle));
+        if (in.below == k) return (choice){in.low, UINT32_MAX};
     }
-    while (first && sorted[first - 1] == sorted[rank - 1]) first--;
-    int all = rank == count || sorted[rank] != sorted[rank - 1];
-    return (choice){sorted[rank - 1], all ? UINT32_MAX : rank - first};
-}
-
-// Takes k of the keys, of which `kept`, more than k, are up to `high`. guess_m: about how far the k-th is, or 0.
-PV_INLINE choice choose(const candidates* found, uint32_t k, uint32_t kept, int32_t high, float guess_m) {
-    int32_t low = -1;
-    uint32_t below = 0, above = kept; // counts of keys up to low and up to high
-    for (int round = 0; high - low > 1; round++) {
-        if (above - below <= FEW) return choose_among(found, k - below, low, high);
-        // Roads fill the plane about evenly, so that counts grow about as the square; every third step halves the bits.
-        float from = low < 0 ? 0.0f : float_of(low), share = ((float)(k - below) + 0.5f) / (float)(above - below);
-        int32_t middle = round % 3 == 2 ? low + (high - low) / 2 : pv_bits_of(from + (float_of(high) - from) * share);
-        if (round == 0 && guess_m > 0.0f) middle = pv_bits_of(guess_m * guess_m);
-        middle = middle <= low ? low + 1 : middle >= high ? high - 1 : middle;
-        uint32_t count = count_keys(found, middle);
-        if (count == k) return (choice){middle, UINT32_MAX};
-        if (count > k)
-            high = middle, above = count;
-        else
-            low = middle, below = count;
-    }
-    return (choice){high, k - below};
+    return (choice){in.high, k - in.below};
 }
 
 // ---- entries ----------------------------------------------------------------------------------------------------------
@@ -189,10 +199,9 @@ PV_INLINE void write_gpudrive_entry(const turned* how, const float* row, float h
     out[DRIVE_gpudrive_road_lane] = type == (float)PV_LANE ? 1.0f : 0.0f;
 }
 
-// Which of a group's keys are taken.
+// Which of a group's keys are taken, where some are equal to the limit.
 PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
     sixteen taken = keys_up_to(keys, chosen->limit);
-    if (PV_LIKELY(chosen->ties == UINT32_MAX)) return taken;
     const sixteen equal = keys_within(keys, chosen->limit - 1, chosen->limit);
     EACH_SET(equal, i) {
         if (chosen->ties)
@@ -205,6 +214,7 @@ PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
 
 // Fills `places` with where the chosen segments stand in the scene's rows. Returns how many.
 PV_INLINE uint32_t take(const candidates* found, choice chosen, uint32_t* places) {
+    if (PV_LIKELY(chosen.ties == UINT32_MAX)) return list_up_to(found->keys, found->groups, found->count, chosen.limit, places);
     uint32_t count = 0;
     for (uint32_t g = 0; g < found->count; g++)
         count += put_places(taken_of(keys_of(found, g), &chosen), found->groups[g] * LANES, places + count);
@@ -249,21 +259,32 @@ PV_INLINE sixteen of_types(const pv_road_group* group, const int32_t* keys, uint
     return packed(masks);
 }
 
-// Hands out the road edges up to close->reach.
-PV_INLINE void list_edges(const drive_scene* scene, const candidates* found, const close_groups* close, drive_near* edges) {
-    const int32_t limit = pv_bits_of(close->reach * close->reach);
-    uint32_t places[(MOST_CLOSE + 1) * LANES], count = 0;
-    for (uint32_t c = 0; c < close->count; c++) {
-        const uint32_t g = close->groups[c];
-        const int32_t* keys = found->keys + (uint64_t)g * LANES;
-        count += put_places(of_types(&scene->groups[g], keys, 1u << PV_EDGE, limit), g * LANES, places + count);
+// Lists the segments of some types that are near, among the groups found, in no order. Returns how many.
+PV_INLINE uint32_t list_types(const drive_scene* scene, const candidates* found, uint32_t types, uint32_t* places) {
+    uint32_t count = 0;
+    for (uint32_t g = 0; g < found->count; g++) {
+        const sixteen near = of_types(&scene->groups[found->groups[g]], keys_of(found, g), types, PV_FAR_BITS - 1);
+        count += put_places(near, found->groups[g] * LANES, places + count);
     }
-    edges->within_m = close->count < MOST_CLOSE && count <= DRIVE_MAX_K ? close->reach : 0.0f;
-    edges->count = count <= DRIVE_MAX_K ? count : 0;
-    for (uint32_t i = 0; i < edges->count; i++) {
-        edges->index[i] = scene->groups[places[i] / LANES].segment[places[i] % LANES];
-        edges->square[i] = float_of(found->keys[places[i]]);
+    return count;
+}
+
+// Hands out the road edges up to a distance, from among groups that are measured. There are few.
+PV_INLINE void list_edges(const drive_scene* scene, const candidates* close, float within_m, drive_near* edges) {
+    const int32_t limit = pv_bits_of(within_m * within_m);
+    uint32_t count = 0;
+    for (uint32_t g = 0; g < close->count; g++) {
+        const pv_road_group* group = &scene->groups[close->groups[g]];
+        const int32_t* keys = keys_of(close, g);
+        const sixteen near = of_types(group, keys, 1u << PV_EDGE, limit);
+        EACH_SET(near, i) {
+            if (count == DRIVE_MAX_K) return; // too many
+            edges->index[count] = group->segment[i];
+            edges->square[count++] = float_of(keys[i]);
+        }
     }
+    edges->within_m = within_m;
+    edges->count = count;
 }
 
 PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch,
@@ -271,23 +292,28 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     const drive_pose* at = search->at;
     const uint32_t k = search->k, columns = search->gpudrive ? DRIVE_COUNT_gpudrive_road : DRIVE_COUNT_pufferdrive_road;
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
+    candidates close = {scratch->close_groups, scratch->road_keys, 0};
     choice chosen = {PV_FAR_BITS - 1, UINT32_MAX};
-    close_groups close;
     uint32_t kept = 0;
     float reach = *reach_m > 0.0f && *reach_m < search->range_m ? *reach_m : search->range_m;
     for (;;) {
-        close.reach = drive_min(search->edges_m, reach);
-        close.count = 0;
-        found.count = find_groups(scene, at->x, at->y, reach, found.groups, &close);
+        const uint32_t vectors = measure_boxes(scene, at->x, at->y, found.keys);
+        found.count = find_groups(scene, found.keys, vectors, reach, found.groups);
+        close.count = find_groups(scene, found.keys, vectors, drive_min(search->edges_m, reach), close.groups);
         measure(scene, at->x, at->y, reach * reach, &found);
         kept = count_keys(&found, PV_FAR_BITS - 1);
         if (kept >= k || reach == search->range_m) break;
         reach = search->range_m;
     }
-    list_edges(scene, &found, &close, edges);
-    if (kept > k) chosen = choose(&found, k, kept, pv_bits_of(reach * reach), search->guess_m);
-    uint32_t places[DRIVE_MAX_ROADS + LANES];
-    const uint32_t count = take(&found, chosen, places);
+    list_edges(scene, &close, drive_min(search->edges_m, reach), edges);
+    const bracket all = {-1, pv_bits_of(reach * reach), 0, kept};
+    if (kept > k) chosen.limit = limit_of(&found, k, all, search->guess_m);
+    uint32_t* places = scratch->index;
+    uint32_t count = take(&found, chosen, places);
+    if (PV_UNLIKELY(kept > k && count != k)) {
+        chosen = choose(&found, k, all);
+        count = take(&found, chosen, places);
+    }
     if (search->gpudrive)
         write_gpudrive(scene->rows, search, places, count, out);
     else
@@ -300,7 +326,7 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
 
 PV_CLONES uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
-    found.count = find_groups(scene, at->x, at->y, range_m, found.groups, NULL);
+    found.count = find_groups(scene, found.keys, measure_boxes(scene, at->x, at->y, found.keys), range_m, found.groups);
     measure(scene, at->x, at->y, range_m * range_m, &found);
     return count_keys(&found, PV_FAR_BITS - 1);
 }
@@ -308,12 +334,9 @@ PV_CLONES uint32_t drive_road_count(const drive_scene* scene, const drive_pose* 
 PV_CLONES uint32_t drive_segments_within(const drive_scene* scene, uint32_t types, float x, float y, float radius_m,
                                          const drive_scratch* scratch) {
     candidates found = {scratch->road_groups, scratch->road_keys, 0};
-    uint32_t count = 0;
-    found.count = find_groups(scene, x, y, radius_m, found.groups, NULL);
+    found.count = find_groups(scene, found.keys, measure_boxes(scene, x, y, found.keys), radius_m, found.groups);
     measure(scene, x, y, radius_m * radius_m, &found);
-    for (uint32_t g = 0; g < found.count; g++)
-        count += put_places(of_types(&scene->groups[found.groups[g]], keys_of(&found, g), types, PV_FAR_BITS - 1),
-                            found.groups[g] * LANES, scratch->index + count);
+    const uint32_t count = list_types(scene, &found, types, scratch->index);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t place = scratch->index[i];
         scratch->index[i] = scene->groups[place / LANES].segment[place % LANES];

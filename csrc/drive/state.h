@@ -283,7 +283,7 @@ typedef struct drive_scratch {
     uint32_t* new_contacts;                       // (A,) of this step
     float* square;                                // (max(segments, bodies),) squared distances
     uint32_t* index;                              // (max(segments, bodies),)
-    uint32_t* road_groups;                        // (all groups of a scene,)
+    uint32_t *road_groups, *close_groups;         // (all groups of a scene,)
     int32_t* road_keys;                           // (all groups of a scene * 16,)
     float* body_rows;                             // (bodies, 8)
     float* numbers;                               // (of the largest block,) before they are encoded

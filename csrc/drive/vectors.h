@@ -7,6 +7,10 @@
 
 #include "kernels.h"
 
+#if defined(PV_HAS_CLONES)
+#include <immintrin.h>
+#endif
+
 // Sixteen yes or no, a byte each of 1 or 0, as words whose set bytes are gone through from the lowest.
 typedef struct sixteen {
     uint64_t halves[2];
@@ -31,13 +35,6 @@ PV_INLINE sixteen packed(const pv_ints masks[PV_PIECES]) {
         memcpy((uint8_t*)&all + p * PV_WIDTH, &bytes, sizeof bytes);
     }
     return all;
-}
-
-// Which of 16 numbers are at most `limit`.
-PV_INLINE sixteen at_most(const float* of, float limit) {
-    pv_ints masks[PV_PIECES];
-    for (int p = 0; p < PV_PIECES; p++) masks[p] = pv_load(of + p * PV_WIDTH) <= limit;
-    return packed(masks);
 }
 
 // for (each place that is set): i is its number.
@@ -86,6 +83,40 @@ PV_INLINE sixteen keys_up_to(const int32_t* keys, int32_t limit) {
     pv_ints masks[PV_PIECES];
     for (int p = 0; p < PV_PIECES; p++) masks[p] = load_ints(keys + p * PV_WIDTH) <= limit;
     return packed(masks);
+}
+
+// AVX-512 has an instruction for listing the set places of a vector, and C has no word for it.
+#if defined(PV_HAS_CLONES)
+#define VECTOR_BYTES (4 * PV_LANES)
+__attribute__((target("arch=x86-64-v4"))) static inline uint32_t list_wide(const uint8_t* keys, const uint32_t* vectors,
+                                                                           uint32_t count, int32_t limit, uint32_t* to) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), most = _mm512_set1_epi32(limit);
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t vector = vectors ? vectors[i] : i;
+        const __mmask16 set = _mm512_cmple_epi32_mask(_mm512_loadu_si512(keys + (uint64_t)vector * VECTOR_BYTES), most);
+        const __m512i places = _mm512_add_epi32(lanes, _mm512_set1_epi32((int32_t)(vector * PV_LANES)));
+        _mm512_storeu_si512(to + listed, _mm512_maskz_compress_epi32(set, places));
+        listed += (uint32_t)__builtin_popcount(set);
+    }
+    return listed;
+}
+#endif
+
+// Lists where the keys up to `limit` are, which may be numbers from 0 whose bits the limit has: of the vectors of 16 with the
+// numbers given, or of the first `count` ones. Returns how many. Writes up to 16 numbers more.
+PV_INLINE uint32_t list_up_to(const void* keys, const uint32_t* vectors, uint32_t count, int32_t limit, uint32_t* to) {
+#if defined(PV_HAS_CLONES)
+    if (__builtin_cpu_supports("x86-64-v4")) return list_wide(keys, vectors, count, limit, to);
+#endif
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t base = (vectors ? vectors[i] : i) * PV_LANES;
+        int32_t all[PV_LANES];
+        memcpy(all, (const uint8_t*)keys + 4 * (uint64_t)base, sizeof all);
+        listed += put_places(keys_up_to(all, limit), base, to + listed);
+    }
+    return listed;
 }
 
 typedef float numbers __attribute__((vector_size(32)));
