@@ -97,19 +97,13 @@ PV_INLINE const uint16_t* eight_from(const uint16_t* list, uint32_t base, uint32
 // many.
 PV_INLINE uint32_t keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint32_t* index) {
     float least[SCANNED];
-    uint32_t kept = 0;
     for (uint32_t i = 0; i < SCANNED; i++) least[i] = range_square;
     for (uint32_t base = 0; base + SCANNED <= count; base += SCANNED) {
         for (uint32_t i = 0; i < SCANNED; i++) least[i] = drive_min(square[base + i], least[i]);
     }
     const float limit = count > SCANNED && k <= SCANNED ? limit_of(least, k) : range_square;
     for (uint32_t i = count; i % PV_LANES; i++) square[i] = __builtin_inff();
-    for (uint32_t at = 0; at < count; at += PV_LANES) {
-        int32_t keys[PV_LANES];
-        memcpy(keys, square + at, sizeof keys);
-        const sixteen near = keys_up_to(keys, pv_bits_of(limit));
-        if (near.halves[0] | near.halves[1]) kept += put_places(near, at, index + kept); // of most there is none
-    }
+    const uint32_t kept = list_up_to(square, NULL, (count + PV_LANES - 1) / PV_LANES, pv_bits_of(limit), index);
     for (uint32_t i = 0; i < kept; i++) square[i] = square[index[i]];
     return kept;
 }
