@@ -134,9 +134,10 @@ static uint32_t end_of_row(const drive_turn* turn, uint32_t row, uint32_t events
     uint32_t departure = events & DRIVE_EVENT_DEPARTURE ? ends[config->offroad_behavior] : 0;
     if (goal) return goal;
     if (contact || departure) return contact == DRIVE_END_GONE || departure == DRIVE_END_GONE ? DRIVE_END_GONE : DRIVE_END_STAYS;
+    if (!config->replay_log) return 0;
     const pv_object* object = &turn->scene.objects[turn->agents.object[row]];
     int log_is_over = drive_log_frame(turn) + 1 >= (uint32_t)object->frame_first + object->frame_count;
-    return config->replay_log && log_is_over ? DRIVE_END_CUT : 0;
+    return log_is_over ? DRIVE_END_CUT : 0;
 }
 
 static int returns(const drive_turn* turn, uint32_t flags) {
