@@ -40,6 +40,7 @@ TESTED_TOGETHER = {
     "csrc/drive/encode.c": "tests/drive_env/test_presets.py",
     "csrc/drive/episode.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/lanes.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/logged.c": "tests/drive_env/test_judge_twin.py",
     "csrc/drive/expert.c": "tests/drive_env/test_motion.py",
     "csrc/drive/inverse.c": "tests/drive_env/test_motion.py",
     "csrc/drive/follow.c": "tests/drive_env/test_follow_twin.py",

@@ -31,7 +31,7 @@ float drive_path_distance(const drive_turn* turn, uint32_t row) {
 uint32_t drive_log_arrival(const drive_turn* turn, uint32_t row) {
     const pv_object* object = &turn->scene.objects[turn->agents.object[row]];
     const float radius = turn->config->goal_radius_m;
-    const uint32_t start = turn->config->init_step, end = (uint32_t)object->frame_first + object->frame_count;
+    const uint32_t start = (uint32_t)turn->config->init_step, end = (uint32_t)object->frame_first + object->frame_count;
     for (uint32_t t = start + 1; t < end; t++) {
         const pv_frame* frame = drive_frame(&turn->scene, object, t);
         if (!frame) continue;

@@ -183,7 +183,8 @@ typedef int16_t codes __attribute__((vector_size(2 * CODES / PV_PIECES)));
 // Sorts the places of n <= PV_RANKED squared distances up to `most`: order[r] is the r-th. They are ranked as in nearest.h, but
 // rounded to 16 bits, which takes half the time. Returns 0 if that makes two of them equal.
 PV_INLINE int sort_rounded(const float* square, uint32_t n, float most, uint32_t* order) {
-    _Alignas(64) int16_t all[PV_RANKED], ranks[PV_RANKED];
+    _Alignas(64) int16_t all[PV_RANKED];
+    _Alignas(64) uint16_t ranks[PV_RANKED];
     const float scale = 65535.0f / most;
     uint32_t sum = 0;
     for (uint32_t i = 0; i < PV_RANKED; i++) all[i] = (int16_t)((int32_t)(square[i] * scale) - 32768);
@@ -199,7 +200,7 @@ PV_INLINE int sort_rounded(const float* square, uint32_t n, float most, uint32_t
     }
     for (uint32_t i = 0; i < n; i++) {
         order[ranks[i]] = i;
-        sum += (uint32_t)ranks[i]; // of the pairs one comes first, unless they are equal
+        sum += ranks[i]; // of the pairs one comes first, unless they are equal
     }
     return sum == n * (n - 1) / 2;
 }
