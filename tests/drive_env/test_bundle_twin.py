@@ -176,6 +176,7 @@ def test_bundles_of_passes_equal_the_twin(tmp_path: Path, sizes: list[int], rows
     assert passes and all(sorted(part) == list(range(len(sizes))) for part in passes)  # each scene once
 
 
+@pytest.mark.slow
 def test_orders_of_passes_differ_and_favour_no_scene() -> None:
     orders = [tuple(order_of_pass(seed, number, 3)) for seed in range(40) for number in range(30)]
     counts = [orders.count(order) for order in set(orders)]

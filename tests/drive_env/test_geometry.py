@@ -58,6 +58,7 @@ def test_straight_lines_become_two_points_and_bends_stay() -> None:
     np.testing.assert_array_equal(simplify(corner, 0.1), corner[[0, 2, 4]])
 
 
+@pytest.mark.slow
 def test_real_roads_become_the_same_as_their_twins(real_scenes: Path) -> None:
     for path in sorted(real_scenes.glob("*.json")):
         for road in read_scene(path).roads:

@@ -69,6 +69,7 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
 PINNED = [("crosswalk", 4, 12, 195), ("tee", 6, 21, 197), ("merge", 5, 8, 65), ("signal", 12, 39, 331)]
 
 
+@pytest.mark.slow
 def test_files_say_the_same(scenes: dict[str, Scene]) -> None:
     for name in ("signal", "levels", "occluded"):
         scene = scenes[name]
