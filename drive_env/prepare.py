@@ -40,7 +40,7 @@ from puffervec.process.parallel import each_on_all_cores
 
 COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
 COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept
-COMPILE_VERSION = 6  # raised when the same scene and settings would give other bytes
+COMPILE_VERSION = 7  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
 CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before use; workers check scenes of larger ones
 REASONS_SHOWN = 3  # files named in an error about a folder

@@ -52,6 +52,7 @@ int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index) {
     if (checked[scene_index]) return PV_OK;
     if (pv_drive_scene_check(block->context->data, block->context->data_bytes, scene_index, 1, text))
         return pv_block_error(block, env, "%s", text);
+    drive_scene_open(block->context->data, scene_index, drive_opened((const drive_block*)block->state) + scene_index);
     checked[scene_index] = 1;
     return PV_OK;
 }

@@ -11,7 +11,7 @@
 #include "state.h"
 
 #define REACH_MARGIN_M 1e-3f
-#define LEAST_HEIGHT_M 1.0f // SAME_LEVEL_M in drive_env/scenes/compile.py must not be more
+#define LEAST_HEIGHT_M 1.0f // SAME_LEVEL_M in drive_env/scenes/levels.py must not be more
 
 typedef struct box {
     float x, y, cosine, sine, half_length, half_width, ground;

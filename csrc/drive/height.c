@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Heights, in scenes where the ground rises by more than a metre (PV_SCENE_LEVELS). Elsewhere everything is on one level, and
-// nothing here runs.
+// Heights, in scenes that have two grounds in some place, more than a metre apart (PV_SCENE_LEVELS). Elsewhere, on hills too, what
+// overlaps in the plane is on one level, and nothing here runs.
 //
 // Objects that follow their log have its heights. A car that a policy drives starts at the height of its log and then stands on
 // the road: on the segment of a lane or edge that is nearest to its centre, among those whose height there is within CLIMB_M

@@ -39,7 +39,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 18 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+    return 19 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
 }
 
@@ -90,6 +90,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     uint64_t end = sizeof *out;
     out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
     out->checked_offset = place(&end, drive_set(context->data)->scene_count);
+    out->opened_offset = place(&end, drive_set(context->data)->scene_count * sizeof(drive_scene));
     out->order_offset = place(&end, out->scenes * sizeof(uint32_t));
     out->sizes_offset = place(&end, (out->agents + 2) * sizeof(uint32_t));
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));
@@ -131,8 +132,9 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     uint32_t* integers = (uint32_t*)(void*)at;
     out->bodies.object = integers;
     out->bodies.row = (int32_t*)(void*)(integers + bodies);
-    out->new_contacts = integers + 2 * bodies;
-    out->index = integers + 2 * bodies + agents;
+    out->body_frames = integers + 2 * bodies;
+    out->new_contacts = integers + 3 * bodies;
+    out->index = out->new_contacts + agents;
     out->road_groups = out->index + near;
     out->close_groups = out->road_groups + layout->groups;
     out->road_keys = (int32_t*)(void*)(out->close_groups + layout->groups);
@@ -185,7 +187,11 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);
 }
 
+drive_scene* drive_opened(const drive_block* layout) {
+    return (drive_scene*)(void*)((uint8_t*)(uintptr_t)layout + layout->opened_offset);
+}
+
 void drive_turn_slot(drive_turn* turn, uint32_t slot) {
     turn->slot = &turn->slots[slot];
-    drive_scene_open(turn->block->context->data, turn->slot->scene, &turn->scene);
+    turn->scene = drive_opened(turn->layout)[turn->slot->scene];
 }

@@ -236,16 +236,6 @@ PV_INLINE void write_gpudrive(const float* rows, const drive_roads_search* searc
         write_gpudrive_entry(&how, rows + 8 * (uint64_t)places[i], search->heading, out + i * DRIVE_COUNT_gpudrive_road);
 }
 
-// Largest of the keys up to a limit.
-PV_INLINE int32_t largest_within(const candidates* found, int32_t limit) {
-    int32_t most = 0;
-    for (uint32_t g = 0; g < found->count; g++) {
-        const int32_t* keys = keys_of(found, g);
-        for (uint32_t i = 0; i < LANES; i++) most = keys[i] <= limit && keys[i] > most ? keys[i] : most;
-    }
-    return most;
-}
-
 // Which of a group's keys are up to a limit and belong to segments of some types, a bit each.
 PV_INLINE sixteen of_types(const pv_road_group* group, const int32_t* keys, uint32_t types, int32_t limit) {
     pv_ints masks[PV_PIECES];
@@ -319,7 +309,7 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     else
         write_pufferdrive(scene->rows, search, places, count, out);
     *reach_m = kept > k ? drive_sqrt(float_of(chosen.limit)) : kept == k ? reach : 0.0f;
-    if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(largest_within(&found, chosen.limit)));
+    if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(next_key(&found, chosen.limit, -1)));
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
     return count;
 }

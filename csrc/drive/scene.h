@@ -22,7 +22,7 @@
 #define PV_SCENE_SECTIONS 25 // sections of a scene, in the order of DRIVE_SECTIONS below
 
 #define PV_SCENE_HAS_HEIGHT 1     // heights are known; else they are all 0
-#define PV_SCENE_LEVELS 2         // they differ so much that contacts have to look at them (set by the compiler)
+#define PV_SCENE_LEVELS 2         // they differ so much in one place that contacts have to look at them (set by the compiler)
 #define PV_SCENE_LANES_INFERRED 4 // the source has no connectivity: exits, entries and neighbours of lanes come from geometry
 
 // Segment types, in this order in the segment arrays.

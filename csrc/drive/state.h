@@ -233,6 +233,7 @@ typedef struct drive_block {
     uint32_t blocks;       // that a row has, a bit each
     uint64_t agents_offset; // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
     uint64_t checked_offset; // uint8_t[all scenes]: 1 once drive_scene_verify has passed it
+    uint64_t opened_offset;  // drive_scene[all scenes]: of those that it has passed
     uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
     uint64_t sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
     uint64_t waste_offset; // uint32_t[A + 1]: fewest rows that stay empty of n free ones
@@ -278,6 +279,7 @@ typedef struct drive_scratch {
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
     float* old_ground;                            // (A,) ... and heights, where the scene has levels
     float *old_speed, *old_heading;               // (A,) likewise, where a step's motion is measured
+    uint32_t* body_frames;                        // (bodies,) of those that follow their log
     float *was_x, *was_y, *was_heading, *was_ground; // (bodies,) followers before this step; x: DRIVE_NOWHERE_M if not there
     float* planned;                               // (bodies,) their accelerations, m/s^2
     uint32_t* new_contacts;                       // (A,) of this step
@@ -367,6 +369,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
 void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* out);
 drive_env* drive_env_at(const pv_block* block, uint32_t env);
 void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out);
+drive_scene* drive_opened(const drive_block* layout); // (all scenes,)
 void drive_turn_slot(drive_turn* turn, uint32_t slot);
 
 // control.c

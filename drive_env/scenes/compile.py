@@ -21,6 +21,7 @@ from drive_env.scenes.cells import IndexBuilder, build_index, fitting_index
 from drive_env.scenes.controls import pack_areas, pack_controls
 from drive_env.scenes.groups import build_groups
 from drive_env.scenes.lanes import pack_lanes
+from drive_env.scenes.levels import has_levels
 from drive_env.scenes.schema import FRAME_S, SEGMENT_TYPES, VEHICLE, Floats, Scene, SceneObject
 from drive_env.scenes.segments import SPLIT_M, Polyline, Segments, polylines_of, segments_of
 from drive_env.scenes.stored import StoredScene
@@ -28,7 +29,6 @@ from drive_env.scenes.stored import StoredScene
 SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
 MIN_INDEX_BYTES = 60_000  # an index may always have this size, even if objects and segments alone are too large
 EDGES_M = 0.02  # of 160,000 poses beside real roads, 0.03 % are off-road here and not with all points, or the other way round
-SAME_LEVEL_M = 1.0  # where the ground rises by no more than this, contacts need not look at heights (csrc/drive/collide.c)
 MAX_METADATA_BYTES = 1 << 16
 
 
@@ -90,7 +90,7 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
     head["dt_s"] = FRAME_S
     head["frame_count"], head["object_count"] = scene.frame_count, len(objects)
     head["flags"] = packed.HAS_HEIGHT * scene.has_height + packed.LANES_INFERRED * inferred
-    head["flags"] |= packed.LEVELS * (scene.has_height and _has_levels(objects, frames, segments))
+    head["flags"] |= packed.LEVELS * (scene.has_height and has_levels(objects, frames, segments))
     head["sdc"] = next(iter(np.flatnonzero(objects["flags"] & packed.SDC)), -1)
     head["segment_count"] = segments.count
     _add_index(head, sections, segments, settings, build)
@@ -190,15 +190,6 @@ def _cars(objects: NDArray[Any], frames: NDArray[Any]) -> Floats:
     """Return where logged vehicles are in some frame, (n, 2)."""
     of_cars = np.repeat(objects["type"] == VEHICLE, objects["frame_count"]) & (frames["speed"] != packed.FRAME_INVALID)
     return np.stack([frames["x_m"][of_cars], frames["y_m"][of_cars]], axis=-1).astype(np.float64)
-
-
-def _has_levels(objects: NDArray[Any], frames: NDArray[Any], segments: Segments) -> bool:
-    """Return whether the ground, at segments and under objects, rises by more than SAME_LEVEL_M anywhere in the scene."""
-    there = frames["speed"] != packed.FRAME_INVALID
-    ground = (frames["z_m"] - np.repeat(objects["height_m"] / 2, objects["frame_count"]))[there]
-    rise = segments.slope * segments.half
-    heights = np.concatenate([ground, segments.z - rise, segments.z + rise])
-    return len(heights) > 0 and float(np.ptp(heights)) > SAME_LEVEL_M
 
 
 def _text(scene: Scene, polylines: list[list[Polyline]]) -> NDArray[np.uint8]:
