@@ -10,7 +10,8 @@
 typedef int32_t integers __attribute__((vector_size(4 * EIGHT)));
 
 // Lists objects [from, end) that follow their log or stand, from body i on: their numbers and frames. Who is there is not
-// foreseen, so each is listed, and only counted if it is. Returns the next body.
+// foreseen, so each is listed, and only counted if it is. Frame 0 stands for those that are not: a scene that is driven has an agent,
+// and it has frames. Returns the next body.
 static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end, uint32_t i) {
     const pv_object* objects = turn->scene.objects;
     const pv_frame* frames = turn->scene.frames;

@@ -11,7 +11,7 @@
 #define LEVEL_M 2.0f             // a lane higher above or deeper below is on another level
 #define MOST_PIECES 4096         // of one way; lanes of hardly any length may form a ring
 #define AT_GOAL_M 4.0f           // a lane this near to a goal leads to it
-#define MOST_ENDS 32             // segments of lanes near a goal that are looked at
+#define MOST_ENDS 32             // lanes near a goal that are looked at
 #define GOAL_DRAWS 0x80000000u   // draws below are the bundle's and the rewards'
 
 uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float ground, float reach_m) {
@@ -111,16 +111,20 @@ static void spread(const drive_scene* scene, uint32_t lane, float along, float* 
     }
 }
 
-// The first segments of lanes near a goal, in the scene's order. Returns how many.
+// Of each lane near a goal the segment that is nearest to it. Returns how many.
 static uint32_t find_ends(const drive_turn* turn, float x, float y, uint32_t* ends) {
-    uint32_t found = drive_segments_within(&turn->scene, 1u << PV_LANE, x, y, AT_GOAL_M, &turn->scratch), count = 0;
+    const drive_scratch* scratch = &turn->scratch;
+    const uint16_t* lane_of = turn->scene.polyline;
+    uint32_t found = drive_segments_within(&turn->scene, 1u << PV_LANE, x, y, AT_GOAL_M, scratch), count = 0;
+    float square[MOST_ENDS];
     for (uint32_t i = 0; i < found; i++) {
-        const uint32_t s = turn->scratch.index[i];
-        uint32_t at = count < MOST_ENDS ? count++ : MOST_ENDS;
-        for (; at && ends[at - 1] > s; at--) {
-            if (at < MOST_ENDS) ends[at] = ends[at - 1];
-        }
-        if (at < MOST_ENDS) ends[at] = s;
+        const uint32_t s = scratch->index[i];
+        uint32_t at = 0;
+        while (at < count && lane_of[ends[at]] != lane_of[s]) at++;
+        if (at == MOST_ENDS) continue;
+        const int nearer = at == count || scratch->square[i] < square[at] || (scratch->square[i] == square[at] && s < ends[at]);
+        if (nearer) ends[at] = s, square[at] = scratch->square[i];
+        count += (uint32_t)(at == count);
     }
     return count;
 }
@@ -137,7 +141,7 @@ static int find_way(const drive_turn* turn, uint32_t row, uint32_t start, float 
     for (uint32_t i = 0; i < count; i++) {
         uint32_t lane = scene->polyline[ends[i]];
         float length = out->ahead[lane] + along_lane(scene, ends[i]) + along_segment(scene, ends[i], goal_x, goal_y);
-        if (length <= 0.0f || length >= out->length_m) continue;
+        if (length <= 0.0f || length > out->length_m || (length == out->length_m && lane > out->lane)) continue;
         out->length_m = length;
         out->lane = lane;
     }

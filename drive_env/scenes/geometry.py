@@ -54,13 +54,14 @@ def fit(points_m: Floats, tolerance_m: float) -> Floats:
 
 
 def simplify_all(
-    points_m: Floats, sizes: Sequence[int], tolerances_m: Sequence[float], fitted: Sequence[bool]
+    points_m: Floats, sizes: Sequence[int], tolerances_m: Sequence[float], fitted: Sequence[bool], names: Sequence[str] = ()
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Simplify many polylines in C (csrc/drive/simplify.c).
 
     Args:
         points_m: (n, 2 or 3) of all polylines, one after another. sizes: (L,) points of each.
         tolerances_m: (L,) see `simplify`. fitted: (L,) which are fitted besides, see `fit`.
+        names: (L,) what errors call the polylines.
 
     Returns:
         The points that are left, (m, 2 or 3), and how many each polyline has of them, (L,).
@@ -79,8 +80,8 @@ def simplify_all(
     if found == NO_MEMORY:
         raise MemoryError(f"polylines of {len(points)} points cannot be simplified: memory is short")
     if found < 0:
-        size = sizes[-1 - found]
-        raise SceneError(f"a polyline of {size} points is too crooked to be simplified: thin it out, or cut it")
+        name = names[-1 - found] if names else "a polyline"
+        raise SceneError(f"{name} of {sizes[-1 - found]} points is too crooked to be simplified: thin it out, or cut it")
     return out[:found], kept.astype(np.int64)
 
 

@@ -55,13 +55,14 @@ def polylines_of(
         tolerances_m: by type, see `simplify`. Edges are fitted (`fit`), since each contact with one counts. Those of generated
             scenes are simplified like lanes, as they always were: policies have been trained and compared on them.
 
-    Raises: SceneError: more segments than 16 bits can number; the message names the scene and the remedy.
+    Raises: SceneError: more segments than 16 bits can number, or a road is too crooked; the message names scene and remedy.
     """
     roads = [road for name in SEGMENT_TYPES for road in scene.roads if road.type == name]
     exact = [road.type == "road_edge" and not scene.generated for road in roads]
     tolerance_m = [tolerances_m[2] if fitted else tolerances_m[0] for fitted in exact]
     points = np.concatenate([np.zeros((0, 3)), *(road.points_m for road in roads)]) - origin
-    points, sizes = simplify_all(points, [len(road.points_m) for road in roads], tolerance_m, exact)
+    names = [f"{scene.name}: {road.type} with id {road.id}" for road in roads]
+    points, sizes = simplify_all(points, [len(road.points_m) for road in roads], tolerance_m, exact, names)
     some = sizes >= 2
     points, sizes = points[np.repeat(some, sizes)], sizes[some]
     pieces = pieces_of(points, sizes, split_m)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from drive_env.scenes.geometry import fit, simplify, simplify_all
+from drive_env.scenes.schema import Road, Scene
+from drive_env.scenes.segments import polylines_of
 from puffervec.errors import SceneError
 from tests.twins import drive_simplify as twin
 
@@ -58,6 +60,10 @@ def test_a_line_that_would_take_the_square_of_its_points_is_refused() -> None:
         twin.simplify(fan, 0.1)
     with pytest.raises(SceneError, match="a polyline of 9000 points is too crooked"):
         simplify_all(np.concatenate([fan[:3], fan]), [3, n], [0.1, 0.1], [False, True])
+    kerb = Road("road_edge", 15, 17, np.column_stack([fan, np.zeros(n)]))
+    scene = Scene("town.json", "", 1, (), (kerb,), {}, {}, False)
+    with pytest.raises(SceneError, match="^town.json: road_edge with id 17 of 9000 points is too crooked"):
+        polylines_of(scene, np.zeros(3), (0.1, 0.1, 0.02), 100.0)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, 1e300, 1e-320])

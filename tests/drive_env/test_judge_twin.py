@@ -272,9 +272,11 @@ def test_the_way_along_the_lanes_equals_the_twin(tmp_path: Path) -> None:
     assert len(shares) >= 3 and 0.1 < np.mean(shares) < 0.95
 
 
-def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path) -> None:
-    """A lane that parts: the first exit leads to the goal by a detour of 40 m, the second straight."""
-    ways = {1: [(0, 0), (20, 0)], 2: [(20, 0), (40, 34.64), (60, 0)], 3: [(20, 0), (60, 0)], 4: [(60, 0), (100, 0)]}
+@pytest.mark.parametrize(("goal", "way_m"), [((93.0, 0.0), 88.0), ((98.6, 0.8), 94.0)])
+def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path, goal: tuple[float, float], way_m: float) -> None:
+    """A lane that parts: the first exit leads to the goal by a detour of 40 m, the second straight. The lane bends 4 m before
+    the end, and the way does not end at the bend where the goal lies behind it."""
+    ways = {1: [(0, 0), (20, 0)], 2: [(20, 0), (40, 34.64), (60, 0)], 3: [(20, 0), (60, 0)], 4: [(60, 0), (98, 0), (101, 4)]}
     exits = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}
     lanes = [
         Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))], LaneLinks(exits[number]))
@@ -287,7 +289,7 @@ def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path) -> None:
         position_m=np.stack([xs, 0 * xs, 0 * xs], -1),
         velocity_mps=np.tile([10.0, 0.0], (31, 1)),
         heading_rad=np.zeros(31),
-        goal_m=np.array([93.0, 0.0, 0.0]),
+        goal_m=np.array([*goal, 0.0]),
     )
     write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(car,), roads=tuple(lanes))])
     with make_env(tmp_path / "set", num_agents=1, metrics=1, replay_log=1) as vec:
@@ -296,7 +298,7 @@ def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path) -> None:
             infos = vec.step(np.array([45]))[4]
         (record,) = infos.episodes
         share = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))["route_share"]
-    assert share == pytest.approx(30 / 88, abs=1e-3)
+    assert share == pytest.approx(30 / way_m, abs=1e-3)
 
 
 @pytest.mark.parametrize(

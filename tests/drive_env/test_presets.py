@@ -197,6 +197,22 @@ def test_more_ties_than_fit(tmp_path: Path) -> None:
         assert compare_rows(vec, scenes, obs) > 0
 
 
+@pytest.mark.parametrize("at_m", [None, -2.0, -0.7, 0.6, 2.1])
+def test_more_edges_beside_a_car_than_are_handed_out(tmp_path: Path, at_m: float | None) -> None:
+    """90 short edges left and right of a car that it does not touch, and one that it does, wherever it comes in the list."""
+    scene = random_scene(7, objects=0, roads=0)
+    still = np.zeros((len(scene.objects[0].valid), 3))
+    car = dataclasses.replace(scene.objects[0], position_m=still, heading_rad=still[:, 0], length_m=4.5, width_m=2.0)
+    spots = [(x, side * y) for x in np.linspace(-2.2, 2.2, 15) for y in (1.2, 1.6, 2.0) for side in (-1, 1)]
+    spots += [] if at_m is None else [(at_m, 0.9)]
+    edges = tuple(Road("road_edge", 15, -1, np.array([[x, y, 0.0], [x + 0.1, y, 0.0]])) for x, y in spots)
+    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(car,), roads=edges)])
+    for preset in ("pufferdrive", "gpudrive", "compact"):
+        with make_env(tmp_path / "set", num_agents=1, observation=preset) as vec:
+            vec.reset(0)
+            assert vec.peek(0)["offroad"][0] == (at_m is not None)
+
+
 def test_a_scene_without_roads_or_others(tmp_path: Path) -> None:
     scenes = write_world(tmp_path / "set", [random_scene(9, objects=0, roads=0)])
     with make_env(tmp_path / "set", num_agents=2, observation="pufferdrive", lidar_rays=20) as vec:

@@ -95,14 +95,16 @@ def way_share(twin: SceneTwin, start: tuple[float, float, float], goal: tuple[fl
     x, y, ux, uy, half = (twin.road[name][twin.of_type["lanes"]].astype(float) for name in ("x", "y", "ux", "uy", "half"))
     squares = twin.squares("lanes", *start[:2]).astype(float)
     squares[(ux * np.cos(start[2]) + uy * np.sin(start[2]) < np.sqrt(0.5)) | (squares > 100)] = np.inf
-    ends = np.flatnonzero(twin.squares("lanes", *goal) <= 16)
+    to_goal = twin.squares("lanes", *goal)
+    near = np.flatnonzero(to_goal <= 16)
+    lane_of, first = twin.polyline[: len(x)], twin.lanes["first_segment"]
+    ends = np.array([min(near[lane_of[near] == lane], key=to_goal.__getitem__) for lane in np.unique(lane_of[near])], int)
     if not len(ends) or not np.isfinite(squares).any():
         return -1.0
 
     def along(s: int, px: float, py: float) -> float:
         return float(np.clip((px - x[s]) * ux[s] + (py - y[s]) * uy[s], -half[s], half[s]) + half[s])
 
-    lane_of, first = twin.polyline[: len(x)], twin.lanes["first_segment"]
     before = [2 * half[first[lane_of[s]] : s].sum() for s in range(len(x))]
     s = int(squares.argmin())
     ways = [(-(before[s] + along(s, *start[:2])), [int(lane_of[s])])]
