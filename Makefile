@@ -33,8 +33,9 @@ build: venv
 train: $(STAMP) ## train a driving policy on generated scenes, for seven minutes
 	$(BIN)/puffer-train drive
 
+# Thousands of processes start: none of them should compile the sources anew because the environment says so.
 test: $(STAMP) ## the test suite without the slow tests, in two processes; JOBS=... for more
-	$(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist worksteal -m "not slow and not gpu"
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist worksteal -m "not slow and not gpu"
 
 test-all: $(STAMP) ## the test suite with the slow tests
 	$(BIN)/python -m pytest -q -m "not gpu"

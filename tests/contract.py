@@ -26,7 +26,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import HELD, VectorEnv
-from tests.helpers import WRITTEN, ManyInOne, Recorder, action_table, actions_of, raw_rows, run
+from tests.helpers import WRITTEN, ManyInOne, Recorder, action_table, actions_of, raw_rows, run, slow_but
 
 FLAGS = ("terminals", "truncations", "masks")
 
@@ -181,7 +181,7 @@ class EnvContract:
                 own = {g.name: table[g.name][:, 3 * g.agents : 4 * g.agents] for g in many.spec.groups}
                 one.step(actions_of(one, own, step, 0))
 
-    @pytest.mark.parametrize("when", [0, 1, 50, 133, "at an end"])
+    @pytest.mark.parametrize("when", slow_but([50, "at an end"], [0, 1, 50, 133, "at an end"]))
     def test_save_and_load_equal_never_saved(self, when: int | str) -> None:
         """Also between a last step and its reset, where an env must remember that it is over."""
         with self.make() as first, self.make(ManyInOne, num_workers=3) as second:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
+import pytest
 
 import puffervec
 from puffervec._ffi import lib
@@ -56,6 +57,22 @@ class ManyInOne(Serial):
     def serving(self, which: int | Literal["all", "none"]) -> None:
         assert isinstance(self.workers, SomeWorkers)
         self.workers.serving = which
+
+
+def slow_but(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
+    """Return `cases` for `pytest.mark.parametrize`: those of `quick` run in `make test`, the others are slow. A tuple is a case
+    of several arguments."""
+    chosen = list(quick)
+    return [_case(case, case not in chosen) for case in cases]
+
+
+def thinned(every: int, cases: Iterable[Any]) -> list[Any]:
+    """Return `cases` for `pytest.mark.parametrize`: the first of each `every` runs in `make test`, the others are slow."""
+    return [_case(case, number % every != 0) for number, case in enumerate(cases)]
+
+
+def _case(case: Any, slow: bool) -> Any:
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.slow] if slow else [])
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:

@@ -237,7 +237,11 @@ def keeping(space: Any, **settings: Any) -> VectorEnv:
     return vec
 
 
-WORKERS: list[dict[str, Any]] = [{"backend": "serial"}, {"num_workers": 2}, {"num_workers": 3, "num_buffers": 3}]
+WORKERS: list[dict[str, Any]] = [
+    {"backend": "serial"},
+    {"num_workers": 2, "start_method": "fork"},
+    {"num_workers": 3, "num_buffers": 3, "start_method": "fork"},
+]
 
 
 @pytest.mark.parametrize("settings", WORKERS, ids=str)

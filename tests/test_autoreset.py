@@ -9,6 +9,7 @@ equal, if each env gets the same actions at its own steps. Only the turn in whic
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from puffervec.core.spec import AUTORESET_MODES
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.conftest import make_tree
-from tests.helpers import ManyInOne, action_table, actions_of, raw_rows, serial
+from tests.helpers import ManyInOne, action_table, actions_of, raw_rows, serial, slow_but, thinned
 from tests.mock_envs import MULTI, SINGLE
 from tests.python_envs import Counting
 
@@ -233,7 +234,7 @@ def test_all_modes_tell_the_same_story(name: str, mode: str, request: pytest.Fix
 
 
 @pytest.mark.parametrize("mode", OTHERS)
-@pytest.mark.parametrize("name", PARALLEL)
+@pytest.mark.parametrize("name", thinned(3, PARALLEL))
 def test_parallel_envs_tell_the_same_story(name: str, mode: str) -> None:
     pytest.importorskip("pettingzoo")
     compare(PARALLEL[name], mode)
@@ -324,11 +325,10 @@ def reset_done(vec: VectorEnv) -> None:
 
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [
-        pytest.param(name, mode, marks=[pytest.mark.slow] if (i + k) % 2 else [])
-        for i, name in enumerate(["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "drive"])
-        for k, mode in enumerate(OTHERS)
-    ],
+    slow_but(
+        [("probe, two groups", "same_step"), ("tag continuous", "disabled"), ("drive", "disabled")],
+        itertools.product(["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "drive"], OTHERS),
+    ),
 )
 def test_same_seed_same_bytes_in_every_mode(name: str, mode: str, request: pytest.FixtureRequest) -> None:
     kwargs = CASES[name].kwargs

@@ -81,6 +81,7 @@ class TestDrive(EnvContract):
         require(next(case for case in CASES if case.env == "drive"))
 
 
+@pytest.mark.slow  # its rows differ from those of TestDrive in the raster only, which drive_env/test_raster_twin.py compares
 class TestDriveRaster(TestDrive):
     settings: ClassVar[dict[str, Any]] = {**DRIVE, "raster": 19, "raster_pixel_m": 2.0}
     steps = 1000

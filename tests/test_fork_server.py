@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.scenarios import Script, run_script
+from tests.helpers import thinned
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -30,7 +31,8 @@ LEARNER = """
 
 
 @pytest.mark.parametrize(
-    ("env", "method", "held_mib"), [("CartPole-v1", "forkserver", 0), ("probe", "forkserver", 256), ("probe", "spawn", 0)]
+    ("env", "method", "held_mib"),
+    thinned(2, [("CartPole-v1", "forkserver", 0), ("probe", "forkserver", 256), ("probe", "spawn", 0)]),
 )
 def test_a_killed_learner_leaves_no_temporary_folder(env: str, method: str, held_mib: int, tmp_path: Path) -> None:
     with Script(LEARNER, env, method, str(held_mib), TMPDIR=str(tmp_path)) as learner:

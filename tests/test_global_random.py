@@ -18,6 +18,7 @@ from gymnasium import spaces
 import puffervec
 import puffervec.gym
 from puffervec.python import global_random
+from tests.helpers import slow_but
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -77,7 +78,7 @@ def expected() -> np.ndarray:
     return shown(backend="serial")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", slow_but(["serial, two buffers", "a worker for both halves", "fork"], LAYOUTS))
 def test_rows_differ_and_repeat_in_every_layout(layout: str, expected: np.ndarray) -> None:
     assert len(np.unique(expected[0], axis=0)) == 6 and len(np.unique(expected[:, 0], axis=0)) > 6
     np.testing.assert_array_equal(shown(**LAYOUTS[layout]), expected)
@@ -99,7 +100,7 @@ def test_an_env_draws_what_it_would_draw_alone_after_seeding_by_hand() -> None:
 def test_seeds_that_the_env_sets_itself_count() -> None:
     rows = shown(creator=functools.partial(Drawing, 11), backend="serial")
     assert (rows[0, :, 1:] == rows[0, 0, 1:]).all()
-    again = shown(creator=functools.partial(Drawing, 11), num_workers=2, seed=99)
+    again = shown(creator=functools.partial(Drawing, 11), num_workers=2, start_method="fork", seed=99)
     np.testing.assert_array_equal(rows[:12, :, 1:], again[:12, :, 1:])
 
 

@@ -20,6 +20,7 @@ from puffervec.errors import PuffervecError, SceneError
 from puffervec.process import parallel
 from puffervec.process.parallel import on_all_cores
 from puffervec.process.processes import hidden_main
+from tests.helpers import slow_but
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +94,7 @@ def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     assert time.monotonic() - began_s < 50
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("end", slow_but([signal.SIGKILL], [signal.SIGKILL, signal.SIGINT]))
 def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path) -> None:
     """A script without a guard around its main part, killed, or interrupted with its whole group as by Ctrl-C."""
     script = tmp_path / "script.py"

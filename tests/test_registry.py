@@ -17,6 +17,7 @@ import puffervec
 import puffervec.compat.pufferlib as pufferlib
 import puffervec.gym
 from puffervec.errors import ConfigError, WorkerError
+from tests.helpers import slow_but
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -60,20 +61,18 @@ FINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", FINDS)
+@pytest.mark.parametrize("way", slow_but(["by id", "AsyncVectorEnv", "PufferLib"], FINDS))
 def test_every_entry_finds_ids_of_this_process(way: str) -> None:
     vec = FINDS[way]("here/Text-v0")
     assert vec.get_attr("label") == ("text", "text")
     vec.close()
 
 
-@pytest.mark.parametrize(
-    ("env_id", "label"),
-    [("Text", "text"), ("Class", "class"), ("Function", "by function"), ("Wrapped", "+1by ")],
-)
-def test_entry_points_of_all_kinds(env_id: str, label: str) -> None:
-    with FINDS["a factory"](f"here/{env_id}-v0") as vec:
-        assert vec.get_attr("label") == (label, label)
+def test_entry_points_of_all_kinds() -> None:
+    labels = {"Text": "text", "Class": "class", "Function": "by function", "Wrapped": "+1by "}
+    creators = [lambda name=name: gymnasium.make(f"here/{name}-v0") for name in labels]
+    with puffervec.make(creators, num_envs=len(labels), num_workers=1) as vec:
+        assert vec.get_attr("label") == tuple(labels.values())
 
 
 def test_the_script_has_the_last_word_on_ids_that_gymnasium_has_too() -> None:

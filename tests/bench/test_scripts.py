@@ -20,6 +20,7 @@ from bench import common, compare, figures, limits, presets, runs
 from bench import compile as compiling
 from bench.limits import Crowd
 from drive_env.generate import generate
+from tests.helpers import slow_but
 from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 8, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
@@ -97,7 +98,7 @@ def test_doctests_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", slow_but(COMMANDS.keys() - {"drive", "latency", "limits"}, COMMANDS))
 def test_it_measures_and_writes(name: str, short: Callable[..., Any], no_leaks: None) -> None:
     assert short(name, *COMMANDS[name])
 
@@ -115,6 +116,7 @@ def test_bad_input_is_one_line(name: str, flags: str, words: str, capsys: pytest
     assert error.startswith("error: ") and words in error
 
 
+@pytest.mark.slow
 def test_compiling_is_compared_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, path = compiling.Case("small", "probe", 32, hidden=(8,)), tmp_path / "r.json"
     assert compiling.main([*SHORT, "--json", str(path)], [case], "eager") == 0

@@ -24,6 +24,7 @@ def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_wait_gives_gain_and_overlap_and_a_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     trace, png = tmp_path / "t.json", tmp_path / "t.png"

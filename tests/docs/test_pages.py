@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import pages
+from tests.helpers import slow_but
 
 PAGE = """\
 Two blocks, and a command.
@@ -81,7 +82,7 @@ def test_what_a_page_names_is_there(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["debugging-a-hang", pytest.param("from-gymnasium", marks=pytest.mark.slow), "raster", "seeing", "state"]
+    "page", slow_but(["seeing", "state"], ["debugging-a-hang", "from-gymnasium", "raster", "seeing", "state"])
 )
 def test_the_code_of_a_page_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """debugging-a-hang.md, seeing.md, state.md; the other pages have test files of their own."""

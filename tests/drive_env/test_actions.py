@@ -17,6 +17,7 @@ from drive_env.config import CHOICES, DriveConfig
 from drive_env.motion import Body
 from puffervec.errors import ConfigError
 from tests.drive_env.worlds import make_env, random_scene, write_world
+from tests.helpers import thinned
 from tests.twins import drive_models as twin
 
 OBJECTS = ("vehicle", "pedestrian", "cyclist", "other")
@@ -73,7 +74,7 @@ def values_of(config: DriveConfig, action: np.ndarray) -> tuple[float, ...]:
     return tuple(values[int(i)] for values, i in zip(lists, action, strict=True))
 
 
-@pytest.mark.parametrize("settings", MOVED, ids=str)
+@pytest.mark.parametrize("settings", thinned(2, MOVED), ids=str)
 def test_agents_move_as_their_actions_say(world: Path, settings: dict[str, Any]) -> None:
     """Each step from the state that the env shows; with it the block of the previous action and the state of the limits."""
     rng, moves = np.random.default_rng(5), 0

@@ -17,6 +17,7 @@ from drive_env.config import PRESETS, DriveConfig
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, BASELINES, STEERINGS_RAD, action_of, baseline, lookahead
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.generate.generate import main as generate_main
+from tests.helpers import thinned
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -99,15 +100,18 @@ def test_baselines_drive_alike_whatever_the_run_observes(tiny: DriveConfig, name
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [
-        ("random", {"dynamics": "jerk"}),
-        ("random", {"actions": "multi_discrete"}),
-        ("random", {"dynamics": "invertible_bicycle", "actions": "continuous"}),
-        ("stop", {"dynamics": "state", "actions": "continuous"}),
-        ("log", {"dynamics": "delta_local", "action_values": ("dx=0,1",)}),
-        ("expert", {"dynamics": "delta_local", "actions": "continuous"}),
-        ("expert", {}),
-    ],
+    thinned(
+        2,
+        [
+            ("random", {"dynamics": "jerk"}),
+            ("random", {"actions": "multi_discrete"}),
+            ("random", {"dynamics": "invertible_bicycle", "actions": "continuous"}),
+            ("stop", {"dynamics": "state", "actions": "continuous"}),
+            ("log", {"dynamics": "delta_local", "action_values": ("dx=0,1",)}),
+            ("expert", {"dynamics": "delta_local", "actions": "continuous"}),
+            ("expert", {}),
+        ],
+    ),
     ids=str,
 )
 def test_baselines_act_in_every_action_space(generated: Path, cache: Path, name: str, settings: dict[str, Any]) -> None:

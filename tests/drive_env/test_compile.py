@@ -23,6 +23,7 @@ from drive_env.scenes.reader import LeftOut, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
+from tests.helpers import slow_but
 
 MakeTree = Callable[..., dict[str, Any]]
 SETTINGS = CompileSettings((16, 8, 16), 50.0)
@@ -138,8 +139,9 @@ def test_too_many_segments_are_refused(tiny_tree: MakeTree, index_twin: ModuleTy
         compile_scene(scene_from_tree(tiny_tree(), "t", "t"), SETTINGS, index_twin.build_index)
 
 
-def test_real_scenes_fit_and_stay_within_the_bound(real_scenes: Path, tmp_path: Path) -> None:
-    for scene in map(read_usable, scene_files(real_scenes)):
+@pytest.mark.parametrize("every", slow_but([5], [1, 5]))
+def test_real_scenes_fit_and_stay_within_the_bound(every: int, real_scenes: Path, tmp_path: Path) -> None:
+    for scene in map(read_usable, scene_files(real_scenes)[::every]):
         if isinstance(scene, LeftOut):
             continue
         compiled = compile_scene(scene, SETTINGS)

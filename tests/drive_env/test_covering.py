@@ -17,6 +17,7 @@ from tests.drive_env.covering import COVERING
 from tests.drive_env.worlds import env_data, lit, random_scene, write_world
 from tests.golden import record
 from tests.golden.cases import Case
+from tests.helpers import thinned
 
 ENVS, STEPS, AGENTS = 4, 50, 24
 MODES = ("next_step", "same_step", "disabled")
@@ -53,7 +54,7 @@ def compare(world: Path, number: int, mode: str, way: dict[str, Any]) -> None:
     assert found == expected, record.difference(str(COVERING[number]), expected, found, "this build", str(way))
 
 
-@pytest.mark.parametrize("number", range(len(COVERING)))
+@pytest.mark.parametrize("number", thinned(4, range(len(COVERING))))
 def test_two_threads_show_the_same_bytes(world: Path, number: int) -> None:
     compare(world, number, MODES[number % len(MODES)], THREADS)
 

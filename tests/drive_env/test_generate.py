@@ -21,8 +21,8 @@ from puffervec.errors import SceneError
 
 @pytest.fixture(scope="module")
 def scenes() -> list[Scene]:
-    """Twenty scenes, half of them wide."""
-    return [generate_scene(5, index, wide=index % 2 == 1) for index in range(20)]
+    """Twelve scenes, half of them wide."""
+    return [generate_scene(5, index, wide=index % 2 == 1) for index in range(12)]
 
 
 def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:

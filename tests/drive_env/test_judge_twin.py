@@ -317,7 +317,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     mode = settings.pop("autoreset", "next_step")
     scenes = write_world(tmp_path / "set", [lit(random_scene(seed, spread_m=20.0, frames=25), seed) for seed in (21, 22)])
     rng = np.random.default_rng(2)
-    with make_env(tmp_path / "set", num_agents=30, autoreset=mode, **settings) as vec:
+    with make_env(tmp_path / "set", num_agents=20, autoreset=mode, **settings) as vec:
         vec.reset(3)
         found, state = Judge(vec, scenes), vec.peek(0)
         for _ in range(27):

@@ -342,10 +342,10 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int, bias: float 
             {"edges": 0, "goal_radius_m": 6.0, "reward_progress": 0.3, "reward_step": -0.01, "max_steps": 30},
             marks=pytest.mark.slow,
         ),
-        {"replay_log": 1, "control": "valid", "goal_behavior": 0},  # as older runs say it
+        pytest.param({"replay_log": 1, "control": "valid", "goal_behavior": 0}, marks=pytest.mark.slow),  # as older runs say it
         {"control": "all", "others": "static", "init_step": 4, "goal_behavior": "respawn", "offroad_behavior": "remove"},
         {"goal_behavior": "stop", "collision_behavior": "stop", "offroad_behavior": "stop", "init_step": 2, "max_steps": 40},
-        {"goal_behavior": "respawn", "collision_behavior": "remove", "init_step": 1},
+        pytest.param({"goal_behavior": "respawn", "collision_behavior": "remove", "init_step": 1}, marks=pytest.mark.slow),
         {"goal_behavior": "next", "next_goal_m": 15.0, "collision_behavior": "remove", "goal_radius_m": 4.0},
     ],
     ids=str,

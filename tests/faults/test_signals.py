@@ -23,7 +23,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.vec.vector_env import VectorEnv
 from tests.faults.scenarios import run_script
-from tests.helpers import Recorder, action_table, actions_of, eventually, run, serial
+from tests.helpers import Recorder, action_table, actions_of, eventually, run, serial, slow_but
 from tests.python_envs import Counting
 
 SEED = int(os.environ.get("PV_SEED", "1"))
@@ -219,7 +219,7 @@ def test_a_wall_clock_that_jumps_in_all_processes(tmp_path: Path) -> None:
 # ---- turn counters -----------------------------------------------------------------------------------------
 
 NEAR_THE_END = 0xFFFFFFF0
-WRAPS = 64
+WRAPS = 16
 STEPS_PER_WRAP = 32
 
 
@@ -234,7 +234,7 @@ def jump_ahead(vec: VectorEnv) -> None:
             eventually(lambda status=status: status.turn == NEAR_THE_END, "the worker to answer")
 
 
-@pytest.mark.parametrize("backend", ["serial", pytest.param("threading", marks=pytest.mark.slow), "multiprocessing"])
+@pytest.mark.parametrize("backend", slow_but(["multiprocessing"], ["serial", "threading", "multiprocessing"]))
 @pytest.mark.parametrize("split", ["workers", pytest.param("envs", marks=pytest.mark.slow)])
 def test_turns_may_wrap(backend: str, split: str) -> None:
     halves = {"num_envs": 4, "num_buffers": 2, "split": split}

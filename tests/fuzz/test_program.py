@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The fuzzing program (fuzz_main.c) under sanitizers, for a moment: corpus, regressions, cuts, seeded mutations.
 
-`make fuzz` runs the same targets for longer. Compiling it with sanitizers takes most of the time, so that a single test, which
-does without them, is not slow.
+`make fuzz` runs the same targets for longer. Compiling it takes most of the time, so that all tests but one are slow.
 """
 
 from __future__ import annotations
@@ -43,12 +42,8 @@ def go(program: Path, target: str, arguments: list[str] | list[Path], count: int
     return report
 
 
-def test_it_compiles_and_all_targets_run(folder: Path, sets: list[Path]) -> None:
-    plain = build(folder / "plain", sanitize=())
-    cases = write_cases(folder, sets[0])
-    for target, arguments in (("scenes", sets[:-1]), ("states", cases), ("pokes", cases), ("configs", cases), ("actions", [])):
-        report = go(plain, target, arguments, FEW)
-        assert report.accepted and report.refused, target
+def test_it_compiles(folder: Path) -> None:
+    build(folder / "nothing", "-fsyntax-only", sanitize=())
 
 
 @slow

@@ -30,7 +30,7 @@ SEED = int(os.environ.get("PV_SEED", "1"))
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("json", 150), ("bins", 100), ("sets", 100), ("checkpoints", 60), ("runconfigs", 100)]
+    ("name", "count"), [("json", 150), ("bins", 100), ("sets", 30), ("checkpoints", 25), ("runconfigs", 100)]
 )
 def test_mutated_inputs_are_read_or_refused(name: str, count: int, tmp_path: Path) -> None:
     report = loop.run(name, SEED, 0, count, tmp_path)

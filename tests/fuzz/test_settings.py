@@ -97,7 +97,7 @@ def parse(words: list[str]) -> None:
             config.check_batch(16)
 
 
-@few(12)
+@few(6)
 @given(COMMAND_LINES)
 def test_flags_are_taken_or_refused_in_one_line(words: list[str]) -> None:
     parse(words)

@@ -118,7 +118,8 @@ def test_flags_are_taken_out() -> None:
 
 @pytest.mark.parametrize("target", [*BUILT_IN, "CartPole-v1"])
 def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
-    config = TrainConfig.of(target)
+    scenes = {"env": {"scenes": "generated:2"}} if target == "drive" else {}  # the preset has thousands
+    config = TrainConfig.of(target, **scenes)
     config.check()
     training = puffervec.envs.get(target).training if target in BUILT_IN else puffervec.Training()
     algorithm = algorithms.get(config.train.algorithm)

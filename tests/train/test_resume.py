@@ -130,7 +130,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
 }
 
 
-QUICK = ("workers", "two policies, mask, memory, joint", "muon", "asynchronous", "own policy", "pictures", "parts, infos")
+QUICK = ("workers", "two policies, mask, memory, joint", "asynchronous", "parts, infos")
 
 
 @pytest.mark.parametrize("case", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES])

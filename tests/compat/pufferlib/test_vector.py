@@ -19,6 +19,7 @@ from puffervec.compat.pufferlib import vector
 from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv, nativize
 from puffervec.compat.pufferlib.exceptions import APIUsageError
 from tests.compat.pufferlib.envs import IMAGE, Native, NestedCounter, TwoAgents, make_counter
+from tests.helpers import slow_but
 from tests.python_envs import Counting
 
 BACKENDS = ["Serial", "Multiprocessing"]
@@ -275,7 +276,7 @@ HERE = f"{__name__}:make_two_bare_agents"
 
 
 @pytest.mark.parametrize("creator", [make_two_agents_plain, make_two_bare_agents, HERE], ids=["wrapped", "bare", "by name"])
-@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+@pytest.mark.parametrize("backend", slow_but(["Serial"], BACKENDS))
 def test_agents_that_are_not_there_are_terminal_and_masked(creator: Any, backend: str) -> None:
     with vector.make(creator, backend=backend) as vec:
         vec.async_reset(0)

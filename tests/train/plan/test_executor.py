@@ -13,7 +13,7 @@ from puffervec.train.plan.executor import Executor
 from puffervec.train.plan.ir import PARAMETER
 from tests.train.plan.graphs import executor, planned, random_function, results
 
-QUICK, ALL = 40, 200
+QUICK, ALL = 20, 200
 
 
 @pytest.mark.parametrize("seeds", [range(QUICK), pytest.param(range(QUICK, ALL), marks=pytest.mark.slow)], ids=["quick", "all"])
