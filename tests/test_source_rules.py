@@ -216,7 +216,7 @@ def compiler() -> str:
     [
         ["-fsyntax-only"],
         ["-DPV_NO_FUTEX", "-fsyntax-only"],
-        ["-DPV_DEBUG", "-fsyntax-only"],
+        pytest.param(["-DPV_DEBUG", "-fsyntax-only"], marks=pytest.mark.slow),
         pytest.param(["-O2", "-o", "/dev/null", "-c"], marks=pytest.mark.slow),
     ],
     ids=["release", "no futex", "debug", "optimized"],

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from puffervec.python import travel
+from tests.helpers import thinned
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -126,7 +127,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("method", "kind"), [("spawn", "daemon"), ("fork", "")])
+@pytest.mark.parametrize(("method", "kind"), thinned(2, [("spawn", "daemon"), ("fork", "")]))
 def test_a_child_of_multiprocessing_makes_vec_envs_of_its_own(method: str, kind: str, tmp_path: Path) -> None:
     """Also a daemonic one, such as those of a pool."""
     assert run(tmp_path, CHILDREN, method, kind) == "True\n0"

@@ -15,6 +15,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import agents_of, make_env, no_index, pose_of, random_scene, write_world
+from tests.helpers import slow_but
 from tests.twins.drive import SceneTwin, ego_block, partner_block, previous_action_block
 
 BLOCKS = ("lanes", "lines", "edges")
@@ -74,7 +75,7 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.
     ],
     ids=str,
 )
-@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("copies", slow_but([3], [1, 3]))
 def test_rows_equal_the_twin(tmp_path: Path, settings: dict[str, Any], copies: int) -> None:
     seeds = (1, 2, 3)
     scenes = write_world(tmp_path / "set", [random_scene(seed, copies=copies, spread_m=40.0 * seed) for seed in seeds])

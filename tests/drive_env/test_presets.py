@@ -121,7 +121,7 @@ def test_rows_equal_the_twin(tmp_path: Path, name: str) -> None:
     with make_env(tmp_path / "set", num_agents=24, **CASES[name]) as vec:
         obs, _ = vec.reset(0)
         compared = compare_rows(vec, scenes, obs)
-        for _ in range(4):
+        for _ in range(2):
             obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
             compared += compare_rows(vec, scenes, obs)
     assert compared > 50

@@ -29,6 +29,7 @@ from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.verbs import exporting
 from puffervec.train.verbs.eval import EvalRequest, run_evaluation
+from tests.helpers import slow_but
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -146,7 +147,7 @@ def test_frames_show_what_the_first_agent_sees(scene: str) -> None:
 # ---- policies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alone", [0, 1])
+@pytest.mark.parametrize("alone", slow_but([0], [0, 1]))
 def test_a_policy_trains_resumes_and_is_evaluated(
     scene: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], alone: int
 ) -> None:

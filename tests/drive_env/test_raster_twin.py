@@ -21,6 +21,7 @@ from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import RED, Control, Road
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import agents_of, lit, make_env, random_scene, write_world
+from tests.helpers import thinned
 from tests.twins.drive import SceneTwin
 from tests.twins.drive_raster import CHANNELS, TRAFFIC, boxes, raster
 
@@ -55,12 +56,15 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: Any, every: int = 1) -> 
 
 @pytest.mark.parametrize(
     ("settings", "alone"),
-    [
-        ({"raster": 32}, True),
-        ({"raster": 33, "raster_ahead": 1.0, "raster_pixel_m": 1.7}, False),  # rows whose bytes are no multiple of 4
-        ({"raster": 80, "raster_ahead": 0.0, "raster_pixel_m": 0.1, "goal_radius_m": 9.0, "control": 1}, True),
-        ({"raster": 16, "raster_pixel_m": 10.0, "observe_previous_action": 1, "max_steps": 12}, False),
-    ],
+    thinned(
+        2,
+        [
+            ({"raster": 33, "raster_ahead": 1.0, "raster_pixel_m": 1.7}, False),  # rows whose bytes are no multiple of 4
+            ({"raster": 32}, True),
+            ({"raster": 80, "raster_ahead": 0.0, "raster_pixel_m": 0.1, "goal_radius_m": 9.0, "control": 1}, True),
+            ({"raster": 16, "raster_pixel_m": 10.0, "observe_previous_action": 1, "max_steps": 12}, False),
+        ],
+    ),
     ids=str,
 )
 def test_pictures_equal_the_twin(tmp_path: Path, settings: dict[str, Any], alone: bool) -> None:

@@ -29,6 +29,7 @@ from drive_env.scenes.json_scene import json_bytes, parse_json
 from drive_env.scenes.schema import CYCLIST, GREEN, PEDESTRIAN, RED, VEHICLE, YELLOW, Floats, Scene, SceneObject
 from drive_env.sources import sources_of
 from puffervec.errors import SceneError
+from tests.helpers import thinned
 
 EVERY = list(FAMILIES)
 
@@ -101,7 +102,7 @@ def test_sets_are_found_by_name() -> None:
 # ---- logs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", thinned(3, EVERY))
 def test_no_log_of_an_agent_touches_anybody(scenes: dict[str, Scene], name: str) -> None:
     scene = scenes[name]
     agents = [item for item in scene.objects if item.controllable]
@@ -133,11 +134,12 @@ def test_no_log_of_an_agent_touches_a_kerb(scenes: dict[str, Scene], name: str) 
         assert not box_crosses_segment(place, heading, *half, start[near, :2], end[near, :2]).any()
 
 
-def test_the_log_scores_one_and_passes_no_red_light(cache: object) -> None:
-    """As the env judges it; all families come up in as many scenes but one or two."""
-    outcome = evaluate(baseline("log"), DriveConfig(scenes="streets:20", metrics=1))
+@pytest.mark.parametrize(("count", "least"), thinned(2, [(7, 25), (20, 80)]))
+def test_the_log_scores_one_and_passes_no_red_light(cache: object, count: int, least: int) -> None:
+    """As the env judges it; all families come up in 20 scenes but one or two."""
+    outcome = evaluate(baseline("log"), DriveConfig(scenes=f"streets:{count}", metrics=1))
     total = outcome.total
-    assert total.agents > 80 and total.counts["score"] == total.counts["goal"] == total.agents
+    assert total.agents > least and total.counts["score"] == total.counts["goal"] == total.agents
     red = total.more["red_light"]
     assert red is not None and red.value == 0.0
 
@@ -196,7 +198,7 @@ def test_lanes_lead_on_without_a_gap_or_a_kink(name: str) -> None:
         assert joints > 10
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", thinned(3, EVERY))
 def test_the_road_is_on_the_left_of_every_kerb(name: str) -> None:
     for _, made in maps(name):
         for level in set(made.levels):
@@ -215,7 +217,7 @@ def nearest(points: Floats, lanes: Floats) -> Floats:
     return np.array([np.hypot(*(lanes - point).T).min() for point in points])
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", thinned(3, EVERY))
 def test_lanes_keep_away_from_kerbs(name: str) -> None:
     for _, made in maps(name):
         edges = streets.edges_of(made)

@@ -18,6 +18,7 @@ from gymnasium.utils.env_checker import check_env
 
 from puffervec.train import cli
 from tests.docs.pages import ROOT, run_script
+from tests.helpers import thinned
 
 EXAMPLES = ROOT / "examples"
 CLEANRL, DOUBLE, PUFFERLIB = (EXAMPLES / f"{name}.py" for name in ("cleanrl_ppo", "double_buffered", "pufferlib_style"))
@@ -73,7 +74,7 @@ def test_double_buffering_has_25_lines() -> None:
     assert max(map(len, lines)) <= 128
 
 
-@pytest.mark.parametrize("given", [["CartPole-v1", "8", "20"], []])
+@pytest.mark.parametrize("given", thinned(2, [["CartPole-v1", "8", "20"], []]))
 def test_double_buffering_prints_a_rate(given: list[str]) -> None:
     found = re.fullmatch(r"([\d,]+) agent-steps/s\n", run_script(DOUBLE, *given))
     assert found is not None and int(found[1].replace(",", "")) > 0

@@ -18,6 +18,7 @@ from puffervec.errors import WorkerError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.ahead import Ahead, _records
 from puffervec.train.learn.updater import reevaluate
+from tests.helpers import slow_but
 from tests.train.streams import Cuda, cuda
 
 __all__ = ["cuda"]
@@ -54,7 +55,7 @@ def test_a_roll_out_is_one_update_behind(small: Small) -> None:
 
 @pytest.mark.parametrize(
     ("vec", "memory"),
-    [pytest.param({}, "none", marks=pytest.mark.slow), ({"num_buffers": 2}, "mingru"), (PROCESSES, "none")],
+    slow_but([({"num_buffers": 2}, "mingru")], [({}, "none"), ({"num_buffers": 2}, "mingru"), (PROCESSES, "none")]),
 )
 def test_resume_is_exact(small: Small, vec: dict[str, Any], memory: str) -> None:
     config = small(train=AHEAD, vec=vec, env={"episode_length": 5}, policy={"memory": memory})

@@ -73,6 +73,7 @@ def test_a_run_and_its_policies(small: Small, here: Path) -> None:
     assert {path.name for path in here.iterdir()} == {"runs", "sampled.gif"}
 
 
+@pytest.mark.slow
 def test_films_as_mp4(here: Path) -> None:
     pytest.importorskip("imageio_ffmpeg")
     cv2 = pytest.importorskip("cv2")

@@ -12,9 +12,10 @@ import pytest
 from puffervec.train.config import flags
 from puffervec.train.config.sections import RoleSection, TrainConfig
 from puffervec.train.verbs import settings_help
+from tests.helpers import slow_but
 
 
-@pytest.mark.parametrize("target", ["probe", "tag_grid", "drive"])
+@pytest.mark.parametrize("target", slow_but(["drive"], ["probe", "tag_grid", "drive"]))
 def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
     config = TrainConfig.of(target)
     text = settings_help.full_help(config)
