@@ -127,10 +127,10 @@ def compare(factory: Callable[[], Any], by_hand: type[Any], settings: dict[str, 
 
 
 def cases(names: Iterable[str]) -> list[Any]:
-    """Every second in this process, every twelfth in worker processes, where the same code writes the rows; with slow tests
+    """Every fourth in this process, every twelfth in worker processes, where the same code writes the rows; with slow tests
     all of them in this process, and every fourth in worker processes."""
     return [
-        pytest.param(name, way, id=f"{name}-{way}", marks=[pytest.mark.slow] if i % (2 if way == "serial" else 12) else [])
+        pytest.param(name, way, id=f"{name}-{way}", marks=[pytest.mark.slow] if i % (4 if way == "serial" else 12) else [])
         for i, name in enumerate(names)
         for way in WAYS
         if way == "serial" or i % 4 == 0

@@ -88,7 +88,7 @@ def test_the_lookahead_prefers_the_own_lane() -> None:
 ELSEWHERE: dict[str, Any] = {"row_dtype": "uint8", "range_m": 80.0, "lanes": 3, "segments": "spread", "partner_types": 1}
 
 
-@pytest.mark.parametrize("name", sorted(BASELINES))
+@pytest.mark.parametrize("name", thinned(2, sorted(BASELINES)))
 def test_baselines_drive_alike_whatever_the_run_observes(tiny: DriveConfig, name: str) -> None:
     outcomes = []
     for preset in (*PRESETS, "compact"):
