@@ -213,6 +213,9 @@ class DriveConfig:
     """What an agent is paid for reaching its goal again after a respawn, as a share of reward_goal."""
     next_goal_m: float = 40.0
     """How far along the lanes the next goal lies (goal_behavior=next)."""
+    idm_agents: int = 0
+    """1: agents that are vehicles drive by IDM along the path of their log, and on along its lane, instead of by their actions;
+    other agents stand still."""
     idm_speed_mps: float = 0.0
     """Speed that vehicles under others=idm want; 0 for the largest one of their log."""
     idm_headway_s: float = 1.5

@@ -69,6 +69,7 @@ class Report:
         drawn: name of the part that is drawn where nobody asks for another.
         shown: columns of the printed table; empty: all. Files have all.
         tables: further tables by name, each with rows of the same columns. unprinted: names of those that only files get.
+        columns: by table, the printed ones of its columns; a table without an entry is printed with all.
     """
 
     rows: Sequence[Row]
@@ -79,6 +80,7 @@ class Report:
     shown: Sequence[str] = ()
     tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     unprinted: tuple[str, ...] = ()
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""

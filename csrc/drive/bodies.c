@@ -125,6 +125,7 @@ static uint32_t list_bodies(const drive_turn* turn, drive_bodies* bodies) {
             if (flags & DRIVE_ACTIVE ? !(flags & DRIVE_ALONE) : drive_end_of(flags) == DRIVE_END_STAYS)
                 i = list_driven(turn, o, (int32_t)row, i, &driven);
             row++;
+            k += (uint32_t)(o == driver); // under idm_agents
         } else if (k < followers) {
             if (drive_follower_there(turn, k)) i = list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i, &driven);
             k++;

@@ -101,6 +101,33 @@ static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
     return !drive_follows_lane(turn, (uint32_t)bodies->row[i]);
 }
 
+// Keeps of an agent's first contact what says who hit whom. The poses are those before the step, in which a side of one box still
+// separates the two; where one of them was not there, those after it.
+static void keep_contact(const drive_turn* turn, uint32_t i, uint32_t j, int fault) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    const drive_judged* judged = &turn->judged;
+    const int32_t row = bodies->row[i], other = bodies->row[j];
+    box a, b;
+    if (judged->contact_object[row]) return;
+    if (!box_before(turn, i, &a) || !box_before(turn, j, &b)) {
+        a = box_now(bodies, i);
+        b = box_now(bodies, j);
+    }
+    judged->contact_object[row] = bodies->object[j] + 1;
+    judged->contact_driver[row] = other >= 0 || other == DRIVE_STANDING_ROW ? PV_DRIVE_BY_POLICY
+                                  : other <= DRIVE_FOLLOWER_ROW             ? PV_DRIVE_BY_IDM
+                                                                            : PV_DRIVE_BY_LOG;
+    judged->contact_fault[row] = (uint32_t)fault;
+    judged->contact_x[row] = a.x;
+    judged->contact_y[row] = a.y;
+    judged->contact_heading[row] = drive_angle(a.cosine, a.sine);
+    judged->contact_speed[row] = bodies->speed[i];
+    judged->other_x[row] = b.x;
+    judged->other_y[row] = b.y;
+    judged->other_heading[row] = drive_angle(b.cosine, b.sine);
+    judged->other_speed[row] = bodies->speed[j];
+}
+
 static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     box a = box_now(bodies, i), b = box_now(bodies, j);
@@ -108,11 +135,15 @@ static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
     int begins = moved && !(box_before(turn, i, &a) && box_before(turn, j, &b) && boxes_touch(a, b) &&
                             levels_touch(turn, i, j, a.ground, b.ground));
     for (int side = 0; side < 2; side++) {
-        int32_t row = bodies->row[side ? j : i];
+        const uint32_t me = side ? j : i, other = side ? i : j;
+        int32_t row = bodies->row[me];
         if (row < 0) continue;
         turn->agents.flags[row] |= DRIVE_COLLIDED;
         turn->scratch.new_contacts[row] += (uint32_t)begins;
-        if (begins && turn->config->metrics) turn->judged.faults[row] += (uint32_t)is_at_fault(turn, side ? j : i, side ? i : j);
+        if (!begins || !turn->config->metrics) continue;
+        const int fault = is_at_fault(turn, me, other);
+        turn->judged.faults[row] += (uint32_t)fault;
+        keep_contact(turn, me, other, fault);
     }
 }
 

@@ -131,6 +131,8 @@ void drive_dynamics(drive_turn* turn) {
     memcpy(turn->scratch.old_sine + first, agents->sine + first, bytes);
     if (turn->config->replay_log) {
         move_by_log(turn, first, end);
+    } else if (turn->config->idm_agents) {
+        drive_follow_agents(turn, first, end);
     } else if (!turn->layout->plain || !only_vehicles(turn->config)) {
         move_by_models(turn, first, end);
     } else {

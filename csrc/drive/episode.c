@@ -99,6 +99,7 @@ void drive_slot_start(drive_turn* turn) {
 static void respawn(drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     place_at_start(turn, row, drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]], (uint32_t)turn->config->init_step));
+    if (turn->config->idm_agents) drive_follow_again(turn, row);
     drive_sincos_array(agents->heading + row, agents->sine + row, agents->cosine + row, 1);
     agents->goal_distance[row] = drive_goal_distance(agents, row);
     agents->flags[row] &= ~(DRIVE_ENDED | DRIVE_COLLIDED | DRIVE_OFFROAD | DRIVE_BLANK);

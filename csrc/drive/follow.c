@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Followers: vehicles that are no agents and drive by the intelligent driver model (setting others=idm). Treiber, Hennecke,
+// Followers: vehicles that drive by the intelligent driver model: those that are no agents (setting others=idm), or agents whose
+// actions it takes the place of (idm_agents). Treiber, Hennecke,
 // Helbing, "Congested traffic states in empirical observations and microscopic simulations", Phys. Rev. E 62 (2000), eqs. 2
 // and 3, for a car of speed v that wants v0, at a gap s behind a leader that it nears with dv:
 //
@@ -44,14 +45,6 @@ typedef struct piece {
     float ground1;            // m
 } piece;
 
-// The angle of a direction, rad.
-static float angle_of(float ux, float uy) {
-    float x = drive_abs(ux), y = drive_abs(uy);
-    float angle = y <= x ? drive_atan(x > 0.0f ? y / x : 0.0f) : 0.5f * DRIVE_PI - drive_atan(x / y);
-    angle = ux < 0.0f ? DRIVE_PI - angle : angle;
-    return drive_wrap(uy < 0.0f ? -angle : angle);
-}
-
 static const pv_object* object_of(const drive_turn* turn, uint32_t k) {
     return &turn->scene.objects[turn->followers.object[turn->slot->follower + k]];
 }
@@ -68,8 +61,9 @@ static const pv_frame* first_frame(const drive_scene* scene, const pv_object* ob
 int drive_is_follower(const pv_context* context, const drive_scene* scene, const pv_object* object) {
     const pv_drive_config* config = drive_config_of(context);
     uint32_t at, last = (uint32_t)object->frame_first + object->frame_count;
-    if (config->others != DRIVE_IS_others_idm || object->type != PV_VEHICLE) return 0;
-    if (drive_object_controlled(context, scene, object)) return 0;
+    const int drives = config->others == DRIVE_IS_others_idm;
+    if (object->type != PV_VEHICLE || (!drives && !config->idm_agents)) return 0;
+    if (drive_object_controlled(context, scene, object) ? !config->idm_agents : !drives) return 0;
     const pv_frame* first = first_frame(scene, object, (uint32_t)config->init_step, &at);
     if (!first) return 0;
     const pv_frame* end = first;
@@ -81,7 +75,7 @@ int drive_is_follower(const pv_context* context, const drive_scene* scene, const
 uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index) {
     drive_scene scene;
     uint32_t count = 0;
-    if (drive_config_of(context)->others != DRIVE_IS_others_idm) return 0;
+    if (drive_config_of(context)->others != DRIVE_IS_others_idm && !drive_config_of(context)->idm_agents) return 0;
     drive_scene_open(context->data, scene_index, &scene);
     for (uint32_t o = 0; o < scene.head->object_count; o++)
         count += (uint32_t)drive_is_follower(context, &scene, &scene.objects[o]);
@@ -121,7 +115,7 @@ static piece piece_of(const drive_turn* turn, uint32_t k, const place* at) {
         const uint32_t s = at->to;
         out.x1 = scene->x[s] + scene->half[s] * scene->ux[s];
         out.y1 = scene->y[s] + scene->half[s] * scene->uy[s];
-        out.heading1 = angle_of(scene->ux[s], scene->uy[s]);
+        out.heading1 = drive_angle(scene->ux[s], scene->uy[s]);
         out.ground1 = scene->z[s] + scene->half[s] * scene->slope[s];
     }
     float dx = out.x1 - at->x, dy = out.y1 - at->y;
@@ -268,7 +262,7 @@ typedef struct leader {
 // A follower that looks ahead.
 typedef struct driver {
     const drive_turn* turn;
-    uint32_t k;
+    uint32_t k, object;
     float x, y, ground, half_length, half_width, speed;
     float look; // m
     float base; // m from its centre to the start of the piece at hand
@@ -282,7 +276,7 @@ static void look_at_bodies(const driver* me, const place* at, const piece* now, 
         if (p + reach < 0.0f || p - reach > now->length || me->base + p <= 0.0f) continue;
         float aside = drive_abs(dy * now->ux - dx * now->uy);
         if (drive_has_levels(&me->turn->scene) && drive_abs(bodies->ground[b] - me->ground) > LEVEL_M) continue;
-        if (aside >= me->half_width + reach || bodies->row[b] == DRIVE_FOLLOWER_ROW - (int32_t)me->k) continue;
+        if (aside >= me->half_width + reach || bodies->object[b] == me->object) continue;
         float along = bodies->cosine[b] * now->ux + bodies->sine[b] * now->uy;
         float c = drive_abs(along), s = drive_abs(bodies->sine[b] * now->ux - bodies->cosine[b] * now->uy);
         float ahead = bodies->half_length[b] * c + bodies->half_width[b] * s;
@@ -368,6 +362,7 @@ static float plan(const drive_turn* turn, uint32_t k) {
     const uint32_t f = turn->slot->follower + k;
     const pv_object* object = object_of(turn, k);
     driver me = {.turn = turn, .k = k, .speed = all->speed[f], .x = turn->scratch.was_x[k], .y = turn->scratch.was_y[k]};
+    me.object = all->object[f];
     me.ground = turn->scratch.was_ground[k];
     me.half_length = 0.5f * object->length_m;
     me.half_width = 0.5f * object->width_m;
@@ -422,6 +417,30 @@ void drive_follow(drive_turn* turn) {
             move(turn, k, scratch->planned[k]);
         else
             enter_if_due(turn, k, drive_log_frame(turn) + 1);
+    }
+}
+
+void drive_follow_agents(const drive_turn* turn, uint32_t first, uint32_t end) {
+    const drive_agents* agents = &turn->agents;
+    const uint32_t* object = turn->followers.object + turn->slot->follower; // (follower_count,), ascending as those of the rows
+    for (uint32_t row = first, k = 0; row < end; row++) {
+        while (k < turn->slot->follower_count && object[k] < agents->object[row]) k++;
+        agents->speed[row] = 0.0f;
+        if (k == turn->slot->follower_count || object[k] != agents->object[row]) continue;
+        if (!(agents->flags[row] & DRIVE_ACTIVE) || !drive_follower_there(turn, k)) continue;
+        const drive_follower now = drive_follower_now(turn, k);
+        agents->x[row] = now.x;
+        agents->y[row] = now.y;
+        agents->heading[row] = now.heading;
+        agents->speed[row] = now.speed;
+    }
+}
+
+void drive_follow_again(const drive_turn* turn, uint32_t row) {
+    const uint32_t start = (uint32_t)turn->config->init_step;
+    for (uint32_t k = 0; k < turn->slot->follower_count; k++) {
+        if (turn->followers.object[turn->slot->follower + k] != turn->agents.object[row]) continue;
+        enter(turn, k, drive_frame(&turn->scene, object_of(turn, k), start), start);
     }
 }
 

@@ -45,6 +45,14 @@ PV_INLINE float drive_atan(float v) {
     return drive_sign(base + (p * z * r + r), v);
 }
 
+// The angle of a direction, rad in [-pi, pi).
+PV_INLINE float drive_angle(float ux, float uy) {
+    float x = drive_abs(ux), y = drive_abs(uy);
+    float angle = y <= x ? drive_atan(x > 0.0f ? y / x : 0.0f) : 0.5f * DRIVE_PI - drive_atan(x / y);
+    angle = ux < 0.0f ? DRIVE_PI - angle : angle;
+    return drive_wrap(uy < 0.0f ? -angle : angle);
+}
+
 // Hyperbolic tangent, error below 3e-7. Polynomials of Cephes' tanhf and expf.
 PV_INLINE float drive_tanh(float v) {
     float a = drive_min(drive_abs(v), 10.0f), z = a * a;

@@ -70,7 +70,8 @@ static void add_stops(const drive_turn* turn, uint32_t row, const drive_outcome*
     const drive_judged* judged = &turn->judged;
     float speed = drive_abs(turn->agents.speed[row]);
     judged->since_stop[row] = speed < DRIVE_STANDS_MPS ? 0.0f : judged->since_stop[row] + speed * turn->scene.head->dt_s;
-    judged->signs_run[row] += (uint32_t)(step->must_stop && judged->since_stop[row] > DRIVE_STOP_M);
+    if (!step->must_stop || judged->since_stop[row] <= DRIVE_STOP_M) return;
+    if (!judged->signs_run[row]++) judged->stop_sign_step[row] = turn->slot->clock;
 }
 
 void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
@@ -87,7 +88,7 @@ void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* s
     judged->peak_braking[row] = drive_max(judged->peak_braking[row], -step->acceleration);
     judged->peak_lateral[row] = drive_max(judged->peak_lateral[row], drive_abs(step->lateral));
     judged->peak_jerk[row] = drive_max(judged->peak_jerk[row], drive_abs(step->jerk));
-    judged->red_lights[row] += (uint32_t)step->red_light;
+    if (step->red_light && !judged->red_lights[row]++) judged->red_light_step[row] = turn->slot->clock;
     add_stops(turn, row, step);
     if (step->begun && !judged->contact_step[row]) judged->contact_step[row] = turn->slot->clock;
     if (step->departed && !judged->departure_step[row]) judged->departure_step[row] = turn->slot->clock;

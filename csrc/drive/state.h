@@ -134,7 +134,20 @@ typedef struct drive_agents {
     X(float, PV_F32, least_ttc, "s", DRIVE_MOST_TTC_S)                                                                         \
     X(float, PV_F32, since_stop, "m", 1e9f)          /* driven since it last stood, or since the start */                      \
     X(uint32_t, PV_U32, signs_run, "", 1e9f)                                                                                   \
-    X(float, PV_F32, most_over_limit, "m/s", 1e5f)
+    X(float, PV_F32, most_over_limit, "m/s", 1e5f)                                                                             \
+    X(uint32_t, PV_U32, red_light_step, "", 1e9f)    /* clock at the first red light that was run; 0: none */                  \
+    X(uint32_t, PV_U32, stop_sign_step, "", 1e9f)    /* ... stop sign */                                                       \
+    X(uint32_t, PV_U32, contact_object, "", 1e9f)    /* 1 + the object of the first contact; 0: none. The rest is of it: */    \
+    X(uint32_t, PV_U32, contact_driver, "", 2.0f)    /* who moves that object: PV_DRIVE_BY_... */                                 \
+    X(uint32_t, PV_U32, contact_fault, "", 1.0f)     /* it was the agent's fault */                                            \
+    X(float, PV_F32, contact_x, "m", 1e7f)           /* the agent before that step, and its speed after it */                  \
+    X(float, PV_F32, contact_y, "m", 1e7f)                                                                                     \
+    X(float, PV_F32, contact_heading, "rad", 4.0f)                                                                             \
+    X(float, PV_F32, contact_speed, "m/s", 1e5f)                                                                               \
+    X(float, PV_F32, other_x, "m", 1e7f)             /* the other, likewise */                                                 \
+    X(float, PV_F32, other_y, "m", 1e7f)                                                                                       \
+    X(float, PV_F32, other_heading, "rad", 4.0f)                                                                               \
+    X(float, PV_F32, other_speed, "m/s", 1e5f)
 
 // Of DRIVE_AGENT_FIELDS, what the readable state shows beside them.
 #define DRIVE_SUM_FIELDS(X)                                                                                                    \
@@ -414,6 +427,8 @@ uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index);
 void drive_followers_prepare(const drive_turn* turn); // sets what stays for an episode
 void drive_followers_start(const drive_turn* turn);
 void drive_follow(drive_turn* turn); // moves them from the slot's clock to the next, before anybody else has moved
+void drive_follow_agents(const drive_turn* turn, uint32_t first, uint32_t end); // puts agents where they are, under idm_agents
+void drive_follow_again(const drive_turn* turn, uint32_t row); // an agent is back at its start: so is what moves it
 int drive_follower_there(const drive_turn* turn, uint32_t k);
 drive_follower drive_follower_now(const drive_turn* turn, uint32_t k);
 int drive_follower_can_be(const drive_turn* turn, uint32_t k, uint32_t phase, uint32_t to);

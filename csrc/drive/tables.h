@@ -57,6 +57,11 @@ typedef struct pv_drive_observation_block {
 
 #define PV_DRIVE_WRONG_WAY_M 6 // an agent that drives farther against its lane counts as one that drove the wrong way
 
+// Who moves an object that an agent touches.
+#define PV_DRIVE_BY_LOG 0    // its log, or nobody
+#define PV_DRIVE_BY_POLICY 1 // it is an agent
+#define PV_DRIVE_BY_IDM 2    // it is a follower
+
 typedef struct pv_drive_reward {
     const char* name;
     const char* unit; // of the value that the weight reward_<name> is multiplied with
@@ -258,6 +263,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, offroad_behavior, 0, DRIVE_CHOICES(offroad_behavior))                                                           \
     X(float, respawn_goal_share, 0, 1)                                                                                         \
     X(float, next_goal_m, 1, 500)                                                                                              \
+    X(int32_t, idm_agents, 0, 1)                                                                                               \
     X(float, idm_speed_mps, 0, 60)                                                                                             \
     X(float, idm_headway_s, 0, 10)                                                                                             \
     X(float, idm_gap_m, 0.1, 20)                                                                                               \

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drivers to compare a policy with: `random`, `stop`, `lane-follow`, `log` and `expert`. They are evaluated as policies are.
+"""Drivers to compare a policy with: `random`, `stop`, `lane-follow`, `idm`, `log`, `expert`; evaluated as policies are.
 
 Runs in the learner. An actor may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a policy
 sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route. `log` lets the env move the
-cars by their logs, which evaluates the data itself; `expert` plays the actions that follow them.
+cars by their logs, which evaluates the data itself; `idm` along the logs' paths, with gaps and lights minded; `expert` plays
+actions that follow the logs.
 """
 
 from __future__ import annotations
@@ -165,6 +166,19 @@ class LogActor:
         return np.zeros(row_count(obs), dtype=np.int32)
 
 
+class IdmActor:
+    """Lets the env drive the agents by IDM along the path of their log, and on along its lane (csrc/drive/follow.c)."""
+
+    overrides: Mapping[str, Any] = {"idm_agents": 1, **DEFAULT_ACTIONS}
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Nothing to do."""
+
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
+        """(rows,) zeros."""
+        return np.zeros(row_count(obs), dtype=np.int32)
+
+
 class ExpertActor:
     """Lets the env play the actions by which the model of dynamics follows the log (drive_env.motion)."""
 
@@ -185,6 +199,7 @@ BASELINES: dict[str, Callable[[int], Actor]] = {
     "random": RandomActor,
     "stop": lambda seed: StopActor(),
     "lane-follow": lambda seed: LaneFollowActor(),
+    "idm": lambda seed: IdmActor(),
     "log": lambda seed: LogActor(),
     "expert": lambda seed: ExpertActor(),
 }

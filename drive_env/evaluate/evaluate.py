@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from drive_env.config import EVALUATED_ON, HELD_OUT_SCENES, DriveConfig, sets_of
 from drive_env.evaluate.baselines import BASELINES, baseline
+from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.envs import evaluation_config, longest, make_envs
-from drive_env.evaluate.failures import add_agents, medians_of
+from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
@@ -103,8 +104,14 @@ class Outcome:
             score="score",
             drawn=most.name if names and most else None,
             shown=SHOWN,
-            tables={"failures": self.failures, "agents": self.agents},
+            tables={
+                "causes": causes_of(self.agents),
+                "contacts": contacts_of(self.agents),
+                "failures": self.failures,
+                "agents": self.agents,
+            },
             unprinted=("agents",),
+            columns={"failures": SHOWN_FAILURES},
         )
 
 

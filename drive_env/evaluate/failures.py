@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drive_env.evaluate.contacts import contact_of
 from drive_env.scenes.sceneset import SceneSet
 from puffervec._ffi import lib
 from puffervec.evaluation import Row
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
 PEAKS = ("peak_acceleration", "peak_braking", "peak_lateral")
+SHOWN_FAILURES = (
+    "scene", "episode", "id", "cause", "why", "other", "other_id", "driver", "angle", "rule", "at_fault", "contact_step",
+)  # fmt: skip
 WRONG_WAY_M = float(lib.PV_DRIVE_WRONG_WAY_M)  # an agent that drove farther against its lane drove the wrong way
 
 
@@ -27,7 +31,7 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any, e
     """Add a line for each agent of an episode that has just ended; `why` says what was not flawless."""
     state = vec.peek(int(record["env"]))
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
-    objects = scenes.scene(scene)[1]["objects"]
+    head, arrays = scenes.scene(scene)
     for row in rows:
         agent = {name: values[row].item() for name, values in state.items() if values.shape == state["slot"].shape}
         logged, spans = agent["displacement_steps"], agent["spans"]
@@ -36,8 +40,10 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any, e
                 "scene": scenes.names[scene],
                 "episode": episode,
                 "object": agent["object"],
-                "id": int(objects[agent["object"]]["id"]),
+                "id": int(arrays["objects"][agent["object"]]["id"]),
+                "cause": cause_of(agent),
                 "why": ", ".join(reasons_of(agent)),
+                **contact_of(state, int(row), arrays, int(head["segment_count"][0])),
                 "contact_step": agent["contact_step"] or None,
                 "departure_step": agent["departure_step"] or None,
                 "goal_step": agent["goal_step"] or None,
@@ -56,6 +62,25 @@ def medians_of(agents: Sequence[Row]) -> str:
     """Return a remark: medians over agents of their largest accelerations."""
     found = (f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}" for name in PEAKS)
     return f"medians over agents of the largest: {', '.join(found)} m/s2"
+
+
+def cause_of(agent: Mapping[str, Any]) -> str | None:
+    """Return the first thing that went wrong, from an agent's readable state at the end; None where nothing did.
+
+    Where a contact and a departure are in one step, it is the contact. What spoils no score comes last.
+
+    >>> cause_of({"contact_step": 30, "departure_step": 20, "reached": 0})
+    'off-road'
+    """
+    steps = {"collision": agent["contact_step"], "off-road": agent["departure_step"]}
+    begun = {name: step for name, step in steps.items() if step}
+    if begun:
+        return min(begun, key=lambda name: begun[name])
+    if not agent["reached"]:
+        return "did not arrive"
+    if agent["wrong_way"] > WRONG_WAY_M:
+        return "wrong way"
+    return "red light" if agent["red_lights"] else "stop sign" if agent["signs_run"] else None
 
 
 def reasons_of(agent: Mapping[str, Any]) -> list[str]:

@@ -45,6 +45,7 @@ COVERING: list[dict[str, Any]] = [
         "control": "sdc",
     },
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
+    {"idm_agents": 1, "others": "idm", "control": "all", "goal_behavior": "respawn", "metrics": 1},
     {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "goal_behavior": "drive_on"},
     {
         "reward_acceleration": -0.01,

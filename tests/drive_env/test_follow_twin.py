@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.generate.generate import generate_scene
 from drive_env.prepare import prepare_scenes
+from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Road, Scene
 from puffervec.vec.vector_env import VectorEnv
@@ -161,3 +163,35 @@ def test_red_lights_and_stop_signs(tmp_path: Path) -> None:
     assert front[:149].max() < 60.0 and front[148] > 56.0 and speed[148] < 0.3  # waits at the line
     at_the_sign = (front > 99.0) & (front < 105.0)
     assert speed[at_the_sign].min() < 0.5 and front[-1] > 107.0  # stops, and goes on
+
+
+def test_agents_by_idm_drive_as_followers_do(tmp_path: Path) -> None:
+    """Their actions do nothing. One that leads drives as if it were alone; the one behind it keeps its distance."""
+    alone = drive_on(on_a_road(tmp_path, {1: 30.0}), 200, idm_speed_mps=9.0)[:, 0]
+    scenes, track = on_a_road(tmp_path, {1: 0.0, 2: 30.0}), []
+    ids = {"control": "ids", "control_ids": (1, 2), "goal_behavior": "drive_on"}
+    with make_env(scenes.path, num_agents=2, idm_agents=1, idm_speed_mps=9.0, metrics=1, **ids) as vec:
+        vec.reset(0)
+        for _ in range(200):
+            vec.step(np.array([0, 90]))
+            state = vec.peek(0)
+            track.append(state["x"].astype(float) + float(scenes.scene(0)[0]["origin_x"]))
+    behind, ahead = np.array(track).T
+    np.testing.assert_allclose(ahead, alone, atol=1e-2)
+    assert (ahead - behind).min() > 8 and behind[-1] > 100
+    assert state["contacts"].sum() == state["wrong_way"].sum() == 0
+
+
+def test_an_agent_by_idm_returns_with_what_moves_it(tmp_path: Path, tiny_tree: Callable[..., dict[str, Any]]) -> None:
+    """The goal is 29.5 m away; there it returns to its start, and drives on from there."""
+    write_world(tmp_path / "set", [scene_from_tree(tiny_tree(frames=60, cars=1), "tiny", "tiny")])
+    track = []
+    with make_env(tmp_path / "set", num_agents=1, idm_agents=1, goal_behavior="respawn", max_steps=90) as vec:
+        vec.reset(0)
+        start = float(vec.peek(0)["x"][0])
+        for _ in range(85):
+            vec.step(np.array([0]))
+            track.append(float(vec.peek(0)["x"][0]) - start)
+    back = int(np.argmin(np.diff(track)))
+    assert track[back] > 25 and track[back + 1] == pytest.approx(0, abs=0.01) and track[-1] > 10
+    assert np.diff(track[back + 1 :]).max() < 1

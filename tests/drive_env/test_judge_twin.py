@@ -90,11 +90,14 @@ class Judge:
             self.seen["red"] += red
             self.seen["speeding"] += value["speed_limit"] > 0
         if self.config.metrics:
-            self.faults(twin, self.before, bodies, o, int(after["faults"][row]) - int(before["faults"][row]))
+            self.contacts(twin, self.before, bodies, o, row, before, after)
             assert not clear or int(after["red_lights"][row]) - int(before["red_lights"][row]) == red
             self.stops(stop if clear else None, abs(new[3]), twin.dt_s, row, before, after)
             self.span(twin, o, new, row, before, after)
-            for name, sums in (("contact_step", "contacts"), ("departure_step", "departures")):
+            for name, sums in (
+                ("contact_step", "contacts"), ("departure_step", "departures"),
+                ("red_light_step", "red_lights"), ("stop_sign_step", "signs_run"),
+            ):  # fmt: skip
                 first = before[name][row] == 0 and after[sums][row] > before[sums][row]
                 assert after[name][row] == (clock if first else before[name][row])
         self.sums(found, lane, log_m, judge.time_to_collision(bodies, bodies.at(o)), twin.dt_s, row, before, after)
@@ -125,19 +128,46 @@ class Judge:
         assert more["path_sum"] == pytest.approx(judge.path_distance(twin, o, *pose[:2]), abs=1e-2)
         assert (after["span_speed"][row], after["span_heading"][row]) == pytest.approx((pose[3], pose[2]))
 
-    def faults(self, twin: SceneTwin, before: Any, bodies: Any, o: int, counted: int) -> None:
-        """Contacts that begin, by whose fault they are."""
+    def contacts(self, twin: SceneTwin, was: Any, bodies: Any, o: int, row: int, before: State, after: State) -> None:
+        """Contacts that begin, by whose fault they are, and what is kept of the first one."""
         own, faults, clear = bodies.at(o), 0, True
+        counted, begun = int(after["faults"][row]) - int(before["faults"][row]), []
         for i, other in enumerate(bodies.object):
             if i == own or np.hypot(bodies.x[i] - bodies.x[own], bodies.y[i] - bodies.y[own]) > 14:
                 continue
-            now, then = SlotStep.gap_of(bodies, o, int(other)), SlotStep.gap_of(before, o, int(other))
+            now, then = SlotStep.gap_of(bodies, o, int(other)), SlotStep.gap_of(was, o, int(other))
             clear &= abs(now) > judge.NEAR and abs(then) > judge.NEAR
             if now <= 0 < then:
                 fault, sure = judge.at_fault(twin, bodies, own, i, twin.dt_s)
                 faults, clear = faults + fault, clear and sure
+                begun.append((i, int(other), fault))
                 self.seen["at fault" if fault else "not at fault"] += 1
         assert counted == faults or not clear, (o, counted, faults)
+        if before["contact_object"][row]:
+            assert all(after[name][row] == before[name][row] for name in after if name.startswith(("contact_", "other_")))
+        elif clear:
+            self.first_contact(was, bodies, own, begun, row, after)
+
+    def first_contact(
+        self, was: Any, bodies: Any, own: int, begun: list[tuple[int, int, bool]], row: int, after: State
+    ) -> None:
+        """What is kept is of one of the contacts that have begun. Poses are those before the step, if both were there."""
+        kept = int(after["contact_object"][row]) - 1
+        assert [kept] == [other for _, other, _ in begun if other == kept] or (kept == -1 and not begun)
+        for i, other, fault in begun:
+            if other != kept:
+                continue
+            policies = set(after["object"][(after["slot"] == after["slot"][row]) & (after["active"] == 1)].tolist())
+            assert after["contact_fault"][row] == fault and after["contact_driver"][row] == (other in policies)
+            source, places = (was, (was.at(int(after["object"][row])), was.at(other)))
+            if min(places) < 0:
+                source, places = bodies, (own, i)
+            for name, at, now in zip(("contact", "other"), places, (own, i), strict=True):
+                expected = source.x[at], source.y[at], bodies.speed[now]
+                assert [after[f"{name}_{part}"][row] for part in ("x", "y", "speed")] == pytest.approx(expected, abs=1e-2)
+                turn = after[f"{name}_heading"][row] - source.heading[at]
+                assert abs((turn + np.pi) % (2 * np.pi) - np.pi) < 1e-3
+            self.seen["first contact"] += 1
 
     def weight(self, state: State, row: int, name: str) -> float:
         if "reward_weights" in state:
@@ -342,6 +372,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
             "speeding": 20,
             "at fault": 5,
             "not at fault": 3,
+            "first contact": 5,
         }
         assert all(found.seen[name] >= most for name, most in least.items()), found.seen
         assert found.seen["records"] or mode != "next_step"

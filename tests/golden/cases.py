@@ -91,6 +91,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
         "others": "idm", "control": "sdc", "goal_behavior": "drive_on", "collision_behavior": "remove",
         "offroad_behavior": "stop",
     },
+    "agents by idm": {"idm_agents": 1, "others": "idm", "control": "valid", "goal_behavior": "respawn"},
     "static, respawn": {
         **BEHAVIOURS, "others": "static", "goal_behavior": "respawn", "control": "ids", "control_ids": tuple(range(0, 1000, 2)),
     },

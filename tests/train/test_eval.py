@@ -117,7 +117,7 @@ def test_which_parts_are_drawn() -> None:
         ({}, "--baseline"),
         ({"baseline": "stop", "suite": "reel"}, r"--suite reel: the suites of drive are: generated \(held-out generated"),
         ({"target": "probe", "baseline": "random", "suite": "realism"}, "--suite realism: the suites of probe are: none"),
-        ({"baseline": "best"}, "--baseline best: drive has random, stop, lane-follow, log, expert"),
+        ({"baseline": "best"}, "--baseline best: drive has random, stop, lane-follow, idm, log, expert"),
         ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),
         ({"baseline": "stop", "png": Path("x.png"), "draw": "all"}, "give a folder"),
         ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "give part:NAME, worst:N or all"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Collection
 
 from puffervec.evaluation import Report, cells_of
 from puffervec.host.output import printable, table_lines
@@ -17,12 +18,15 @@ FIRST_ROWS = 10
 REST = "--all prints every one, --csv and --json have them"
 
 
-def print_report(report: Report, title: str, parts: bool = True, every: bool = False) -> None:
+def print_report(
+    report: Report, title: str, parts: bool = True, every: bool = False, whole: Collection[str] = ()
+) -> None:
     """Print the report of an evaluation. A table that is too wide is printed with a line per column.
 
     Where there are many parts, what is printed is the total and, below it, the parts with the lowest scores.
 
-    Args: parts: False for the total alone, where there is one; every: print all parts, however many.
+    Args: parts: False for the total alone, where there is one; every: print all parts, however many; whole: names of tables of
+        which all lines and columns are printed.
     """
     cells, lowest = report.cells(), list[str]()
     short = parts and not every and len(report.rows) > MOST_ROWS and report.score is not None and report.total is not None
@@ -38,8 +42,9 @@ def print_report(report: Report, title: str, parts: bool = True, every: bool = F
     lines += lowest
     printed = {name: rows for name, rows in report.tables.items() if parts and name not in report.unprinted}
     for name, rows in printed.items():
-        shown = rows if every or len(rows) <= MOST_ROWS else rows[:FIRST_ROWS]
-        lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown))] if rows else []
+        shown = rows if every or name in whole or len(rows) <= MOST_ROWS else rows[:FIRST_ROWS]
+        columns = () if name in whole else report.columns.get(name, ())
+        lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown, columns))] if rows else []
         lines += [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
     print("\n" + printable("\n".join([title, *lines, *(f"  {remark}" for remark in report.remarks)])))
 

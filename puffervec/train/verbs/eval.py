@@ -24,7 +24,7 @@ from puffervec.train.verbs.verb import StopSignals, Verb
 ABOUT = """\
   Evaluates a run, or with --baseline what needs no training.
 
-  --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, log, expert)
+  --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, idm, log, expert)
   --suite NAME          another evaluation that the env brings (drive: generated, real, self-play, human-replay, idm, realism)
   --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
   --env.NAME VALUE      settings of the env, over those of the run
@@ -40,6 +40,7 @@ ABOUT = """\
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
   --all                 print every part; without it, of more than 20 the total and those with the lowest scores
+  --failures            print every line of the table of failures, with all columns, where the evaluation has one
 
   Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
 """
@@ -59,6 +60,7 @@ class EvalRequest(PlayerRequest):
     json: Path | None = None
     csv: Path | None = None
     every: bool = False
+    failures: bool = False
 
 
 def parse(args: list[str]) -> EvalRequest:
@@ -70,7 +72,7 @@ def parse(args: list[str]) -> EvalRequest:
     if target is None:
         raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
     values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
-    every = flags.take_switch(args, "--all")
+    every, failures = (flags.take_switch(args, name) for name in ("--all", "--failures"))
     player = take_player(args)
     flags.refuse_left(args, "eval")
     if values["draw"] is not None and values["png"] is None:
@@ -85,6 +87,7 @@ def parse(args: list[str]) -> EvalRequest:
         json=_path(values["json"]),
         csv=_path(values["csv"]),
         every=every,
+        failures=failures,
     )
 
 
@@ -103,7 +106,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     config, own = player.config, own_evaluation(player.config.target)
     report = _evaluated(config, own, player.actor, request)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
-    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every)
+    whole = ("failures",) if request.failures else ()
+    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every, whole)
     _write(request, report, config, player.label)
     if request.png is not None:
         _draw(request, own, report, config, player.actor)

@@ -1,0 +1,236 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Who hit whom in an agent's first contact, at which angle, and under which rule. docs/drive.md has the thresholds.
+
+Runs in the learner, on what the env keeps of the contact (csrc/drive/collide.c) and on the map of the compiled scene.
+A body that drives backward is taken by the direction of its motion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drive_env.scenes import packed
+from drive_env.scenes.schema import OBJECT_TYPES, PEDESTRIAN, VEHICLE
+from puffervec._ffi import lib
+
+State = Mapping[str, Any]
+DRIVERS = {int(lib.PV_DRIVE_BY_LOG): "log", int(lib.PV_DRIVE_BY_POLICY): "policy", int(lib.PV_DRIVE_BY_IDM): "idm"}
+STANDS_MPS = 0.1  # slower is standing, as in C
+SAME_RAD, OPPOSITE_RAD = math.radians(45), math.radians(135)  # between them the two cross
+REACH_M, TURNED_COSINE, TURNED_COST_M = 4.0, math.cos(math.radians(30)), 3.0  # the lane of a body, as in csrc/drive/measure.c
+AGAINST_COSINE = -0.5  # of a body that drives against its lane
+STANDS_IN_LANE_M = 2.0  # a body that stands farther from a lane's centre line is in none
+TURNS_RAD = math.radians(30)  # a lane that turns by more, from its start to its end
+FOLLOWED_LINKS = 2  # so many lanes on, it is still the same way
+CROSSWALK_M = 2.0  # beside it still counts
+PARKED_M = 1.0  # a vehicle whose log stays within this
+
+
+@dataclass(frozen=True)
+class Body:
+    """One of the two. Positions in m, scene frame; heading: of its motion, rad; speed: m/s, at least 0."""
+
+    x: float
+    y: float
+    heading: float
+    speed: float
+    length: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The lane that a body is in: its number in the scene, and the cosine of the angle between the body's motion and it."""
+
+    number: int
+    cosine: float
+
+
+def contact_of(state: State, row: int, arrays: Mapping[str, np.ndarray], lane_segments: int) -> dict[str, Any]:
+    """Return the columns of an agent's first contact; of an agent without one all are None.
+
+    Args:
+        state: as from `vec.peek`. row: the agent's. arrays, lane_segments: of its compiled scene.
+    """
+    number = int(state["contact_object"][row]) - 1
+    if not 0 <= number < len(arrays["objects"]):
+        return dict.fromkeys(("other", "other_id", "driver", "angle", "rule", "at_fault", "speed_mps", "other_speed_mps"))
+    item = arrays["objects"][number]
+    driver = int(state["contact_driver"][row])
+    own, other = _body(state, row, "contact", arrays["objects"][state["object"][row]]), _body(state, row, "other", item)
+    kind = OBJECT_TYPES[item["type"]]
+    parked = driver == lib.PV_DRIVE_BY_LOG and item["type"] == VEHICLE and _reach_m(item, arrays["frames"]) < PARKED_M
+    return {
+        "other": "parked vehicle" if parked else kind,
+        "other_id": int(item["id"]),
+        "driver": None if parked else DRIVERS[driver],
+        "angle": angle_of(own, other),
+        "rule": _rule(state, row, number, own, other, int(item["type"]), Roads(arrays, lane_segments)),
+        "at_fault": int(state["contact_fault"][row]),
+        "speed_mps": float(state["contact_speed"][row]),
+        "other_speed_mps": float(state["other_speed"][row]),
+    }
+
+
+def _body(state: State, row: int, name: str, item: Any) -> Body:
+    x, y, heading, speed = (float(state[f"{name}_{part}"][row]) for part in ("x", "y", "heading", "speed"))
+    backward = speed < -STANDS_MPS
+    return Body(x, y, heading + math.pi * backward, abs(speed), float(item["length_m"]), float(item["width_m"]))
+
+
+def _reach_m(item: Any, frames: np.ndarray) -> float:
+    """How far an object's log gets from where it begins, m."""
+    own = frames[item["frames_index"] : item["frames_index"] + item["frame_count"]]
+    own = own[own["speed"] != packed.FRAME_INVALID]
+    return float(np.hypot(own["x_m"] - own["x_m"][0], own["y_m"] - own["y_m"][0]).max())
+
+
+# ---- the angle ----------------------------------------------------------------------------------------------------
+
+
+def turned(own: Body, other: Body) -> float:
+    """Angle between the two directions, rad from 0 to pi.
+
+    >>> round(turned(Body(0, 0, 3, 0, 4, 2), Body(0, 0, -3, 0, 4, 2)), 3)
+    0.283
+    """
+    return abs((other.heading - own.heading + math.pi) % (2 * math.pi) - math.pi)
+
+
+def end_met(own: Body, other: Body) -> str:
+    """Which part of its own box meets the other: "front", "rear" or "side".
+
+    Along and across the own heading there is a gap between the boxes before the contact; that which closes last decides. Where
+    both are closed, it is the one with the smaller overlap.
+    """
+    c, s = math.cos(own.heading), math.sin(own.heading)
+    dx, dy = other.x - own.x, other.y - own.y
+    ahead, left, turn = dx * c + dy * s, dy * c - dx * s, other.heading - own.heading
+    reach = (other.length * abs(math.cos(turn)) + other.width * abs(math.sin(turn))) / 2
+    aside = (other.length * abs(math.sin(turn)) + other.width * abs(math.cos(turn))) / 2
+    closing_ahead = (own.speed - other.speed * math.cos(turn)) * math.copysign(1, ahead)
+    closing_aside = -other.speed * math.sin(turn) * math.copysign(1, left)
+    along = _closes(abs(ahead) - own.length / 2 - reach, closing_ahead)
+    across = _closes(abs(left) - own.width / 2 - aside, closing_aside)
+    return "side" if along < across else "front" if ahead > 0 else "rear"
+
+
+def _closes(gap_m: float, closing_mps: float) -> float:
+    """Seconds until a gap closes; below 0 where it is closed, the lower the larger the overlap."""
+    return gap_m if gap_m <= 0 else gap_m / max(closing_mps, 1e-3)
+
+
+def angle_of(own: Body, other: Body) -> str:
+    """The class of a contact: "rear-end" (we into its rear), "rear-ended", "head-on" or "side"."""
+    turn, part = turned(own, other), end_met(own, other)
+    if turn <= SAME_RAD and part != "side":
+        return "rear-end" if part == "front" else "rear-ended"
+    return "head-on" if turn >= OPPOSITE_RAD and part != "side" else "side"
+
+
+# ---- the rule -----------------------------------------------------------------------------------------------------
+
+
+class Roads:
+    """Lanes and crosswalks of a compiled scene."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], lane_segments: int) -> None:
+        """Args: lane_segments: how many segments are of lanes; they come first."""
+        self.arrays, self.count = arrays, lane_segments
+        self.lanes, self.links = arrays["lanes"], arrays["links"]
+
+    def lane_at(self, body: Body) -> Lane | None:
+        """The lane that a body is in: the nearest one within 4 m; those more than 30 degrees off count as 3 m farther."""
+        x, y, ux, uy, half = (self.arrays[name][: self.count].astype(float) for name in ("x", "y", "ux", "uy", "half"))
+        dx, dy = body.x - x, body.y - y
+        along = np.clip(dx * ux + dy * uy, -half, half)
+        distance = np.hypot(dx - along * ux, dy - along * uy)
+        cosine = ux * math.cos(body.heading) + uy * math.sin(body.heading)
+        cost = distance + TURNED_COST_M * (cosine < TURNED_COSINE)
+        cost[distance > (REACH_M if body.speed > STANDS_MPS else STANDS_IN_LANE_M)] = np.inf
+        if not np.isfinite(cost).any():
+            return None
+        nearest = int(cost.argmin())
+        return Lane(int(self.arrays["polyline"][nearest]), float(cosine[nearest]))
+
+    def exits(self, lane: int) -> set[int]:
+        """The lanes that go on from the end of a lane."""
+        first, count = int(self.lanes[lane]["exits"]), int(self.lanes[lane]["exit_count"])
+        return set(self.links[first : first + count].tolist())
+
+    def leads_to(self, lane: int, other: int) -> bool:
+        """Whether a lane is another one, or leads into it before long."""
+        reached = {lane}
+        for _ in range(FOLLOWED_LINKS):
+            reached |= {after for one in reached for after in self.exits(one)}
+        return other in reached
+
+    def directions(self, lane: int) -> tuple[float, float]:
+        """Headings of a lane's first and of its last segment, rad."""
+        first = int(self.lanes[lane]["first_segment"])
+        last = first + int(self.lanes[lane]["segment_count"]) - 1
+        start, end = (math.atan2(self.arrays["uy"][at], self.arrays["ux"][at]) for at in (first, last))
+        return start, end
+
+    def turns_left(self, lane: int) -> bool:
+        """Whether a lane ends more than 30 degrees to the left of where it begins."""
+        start, end = self.directions(lane)
+        return (end - start + math.pi) % (2 * math.pi) - math.pi > TURNS_RAD
+
+    def on_crosswalk(self, body: Body) -> bool:
+        """Whether the middle of a body is on a crosswalk, or within 2 m of one."""
+        for area in self.arrays["areas"][self.arrays["areas"]["kind"] == lib.PV_CROSSWALK]:
+            at = slice(int(area["first"]), int(area["first"]) + int(area["count"]))
+            if _within(body.x, body.y, self.arrays["points_x"][at].astype(float), self.arrays["points_y"][at].astype(float)):
+                return True
+        return False
+
+
+def _within(x: float, y: float, px: np.ndarray, py: np.ndarray) -> bool:
+    """Whether a point is in a polygon, or within CROSSWALK_M of its border."""
+    qx, qy = np.roll(px, -1), np.roll(py, -1)
+    dx, dy = qx - px, qy - py
+    share = np.clip(((x - px) * dx + (y - py) * dy) / np.maximum(dx * dx + dy * dy, 1e-9), 0, 1)
+    if np.hypot(x - px - share * dx, y - py - share * dy).min(initial=np.inf) <= CROSSWALK_M:
+        return True
+    spans = (py > y) != (qy > y)
+    return bool(((x < px + (y - py) / np.where(dy == 0, 1, dy) * dx) & spans).sum() % 2)
+
+
+def _rule(state: State, row: int, other_number: int, own: Body, other: Body, kind: int, roads: Roads) -> str | None:
+    """The rule that holds where the two met; None: none that is known."""
+    now = int(state["contact_step"][row])
+    rows = [row, *np.flatnonzero((state["slot"] == state["slot"][row]) & (state["object"] == other_number)).tolist()]
+    for rule, name in (("red light", "red_light_step"), ("stop sign", "stop_sign_step")):
+        if any(0 < int(state[name][at]) <= now for at in rows):
+            return rule
+    if kind == PEDESTRIAN:
+        return "crosswalk" if roads.on_crosswalk(other) else None
+    return rule_of_lanes(own, other, roads)
+
+
+def rule_of_lanes(own: Body, other: Body, roads: Roads) -> str | None:
+    """The rule between the lanes of two bodies; None where one of them is in no lane."""
+    first, second = roads.lane_at(own), roads.lane_at(other)
+    if any(lane is not None and lane.cosine <= AGAINST_COSINE and body.speed > STANDS_MPS
+           for lane, body in ((first, own), (second, other))):  # fmt: skip
+        return "on-coming lane"
+    if first is None or second is None:
+        return None
+    a, b = first.number, second.number
+    same_way = turned(own, other) <= SAME_RAD
+    if roads.leads_to(a, b) or roads.leads_to(b, a):
+        return "following" if same_way else None
+    if roads.exits(a) & roads.exits(b):
+        return "merge"
+    if same_way:
+        return "lane change"
+    starts = [roads.directions(lane)[0] for lane in (a, b)]
+    opposite = abs((starts[0] - starts[1] + math.pi) % (2 * math.pi) - math.pi) >= OPPOSITE_RAD
+    return "left turn" if opposite and (roads.turns_left(a) or roads.turns_left(b)) else "crossing lanes"

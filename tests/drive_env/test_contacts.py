@@ -1,0 +1,236 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Who hit whom, at which angle and under which rule: hand-made scenes in which the logs meet, from C to the files of `eval`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drive_env.config import DriveConfig
+from drive_env.evaluate.causes import causes_of, contacts_of
+from drive_env.evaluate.contacts import Body, angle_of, end_met
+from drive_env.evaluate.evaluate import evaluate
+from drive_env.evaluate.failures import cause_of
+from puffervec.evaluation import Interval, Row
+from puffervec.train import cli
+from tests.drive_env.worlds import Straight
+
+MakeTree = Callable[..., dict[str, Any]]
+FRAMES = 40
+COLUMNS = ("cause", "other", "driver", "angle", "rule", "at_fault")
+
+
+def along(item: dict[str, Any], *points: tuple[float, float], speed_mps: float) -> None:
+    """Let an object's log lead along a polyline at a constant speed; it stands at its end."""
+    xs, ys, headings, speeds = [], [], [], []
+    for frame in range(FRAMES):
+        left, speed = 0.1 * speed_mps * frame, speed_mps
+        for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+            length = math.hypot(x1 - x0, y1 - y0)
+            share, heading = min(left / length, 1.0), math.atan2(y1 - y0, x1 - x0)
+            if left <= length:
+                break
+            left -= length
+        else:
+            speed = 0.0
+        xs.append(x0 + share * (x1 - x0))
+        ys.append(y0 + share * (y1 - y0))
+        headings.append(heading)
+        speeds.append(speed)
+    item["position"] = [{"x": x, "y": y, "z": 0.0} for x, y in zip(xs, ys, strict=True)]
+    item["velocity"] = [{"x": v * math.cos(h), "y": v * math.sin(h)} for v, h in zip(speeds, headings, strict=True)]
+    item["heading"], item["goalPosition"] = headings, {"x": xs[-1], "y": ys[-1], "z": 0.0}
+
+
+def road(number: int, kind: str, element: int, *points: tuple[float, float]) -> dict[str, Any]:
+    """A road of a JSON scene."""
+    return {"geometry": [{"x": x, "y": y, "z": 0.0} for x, y in points], "type": kind, "map_element_id": element, "id": number}
+
+
+def red_at(x: float, lane: str = "0") -> dict[str, Any]:
+    """A light that is red all the time."""
+    return {lane: {"state": ["stop"] * FRAMES, "x": [x] * FRAMES, "y": [-1.75] * FRAMES, "z": [0.0] * FRAMES,
+                   "time_index": list(range(FRAMES))}}  # fmt: skip
+
+
+UP = ((10.0, -40.0), (10.0, 40.0))
+LEFT_TURN = ((60.0, 1.75), (17.0, 1.75), (14.0, 0.0), (12.0, -3.0), (12.0, -40.0))
+CROSSWALK = ((8.0, -6.0), (12.0, -6.0), (12.0, 6.0), (8.0, 6.0))
+
+
+@pytest.fixture
+def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
+    """Scenes in which car 100 drives along its lane at 5 m/s, and meets 101 or what the name says; car 101 follows its log."""
+    trees: dict[str, dict[str, Any]] = {}
+
+    def scene(
+        name: str, *way: tuple[float, float], speed: float = 5.0, roads: Sequence[dict[str, Any]] = (), **of: Any
+    ) -> None:
+        tree = trees[name] = tiny_tree(frames=FRAMES, cars=2 if way else 1)
+        tree["roads"] = [item for item in tree["roads"] if item["type"] != "road_edge"] + list(roads)
+        tree["tl_states"] = of.pop("lights", {})
+        if way:
+            along(tree["objects"][1], *way, speed_mps=speed)
+            tree["objects"][1].update({"mark_as_expert": True, **of})
+
+    scene("both", (15.0, -1.75), (30.0, -1.75), speed=1.0, mark_as_expert=False, goalPosition={"x": 90.0, "y": -1.75, "z": 0.0})
+    scene("chase", (-12.0, -1.75), (40.0, -1.75), speed=10.0)
+    scene("head", (30.0, -1.75), (0.0, -1.75))
+    scene("cross", (10.0, -14.5), (10.0, 12.0), roads=[road(90, "lane", 2, *UP)])
+    scene("turn", (21.0, 1.75), *LEFT_TURN[1:], roads=[road(90, "lane", 2, *LEFT_TURN)])
+    scene("drift", (-2.0, 1.75), (0.0, 1.75), (20.0, -1.75))
+    scene("walker", (12.0, -4.0), (12.0, 4.0), speed=1.0, type="pedestrian", width=0.6, length=0.6)
+    scene("zebra", (12.0, -4.0), (12.0, 4.0), speed=1.0, type="pedestrian", width=0.6, length=0.6,
+          roads=[road(91, "crosswalk", 18, *CROSSWALK)])  # fmt: skip
+    scene("cyclist", (12.0, -1.75), (40.0, -1.75), speed=2.0, type="cyclist", width=0.6, length=1.8)
+    scene("parked", (15.0, -1.75), (15.5, -1.75), speed=0.1)
+    scene("beside", (12.0, -3.9), (12.5, -3.9), speed=0.1, width=2.4)
+    scene("run", (10.0, -14.5), (10.0, 12.0), roads=[road(90, "lane", 2, *UP)], lights=red_at(5.0))
+    scene("sign", (17.0, -20.0), (17.0, 12.0), roads=[road(90, "lane", 2, (17.0, -40.0), (17.0, 40.0)),
+                                                     road(17, "stop_sign", 17, (14.0, -4.0))])  # fmt: skip
+    scene("red", lights=red_at(8.0))
+    scene("kerb", roads=[road(92, "road_edge", 15, (8.0, -6.0), (20.0, 6.0))])
+    scene("late")
+    trees["late"]["objects"][0]["goalPosition"]["x"] = 80.0
+    path = tmp_path / "scenes"
+    path.mkdir()
+    for name, tree in trees.items():
+        (path / f"{name}.json").write_text(json.dumps(tree))
+    return path
+
+
+FOUND = {  # of car 100, by the scene
+    "both": ("collision", "vehicle", "policy", "rear-end", "following", 1),
+    "chase": ("collision", "vehicle", "log", "rear-ended", "following", 0),
+    "head": ("collision", "vehicle", "log", "head-on", "on-coming lane", 1),
+    "cross": ("collision", "vehicle", "log", "side", "crossing lanes", 0),
+    "turn": ("collision", "vehicle", "log", "side", "left turn", 1),
+    "drift": ("collision", "vehicle", "log", "side", "lane change", 0),
+    "walker": ("collision", "pedestrian", "log", "side", None, 1),
+    "zebra": ("collision", "pedestrian", "log", "side", "crosswalk", 1),
+    "cyclist": ("collision", "cyclist", "log", "rear-end", "following", 1),
+    "parked": ("collision", "parked vehicle", None, "rear-end", "following", 1),
+    "beside": ("collision", "parked vehicle", None, "rear-end", None, 1),
+    "run": ("collision", "vehicle", "log", "side", "red light", 0),
+    "sign": ("collision", "vehicle", "log", "side", "stop sign", 1),
+    "red": ("red light", None, None, None, None, None),
+    "kerb": ("off-road", None, None, None, None, None),
+    "late": ("did not arrive", None, None, None, None, None),
+}
+OTHER = ("collision", "vehicle", "policy", "rear-ended", "following", 0)  # of car 101 in "both"
+
+
+@pytest.mark.parametrize("actor", ["straight", "log"])
+def test_each_class_is_told(folder: Path, actor: str) -> None:
+    """Where the car drives by itself, and where it follows its log, which leads straight on too."""
+    from drive_env.evaluate.baselines import baseline
+
+    result = evaluate(Straight() if actor == "straight" else baseline("log"), DriveConfig(scenes=str(folder)))
+    rows = {(str(row["scene"]).removesuffix(".json"), row["id"]): row for row in result.agents}
+    found = {key: tuple(row[name] for name in COLUMNS) for key, row in rows.items()}
+    assert found == {**{(name, 100): values for name, values in FOUND.items()}, ("both", 101): OTHER}
+    assert (rows["both", 100]["other_id"], rows["both", 101]["other_id"]) == (101, 100)
+    speeds = {name: (rows[name, 100]["speed_mps"], rows[name, 100]["other_speed_mps"]) for name in ("chase", "head", "walker")}
+    assert speeds == {
+        "chase": pytest.approx((5, 10), abs=0.01), "head": pytest.approx((5, 5), abs=0.01),
+        "walker": pytest.approx((5, 1), abs=0.01),
+    }  # fmt: skip
+
+
+def test_tables_count_causes_and_contacts(folder: Path) -> None:
+    agents = evaluate(Straight(), DriveConfig(scenes=str(folder))).agents
+    causes = {row["cause"]: row for row in causes_of(agents)}
+    assert {name: row["agents"] for name, row in causes.items()} == {
+        "collision": 14, "red light": 1, "off-road": 1, "did not arrive": 1, "any": 17,
+    }  # fmt: skip
+    share = causes["collision"]["share"]
+    assert isinstance(share, Interval) and share.value == pytest.approx(14 / 17) and 0.4 < share.low < share.value < share.high
+    assert causes["collision"]["at_fault"] == sum(values[-1] or 0 for values in FOUND.values())
+    contacts = contacts_of(agents)
+    assert sum(int(str(row["agents"])) for row in contacts[:-1]) == contacts[-1]["agents"] == 14
+    assert contacts[-1]["other"] == "any" and contacts_of([{**row, "cause": None} for row in agents]) == []
+
+
+def test_the_command_prints_and_writes_them(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["eval", "drive", "--baseline", "log", "--scenes", str(folder), "--csv", str(tmp_path / "a.csv")]
+    assert cli.main([*command, "--json", str(tmp_path / "a.json")]) == 0
+    out = capsys.readouterr().out
+    assert "causes: " in out and "did not arrive" in out and "crossing lanes" in out and "other_speed_mps" not in out
+    with (tmp_path / "a.failures.csv").open() as file:
+        lines = {(line["scene"], line["id"]): line for line in csv.DictReader(file)}
+    assert lines["turn.json", "100"]["rule"] == "left turn" and lines["kerb.json", "100"]["cause"] == "off-road"
+    with (tmp_path / "a.causes.csv").open() as file:
+        (collision,) = [line for line in csv.DictReader(file) if line["cause"] == "collision"]
+    assert collision["agents"] == "14" and float(collision["share_low"]) < float(collision["share"])
+    tables = json.loads((tmp_path / "a.json").read_text())["tables"]
+    assert {row["rule"] for row in tables["contacts"]} >= {"red light", "stop sign", "left turn", None}
+    assert cli.main([*command, "--failures"]) == 0
+    assert "other_speed_mps" in capsys.readouterr().out
+
+
+def car(x: float, y: float, heading_deg: float, speed: float = 5.0) -> Body:
+    return Body(x, y, math.radians(heading_deg), speed, 4.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("other", "angle", "part"),
+    [
+        (car(5.0, 0.0, 0, 1.0), "rear-end", "front"),
+        (car(5.0, 0.0, 44, 1.0), "rear-end", "front"),
+        (car(5.0, 0.0, 46, 1.0), "side", "front"),
+        (car(-5.0, 0.0, 0, 9.0), "rear-ended", "rear"),
+        (car(0.5, 2.2, -10), "side", "side"),
+        (car(5.0, 0.0, 180), "head-on", "front"),
+        (car(5.0, 0.5, 136), "head-on", "front"),
+        (car(1.0, 2.2, -170), "side", "side"),
+        (car(0.0, -3.6, 90), "side", "side"),
+        (car(4.0, 1.5, 0, 4.0), "rear-end", "front"),  # they overlap already, by more across than along
+        (car(5.0, 4.5, -90, 1.0), "side", "side"),  # both gaps are open; that across closes last
+        (car(5.0, 4.5, -90, 30.0), "side", "front"),  # ... that along
+    ],
+)
+def test_angles(other: Body, angle: str, part: str) -> None:
+    assert (angle_of(car(0.0, 0.0, 0), other), end_met(car(0.0, 0.0, 0), other)) == (angle, part)
+
+
+def test_the_first_event_is_the_cause() -> None:
+    clean: dict[str, Any] = {
+        "contact_step": 0,
+        "departure_step": 0,
+        "reached": 1,
+        "wrong_way": 0.0,
+        "red_lights": 0,
+        "signs_run": 0,
+    }
+    assert cause_of(clean) is None
+    assert cause_of({**clean, "contact_step": 9, "departure_step": 9}) == "collision"
+    assert cause_of({**clean, "red_lights": 1, "reached": 0}) == "did not arrive"
+    assert cause_of({**clean, "red_lights": 1, "wrong_way": 7.0}) == "wrong way"
+    assert cause_of({**clean, "signs_run": 1}) == "stop sign"
+
+
+def test_shares_are_of_all_agents_with_scenes_as_clusters() -> None:
+    def row(scene: str, cause: str | None) -> Row:
+        return {
+            "scene": scene,
+            "cause": cause,
+            "other": "vehicle",
+            "driver": "log",
+            "angle": "side",
+            "rule": None,
+            "at_fault": 1,
+        }
+
+    apart = [row(f"{n}", "collision" if n % 2 else None) for n in range(40)]
+    together = [row(f"{n // 10}", "collision" if n // 10 % 2 else None) for n in range(40)]
+    wide, narrow = (causes_of(agents)[0]["share"] for agents in (together, apart))
+    assert isinstance(wide, Interval) and isinstance(narrow, Interval)
+    assert wide.value == narrow.value == 0.5 and wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
+    assert causes_of([row("a", None)]) == []
