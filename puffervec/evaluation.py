@@ -158,14 +158,17 @@ class Evaluation:
     """An env's own evaluation, in place of the one that works for all envs.
 
     Attributes:
-        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report. config: the env's, as `settings` has returned it, with
-            the user's own settings over it. The actor is a policy or a baseline; it knows nothing of the env.
+        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report; where the user gives --seeds, with seeds=N too. config:
+            the env's, as `settings` has returned it, with the user's own settings over it. The actor is a policy or a baseline;
+            it knows nothing of the env.
         episodes: N where the user gives none.
         settings: settings(config) -> config, from a run's to those of an evaluation: other levels than those trained on.
         baselines: by name, a function that makes the actor from a seed. "random" need not be among them.
         draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the report, by their names.
         describe: describe(config) -> text for the beginning of a training: what there is to train on.
         suites: other evaluations by name.
+        same_task: same_task(config, other) -> the config of another run, with the task of the first one; without it, it is the
+            first one's config.
     """
 
     evaluate: Callable[..., Report]
@@ -175,6 +178,7 @@ class Evaluation:
     draw: Callable[..., Iterable[tuple[str, bytes]]] | None = None
     describe: Callable[[Any], str] | None = None
     suites: Mapping[str, Suite] = field(default_factory=dict)
+    same_task: Callable[[Any, Any], Any] | None = None
 
 
 def as_text(cell: Cell) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from drive_env.evaluate.intervals import clustered
+from drive_env.scenes.schema import Floats
 from puffervec.evaluation import Cell, Interval, Row
 
 GROUPED = ("other", "driver", "angle", "rule")
@@ -31,12 +32,18 @@ def contacts_of(agents: Sequence[Row]) -> list[Row]:
 def _shares(agents: Sequence[Row], failed: Sequence[Row], by: Sequence[str]) -> list[Row]:
     if not failed:
         return []
-    scenes = {name: number for number, name in enumerate(dict.fromkeys(row["scene"] for row in agents))}
-    counts = np.bincount([scenes[row["scene"]] for row in agents], minlength=len(scenes)).astype(float)
+    places = [{key: at for at, key in enumerate(dict.fromkeys(row[name] for row in agents))} for name in ("seed", "scene")]
+
+    def counted(own: Sequence[Row]) -> Floats:
+        found = np.zeros([len(of) for of in places])
+        for row in own:
+            found[places[0][row["seed"]], places[1][row["scene"]]] += 1
+        return found
+
+    counts = counted(agents)
 
     def line(named: dict[str, Cell], own: Sequence[Row]) -> Row:
-        hits = np.bincount([scenes[row["scene"]] for row in own], minlength=len(scenes)).astype(float)
-        share = Interval(len(own) / len(agents), *clustered(hits, counts))
+        share = Interval(len(own) / len(agents), *clustered(counted(own), counts))
         return {**named, "agents": len(own), "share": share, "at_fault": sum(row["at_fault"] == 1 for row in own)}
 
     keys = [tuple(row[name] for name in by) for row in failed]

@@ -13,6 +13,7 @@ from drive_env.config import DriveConfig
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
+SEED_STEP = 1_000_000  # between the seeds of one evaluation: more than a set has scenes
 FOREVER = 1_000_000  # resample_steps that no evaluation reaches
 
 

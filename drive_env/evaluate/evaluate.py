@@ -24,7 +24,7 @@ from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
-from drive_env.evaluate.envs import evaluation_config, longest, make_envs
+from drive_env.evaluate.envs import SEED_STEP, evaluation_config, longest, make_envs
 from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
@@ -97,7 +97,7 @@ class Outcome:
             rows=[scene.row() for scene in self.scenes],
             total=self.total.row(),
             remarks=[
-                "rates are shares of the agents; in the total's 95 % intervals scenes are clusters",
+                "rates are shares of the agents; in the total's 95 % intervals scenes, and seeds, are clusters",
                 *([medians_of(self.agents)] if self.agents else []),
                 *self.remarks,
             ],
@@ -115,21 +115,25 @@ class Outcome:
         )
 
 
-def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, backend: str = "serial") -> Outcome:
+def evaluate(
+    actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, seeds: int = 1, backend: str = "serial"
+) -> Outcome:
     """Drive every scene of `config.scenes` and count.
 
     Args:
         actor: who drives. If it has an attribute `overrides` (a dict of config values), these are put into the config.
         config: settings of the env; shaping rewards, resampling and num_agents are replaced.
-        episodes: per scene, at least 1.
+        episodes: per scene and seed, at least 1.
         seed: scene i runs in an env seeded with seed + i.
+        seeds: how many are driven, each SEED_STEP above the last one; an actor that draws goes on with its draws.
         backend: "serial", "threading" or "multiprocessing".
 
     Raises:
-        ConfigError: episodes below 1. SceneError: see `prepare_scenes`.
+        ConfigError: episodes or seeds below 1. SceneError: see `prepare_scenes`.
     """
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
-        raise ConfigError(f"episodes is {episodes!r}; it must be a whole number of at least 1")
+    for name, count in (("episodes", episodes), ("seeds", seeds)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ConfigError(f"{name} is {count!r}; it must be a whole number of at least 1")
     config = evaluation_config(config, getattr(actor, "overrides", {}))
     prepared = prepare_scenes(config)
     scenes = prepared.scenes
@@ -143,12 +147,21 @@ def evaluate(actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int 
     with make_envs(config, batch, seed, backend) as vec:
         names = tuple(vec.spec.record_names)
         limit = turns_needed(config, episodes, int(longest(scenes)))
-        for first in range(0, len(todo), batch):
-            left = partial(add_agents, vec, scenes, agents_driven)
-            run_batch(actor, vec, todo[first : first + batch], episodes, seed, limit, records, left)
+        for number in range(seeds):
+            for first in range(0, len(todo), batch):
+                own = seed + number * SEED_STEP
+                left = partial(add_agents, vec, scenes, agents_driven, number)
+                run_batch(actor, vec, todo[first : first + batch], (number + 1) * episodes, own, limit, records, left)
     remarks = tuple(remarks_on(prepared.left_out))
-    agents_driven.sort(key=lambda row: (str(row["scene"]), int(str(row["episode"])), int(str(row["object"]))))
-    return dataclasses.replace(summarise(scenes.names, records, names), remarks=remarks, agents=tuple(agents_driven))
+    if seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
+        remarks = (f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)", *remarks)
+    agents_driven.sort(key=lambda row: (str(row["scene"]), *(int(str(row[name])) for name in ("seed", "episode", "object"))))
+    return dataclasses.replace(summarise(scenes.names, records, names, seeds), remarks=remarks, agents=tuple(agents_driven))
+
+
+def _alike(runs: list[Any], episodes: int) -> bool:
+    """Whether the episodes of all seeds of a scene came out the same."""
+    return all(np.array_equal(run[2], runs[number % episodes][2]) for number, run in enumerate(runs))
 
 
 def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
@@ -160,7 +173,7 @@ def run_batch(
     actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]],
     left: Callable[[Any, int], None],
 ) -> None:  # fmt: skip
-    """Drive some scenes, one per env, until each has left its records.
+    """Drive some scenes, one per env, until each has `episodes` records, those that it had before included.
 
     Args:
         scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and are not counted.
@@ -193,18 +206,21 @@ def _received(vec: VectorEnv) -> tuple[Any, Infos]:
     return received[0], received[4]
 
 
-def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...]) -> Outcome:
+def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...], seeds: int = 1) -> Outcome:
     """Turn records into rates and intervals.
 
     Args:
-        names: of all scenes. records: per scene index (length, mean return of its agents, values). columns: names of values.
+        names: of all scenes. records: per scene index (length, mean return of its agents, values), as many of one seed as of
+            another, one seed after the other. columns: names of values.
     """
     agents_at = columns.index("agents")
-    found, sums = [], np.zeros((len(names), len(columns)))
+    found, sums = [], np.zeros((seeds, len(names), len(columns)))
     for index, name in enumerate(names):
         runs = records.get(index, [])
-        sums[index] = np.sum([run[2][: len(columns)] for run in runs], axis=0) if runs else 0.0
-        own = dict(zip(columns, sums[index].tolist(), strict=True))
+        if runs:
+            values = np.array([run[2][: len(columns)] for run in runs], dtype=np.float64)
+            sums[:, index] = values.reshape(seeds, -1, len(columns)).sum(axis=1)
+        own = dict(zip(columns, sums[:, index].sum(axis=0).tolist(), strict=True))
         agents = int(own["agents"])
         counts = {rate: int(own[of]) for rate, of in RATES.items()}
         found.append(
@@ -216,7 +232,7 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
                 intervals={rate: wilson(counts[rate], agents) for rate in RATES},
                 mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents if agents else float("nan"),
                 mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
-                more=more_of(sums[index : index + 1], columns),
+                more=more_of(sums[:, index : index + 1], columns),
             )
         )
     return Outcome(tuple(found), _total(found, sums, columns))
@@ -225,14 +241,14 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
 def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None]:
     """Return rates and means with their intervals over scenes, None where there is nothing to divide by.
 
-    Args: sums: (scenes, columns) of records.
+    Args: sums: (seeds, scenes, columns) of records.
     """
     found: dict[str, Interval | None] = {}
     for name, of in (MORE_RATES | MEANS).items():
         total, _, count = of.partition("/")
         if not {total, count or "agents"} <= set(columns):
             continue
-        values, counts = sums[:, columns.index(total)], sums[:, columns.index(count or "agents")]
+        values, counts = sums[..., columns.index(total)], sums[..., columns.index(count or "agents")]
         if counts.sum() == 0:
             found[name] = None
             continue
@@ -242,8 +258,8 @@ def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None
 
 
 def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Results:
-    """All scenes together; the intervals take each scene as a cluster."""
-    counts: Floats = np.array([scene.agents for scene in scenes], dtype=np.float64)
+    """All scenes together; the intervals take each scene, and each seed, as a cluster."""
+    counts: Floats = sums[..., columns.index("agents")]
     driven = [scene for scene in scenes if scene.agents]
     agents = int(counts.sum())
     episodes = sum(scene.episodes for scene in scenes)
@@ -252,9 +268,7 @@ def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Res
         episodes=episodes,
         agents=agents,
         counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},
-        intervals={
-            rate: clustered(np.array([scene.counts[rate] for scene in scenes], dtype=np.float64), counts) for rate in RATES
-        },
+        intervals={rate: clustered(sums[..., columns.index(of)], counts) for rate, of in RATES.items()},
         mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents if agents else float("nan"),
         mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes if episodes else float("nan"),
         more=more_of(sums, columns),
@@ -355,6 +369,19 @@ def _with(**settings: Any) -> Callable[[DriveConfig], DriveConfig]:
     return lambda config: dataclasses.replace(config, **settings)
 
 
+# Settings that say what is to be done, not how a policy sees and acts.
+TASK = (
+    "scenes", "split", "simplify_m", "control", "control_ids", "others", "init_step", "max_steps", "goal_radius_m",
+    "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m", "unknown_speed_limit_mps", "idm_speed_mps",
+    "idm_headway_s", "idm_gap_m", "idm_acceleration_mps2", "idm_braking_mps2",
+)  # fmt: skip
+
+
+def same_task(config: DriveConfig, other: DriveConfig) -> DriveConfig:
+    """Another run's config, in the task of the first one."""
+    return dataclasses.replace(other, **{name: getattr(config, name) for name in TASK})
+
+
 SUITES = {
     "generated": Suite(_report, "held-out generated scenes", settings=_on_generated),
     "real": Suite(_report_of_real, "scenes of a data set, all moving cars by the policy"),
@@ -372,4 +399,5 @@ EVALUATION = Evaluation(
     draw=drawings,
     describe=lambda config: describe_scenes(config).text(),
     suites=SUITES,
+    same_task=same_task,
 )

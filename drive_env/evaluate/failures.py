@@ -27,8 +27,11 @@ SHOWN_FAILURES = (
 WRONG_WAY_M = float(lib.PV_DRIVE_WRONG_WAY_M)  # an agent that drove farther against its lane drove the wrong way
 
 
-def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any, episode: int) -> None:
-    """Add a line for each agent of an episode that has just ended; `why` says what was not flawless."""
+def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, record: Any, episode: int) -> None:
+    """Add a line for each agent of an episode that has just ended; `why` says what was not flawless.
+
+    Args: seed, episode: numbers of the seed, and of the scene's episode over all seeds.
+    """
     state = vec.peek(int(record["env"]))
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
     head, arrays = scenes.scene(scene)
@@ -38,6 +41,7 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], record: Any, e
         into.append(
             {
                 "scene": scenes.names[scene],
+                "seed": seed,
                 "episode": episode,
                 "object": agent["object"],
                 "id": int(arrays["objects"][agent["object"]]["id"]),

@@ -34,45 +34,58 @@ def wilson(hits: float, count: float) -> tuple[float, float]:
 
 
 def clustered(hits: Floats, counts: Floats) -> tuple[float, float]:
-    """95 % interval of sum(hits) / sum(counts) where each scene is a cluster.
+    """95 % interval of sum(hits) / sum(counts) where each scene is a cluster, and each seed where there are several.
 
     Wilson's interval with the sample size divided by the design effect: the variance of the ratio estimator over clusters
-    (Cochran, Sampling Techniques, 6.3, with the factor K / (K - 1)) over that of independent draws, never below 1. One scene
-    alone shows nothing of the spread between scenes: its interval is Wilson's.
+    (see `_variance`) over that of independent draws, never below 1. One scene alone shows nothing of the spread between scenes:
+    its interval is Wilson's.
 
     Args:
-        hits, counts: (scenes,) successes and trials per scene.
+        hits, counts: (scenes,) or (seeds, scenes) successes and trials.
     """
-    used = counts > 0
-    hits, counts = hits[used], counts[used]
     total = float(counts.sum())
     if total == 0:
         return (0.0, 1.0)
     rate = float(hits.sum()) / total
     independent = rate * (1 - rate) / total
-    clusters = len(counts)
     effect = 1.0
-    if clusters > 1 and independent > 0:
-        residual = hits - rate * counts
-        variance = clusters / (clusters - 1) * float(np.sum(residual**2)) / total**2
-        effect = max(1.0, variance / independent)
+    if independent > 0:
+        effect = max(1.0, _variance(hits, counts) / independent)
     return wilson(rate * total / effect, total / effect)
 
 
 def mean_interval(values: Floats, counts: Floats) -> tuple[float, float]:
-    """95 % interval of sum(values) / sum(counts) where each scene is a cluster: normal approximation with the variance of the
-    ratio estimator, as in `clustered`. One scene alone shows nothing of the spread: its interval is the mean itself.
+    """95 % interval of sum(values) / sum(counts) where each scene, and each seed, is a cluster: normal approximation with the
+    variance of `_variance`. One scene alone with one seed shows nothing of the spread: its interval is the mean itself.
 
     Args:
-        values, counts: (scenes,) sums and what they are sums over.
+        values, counts: (scenes,) or (seeds, scenes) sums and what they are sums over.
     """
-    used = counts > 0
-    values, counts = values[used], counts[used]
-    total, clusters = float(counts.sum()), len(counts)
-    if clusters == 0:
+    total = float(counts.sum())
+    if total == 0:
         return (math.nan, math.nan)
-    mean = float(values.sum()) / total
-    if clusters == 1:
-        return (mean, mean)
-    variance = clusters / (clusters - 1) * float(np.sum((values - mean * counts) ** 2)) / total**2
-    return (mean - Z95 * math.sqrt(variance), mean + Z95 * math.sqrt(variance))
+    mean, half = float(values.sum()) / total, Z95 * math.sqrt(_variance(values, counts))
+    return (mean - half, mean + half)
+
+
+def _variance(values: Floats, counts: Floats) -> float:
+    """Variance of the ratio sum(values) / sum(counts) over clusters.
+
+    Over scenes that of the ratio estimator (Cochran, Sampling Techniques, 6.3, with the factor K / (K - 1)). Scenes and seeds
+    cross: each scene is driven with each seed. So what both share is counted once (Cameron, Gelbach and Miller, "Robust
+    inference with multiway clustering", 2011): variance over scenes + over seeds - over pairs, and at least that over scenes.
+    """
+    values, counts = np.atleast_2d(values), np.atleast_2d(counts)
+    used = counts.sum(axis=0) > 0
+    values, counts = values[:, used], counts[:, used]
+    total = counts.sum()
+    residual = values - values.sum() / total * counts
+    of_scenes, of_seeds = (_spread(residual.sum(axis=axis)) for axis in (0, 1))
+    of_pairs = _spread(residual.ravel()) if min(residual.shape) > 1 else min(of_scenes, of_seeds)
+    return float(max(of_scenes, of_scenes + of_seeds - of_pairs) / total**2)
+
+
+def _spread(residual: Floats) -> float:
+    """Sum of the squares of clusters' residuals, times K / (K - 1); 0 of one cluster."""
+    clusters = len(residual)
+    return clusters / (clusters - 1) * float(np.sum(residual**2)) if clusters > 1 else 0.0

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.evaluate import features
-from drive_env.evaluate.envs import evaluation_config, make_envs
+from drive_env.evaluate.envs import SEED_STEP, evaluation_config, make_envs
 from drive_env.evaluate.features import Boxes, Edges
+from drive_env.evaluate.intervals import mean_interval
 from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood
 from drive_env.prepare import prepare_scenes
 from drive_env.render.recording import logged_poses
@@ -183,43 +184,62 @@ def _mostly_off(driven: Driven) -> bool:
     return bool(len(off) and off.mean() > 0.5)
 
 
-def total_of(rows: Sequence[Row]) -> Row:
-    """Return the means over the scenes with 95 % intervals (normal approximation over scenes)."""
-    total: dict[str, Any] = {"scene": f"mean of {len(rows)} scenes", "rollouts": sum(int(str(row["rollouts"])) for row in rows)}
-    total["agents"] = sum(int(str(row["agents"])) for row in rows)
+def means_of(seeds: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return a line per scene: its mean over seeds. Args: seeds: lines of the scenes, by seed."""
+    if len(seeds) == 1:
+        return list(seeds[0])
+    found: list[Row] = []
+    for rows in zip(*seeds, strict=True):
+        values = np.array([[row[column] for column in COLUMNS] for row in rows], np.float64)
+        counted = {name: sum(int(str(row[name])) for row in rows) for name in ("rollouts", "agents")}
+        found.append({"scene": rows[0]["scene"], **counted, **dict(zip(COLUMNS, values.mean(axis=0).tolist(), strict=True))})
+    return found
+
+
+def total_of(seeds: Sequence[Sequence[Row]]) -> Row:
+    """Return the means over the scenes with 95 % intervals over scenes and seeds. Args: as of `means_of`."""
+    rows = [row for of in seeds for row in of]
+    total: dict[str, Any] = {"scene": f"mean of {len(seeds[0])} scenes"}
+    total |= {name: sum(int(str(row[name])) for row in rows) for name in ("rollouts", "agents")}
     for column in COLUMNS:
-        values = np.array([row[column] for row in rows], np.float64)
-        values = values[np.isfinite(values)]
-        half = 1.96 * values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        total[column] = Interval(values.mean(), values.mean() - half, values.mean() + half) if len(values) else None
+        values = np.array([[row[column] for row in of] for of in seeds], np.float64)
+        known = np.isfinite(values).astype(np.float64)
+        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        total[column] = Interval(values.sum() / known.sum(), *mean_interval(values, known)) if known.any() else None
     return total
 
 
-def evaluate_realism(actor: Actor, config: Any, *, episodes: int = ROLLOUTS, seed: int = 0, backend: str = "serial") -> Report:
+def evaluate_realism(
+    actor: Actor, config: Any, *, episodes: int = ROLLOUTS, seed: int = 0, seeds: int = 1, backend: str = "serial"
+) -> Report:
     """Roll every scene out and compare with its log.
 
     Args:
         actor: who drives; one that draws its actions, since roll-outs that are all alike make narrow histograms.
         config: settings of the env; OVERRIDES replace some. episodes: roll-outs of each scene, at least 2.
-        seed: roll-out r of scene i runs in an env seeded with seed + i * episodes + r. backend: as for `evaluate`.
+        seed: roll-out r of scene i runs in an env seeded with seed + i * episodes + r. seeds, backend: as for `evaluate`; a
+            scene's row is its mean over seeds.
 
     Raises:
         ConfigError: too few roll-outs. SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
         raise ConfigError(f"episodes is {episodes!r}; realism needs 2 roll-outs of a scene or more")
-    rows, remarks, alike = [], [], True
-    for name, driven in _rollouts(actor, config, episodes, seed, backend):
-        row, said = row_of(name, driven)
-        alike &= bool((driven.rollouts.x == driven.rollouts.x[:1]).all())
-        rows.append(row)
-        remarks += said
+    found: list[list[Row]] = []
+    remarks, alike = dict[str, None](), True
+    for number in range(seeds):
+        found.append([])
+        for name, driven in _rollouts(actor, config, episodes, seed + number * SEED_STEP, backend):
+            row, said = row_of(name, driven)
+            alike &= bool((driven.rollouts.x == driven.rollouts.x[:1]).all())
+            found[-1].append(row)
+            remarks |= dict.fromkeys(said)
     about = [f"likelihoods of the log under {episodes} roll-outs from frame {HISTORY}; realism is their weighted mean"]
     if alike:
         about.append(
             "all roll-outs of a scene are alike: a policy that always takes its likeliest action has no spread (--sample)"
         )
-    return Report(rows=rows, total=total_of(rows), remarks=[*about, *remarks], score="realism")
+    return Report(rows=means_of(found), total=total_of(found), remarks=[*about, *remarks], score="realism")
 
 
 def _rollouts(actor: Actor, config: Any, episodes: int, seed: int, backend: str) -> Iterator[tuple[str, Driven]]:

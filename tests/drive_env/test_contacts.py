@@ -220,6 +220,7 @@ def test_shares_are_of_all_agents_with_scenes_as_clusters() -> None:
     def row(scene: str, cause: str | None) -> Row:
         return {
             "scene": scene,
+            "seed": 0,
             "cause": cause,
             "other": "vehicle",
             "driver": "log",

@@ -83,6 +83,19 @@ def test_every_scene_runs_as_often_as_asked(folder: Path) -> None:
     assert thrice.total.counts == {name: 3 * count for name, count in once.total.counts.items()}
 
 
+def test_seeds_are_driven_one_after_another(folder: Path) -> None:
+    config = DriveConfig(scenes=str(folder))
+    once, twice = evaluate(Straight(), config), evaluate(Straight(), config, seeds=2)
+    assert twice.total.agents == 2 * once.total.agents and [scene.episodes for scene in twice.scenes] == [2, 2, 2, 0, 2]
+    assert twice.total.intervals["score"] == pytest.approx(once.total.intervals["score"], abs=0.02)
+    assert any("all 2 seeds are alike" in remark for remark in twice.report().remarks)
+    assert {(row["seed"], row["episode"]) for row in twice.agents} == {(0, 0), (1, 1)}
+    drawn = evaluate(baseline("random"), config, seeds=2, episodes=2)
+    assert drawn.total.agents == 4 * once.total.agents and not any("alike" in remark for remark in drawn.remarks)
+    with pytest.raises(ConfigError, match="seeds is 0; it must be a whole number"):
+        evaluate(Straight(), config, seeds=0)
+
+
 def table(actor: Any, config: DriveConfig, **how: Any) -> dict[str, Any]:
     """The rates of all scenes, as JSON-like data."""
     return evaluate(actor, config, **how).report().to_json()

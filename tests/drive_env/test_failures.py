@@ -109,7 +109,7 @@ def test_results_as_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "failures: " in out and "also of all" in out and "lane_aligned" in out
     found = json.loads((tmp_path / "a.json").read_text())
     assert {row["why"] for row in found["tables"]["failures"]} >= {"red light", "wrong way"}
-    assert (tmp_path / "a.failures.csv").read_text().startswith("scene,episode,object,id,cause,why,other,other_id,driver")
+    assert (tmp_path / "a.failures.csv").read_text().startswith("scene,seed,episode,object,id,cause,why,other,other_id,driver")
 
 
 def test_reasons_are_in_order() -> None:

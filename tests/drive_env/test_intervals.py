@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drive_env.evaluate.intervals import clustered, wilson
+from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 
 
 def test_wilson_against_published_values() -> None:
@@ -53,3 +53,34 @@ def test_coverage_with_dependent_agents() -> None:
         naive += low <= 0.7 <= high
     assert covered >= 0.91 * 400
     assert naive < 0.85 * 400  # why agents are not counted as independent
+
+
+def test_seeds_that_are_alike_say_nothing_new() -> None:
+    rng = np.random.default_rng(1)
+    counts = rng.integers(1, 9, 30).astype(float)
+    hits = np.floor(counts * rng.random(30))
+    alone = clustered(hits, counts)
+    assert clustered(hits[None], counts[None]) == alone
+    assert clustered(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(alone, abs=1e-3)
+    assert mean_interval(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(mean_interval(hits, counts))
+
+
+def test_intervals_cover_the_spread_of_seeds_and_scenes() -> None:
+    """Five seeds of which each shifts all scenes; without them the interval is far too narrow."""
+    rng, covered, naive, counts = np.random.default_rng(3), 0, 0, np.full((5, 40), 6.0)
+    for _ in range(300):
+        rates = 0.6 + 0.1 * rng.standard_normal((5, 1)) + 0.12 * rng.standard_normal((1, 40))
+        hits = rng.binomial(6, np.clip(rates, 0, 1)).astype(float)
+        low, high = clustered(hits, counts)
+        covered += low <= 0.6 <= high
+        low, high = clustered(hits.sum(axis=0), counts.sum(axis=0))
+        naive += low <= 0.6 <= high
+    assert covered >= 0.8 * 300  # five seeds are few for a normal approximation
+    assert naive < 0.75 * 300
+
+
+def test_one_scene_with_several_seeds() -> None:
+    counts = np.full((4, 1), 10.0)
+    low, high = mean_interval(np.array([[2.0], [4.0], [6.0], [8.0]]), counts)
+    assert (low + high) / 2 == pytest.approx(0.5) and high - low == pytest.approx(2 * 1.96 * 0.258 / 2, abs=0.01)
+    assert mean_interval(np.full((4, 1), 5.0), counts) == (0.5, 0.5)

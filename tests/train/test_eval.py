@@ -16,6 +16,7 @@ from drive_env.generate import generate
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Interval, Report
 from puffervec.train import TrainConfig, Trainer
+from puffervec.train.verbs.beside import verdict
 from puffervec.train.verbs.eval import EvalRequest, chosen_parts, parse, run_evaluation
 from tests.train import envs
 
@@ -53,9 +54,36 @@ def test_a_run_is_evaluated_from_any_folder(
     out = capsys.readouterr().out
     assert "total of 2 scenes" in out and "one.json" in out and f"on {scenes}" in out
     assert out.count("left out broken.json: not JSON") == 1
-    run_evaluation(EvalRequest(str(run), baseline="log"), parts=False)
+    run_evaluation(EvalRequest(str(run)), parts=False)
+    assert "one.json" not in capsys.readouterr().out
+
+
+def test_baselines_and_a_checkpoint_stand_beside_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = str(next((run / "checkpoints").iterdir()))
+    request = EvalRequest(str(run), baseline=f"lane-follow,log,{checkpoint}", seeds=2, csv=tmp_path / "a.csv")
+    run_evaluation(request)
     out = capsys.readouterr().out
-    assert out.lstrip().startswith("drive: log on") and "one.json" not in out
+    assert "beside: 4" in out and "log: score" in out and "intervals" in out and "all 2 seeds are alike" in out
+    with (tmp_path / "a.beside.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["driver"] for line in lines] == [str(run), "lane-follow", "log", checkpoint]
+    assert {**lines[0], "driver": ""} == {**lines[3], "driver": ""} and lines[0]["score_low"] != ""
+    of_env = EvalRequest("drive", baseline=f"log,{checkpoint}", env_flags=("--scenes", "scenes"), json=tmp_path / "b.json")
+    run_evaluation(of_env)
+    assert [row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["beside"]] == ["log", checkpoint]
+
+
+def test_scores_that_are_apart_are_told() -> None:
+    def row(who: str, low: float, high: float) -> dict[str, Any]:
+        return {"driver": who, "score": Interval((low + high) / 2, low, high)}
+
+    own = row("own", 0.6, 0.7)
+    assert verdict(own, row("old", 0.4, 0.5), "score") == (
+        "old: score 0.45 [0.40, 0.50] against 0.65 [0.60, 0.70]: behind, intervals apart"
+    )
+    assert verdict(own, row("log", 0.8, 1.0), "score").endswith("ahead, intervals apart")
+    assert verdict(own, row("near", 0.5, 0.61), "score").endswith("intervals overlap")
+    assert verdict(own, {"driver": "none", "score": None}, "score") == ""
 
 
 def test_other_scenes_leave_those_of_the_training_alone(run: Path, scenes: Path, tmp_path: Path) -> None:

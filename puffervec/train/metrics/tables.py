@@ -18,9 +18,7 @@ FIRST_ROWS = 10
 REST = "--all prints every one, --csv and --json have them"
 
 
-def print_report(
-    report: Report, title: str, parts: bool = True, every: bool = False, whole: Collection[str] = ()
-) -> None:
+def print_report(report: Report, title: str, parts: bool = True, every: bool = False, whole: Collection[str] = ()) -> None:
     """Print the report of an evaluation. A table that is too wide is printed with a line per column.
 
     Where there are many parts, what is printed is the total and, below it, the parts with the lowest scores.

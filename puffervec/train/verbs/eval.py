@@ -18,13 +18,15 @@ from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import as_evaluated, own_evaluation
 from puffervec.train.metrics.tables import print_report
+from puffervec.train.verbs.beside import asked_for, find_other, side_by_side
 from puffervec.train.verbs.players import PlayerRequest, find_player, take_player
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
-  Evaluates a run, or with --baseline what needs no training.
+  Evaluates a run, or of an ENV with --baseline what needs no training.
 
-  --baseline NAME       of an ENV: random, or what the env brings (drive: stop, lane-follow, idm, log, expert)
+  --baseline WHO,...    random, what the env brings (drive: stop, lane-follow, idm, log, expert), or another run or checkpoint.
+                        They are evaluated in the same way and stand below the run, with whether their scores are apart
   --suite NAME          another evaluation that the env brings (drive: generated, real, self-play, human-replay, idm, realism)
   --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
   --env.NAME VALUE      settings of the env, over those of the run
@@ -37,6 +39,7 @@ ABOUT = """\
   --draw WHICH          which parts: part:NAME, worst:N (by score) or all [default: worst:10 into a folder]
   --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
   --seed N              of envs and of drawn actions [default: 0]
+  --seeds N             evaluate with N seeds; intervals are over parts and seeds, where the env's evaluation can (drive)
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
   --all                 print every part; without it, of more than 20 the total and those with the lowest scores
@@ -46,7 +49,7 @@ ABOUT = """\
 """
 EPISODES = 100  # of an env without an evaluation of its own
 DRAWN = "worst:10"
-_VALUES = ("suite", "episodes", "png", "draw", "json", "csv")
+_VALUES = ("suite", "episodes", "seeds", "png", "draw", "json", "csv")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class EvalRequest(PlayerRequest):
 
     suite: str | None = None
     episodes: int | None = None
+    seeds: int | None = None
     png: Path | None = None
     draw: str | None = None
     json: Path | None = None
@@ -82,6 +86,7 @@ def parse(args: list[str]) -> EvalRequest:
         **player,
         suite=values["suite"],
         episodes=flags.whole("--episodes", values["episodes"], 1),
+        seeds=flags.whole("--seeds", values["seeds"], 1),
         png=_path(values["png"]),
         draw=values["draw"],
         json=_path(values["json"]),
@@ -102,9 +107,18 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
     _check_outputs(request)
-    player = find_player(request, lambda config: _adapted(config, request))
+    alone, beside = asked_for(request)
+
+    def adapted(config: TrainConfig) -> TrainConfig:
+        return _adapted(config, request)
+
+    player = find_player(alone, adapted)
+    others = [find_other(request, who, player, adapted) for who in beside]
     config, own = player.config, own_evaluation(player.config.target)
     report = _evaluated(config, own, player.actor, request)
+    if others:
+        found = [(other.label, _evaluated(other.config, own, other.actor, request)) for other in others]
+        report = side_by_side(report, player.label, found)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
     whole = ("failures",) if request.failures else ()
     print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every, whole)
@@ -130,12 +144,15 @@ def _adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
 def _evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
     if own is not None:
         suite = own if request.suite is None else own.suites[request.suite]
-        report = suite.evaluate(actor, config.env, episodes=request.episodes or suite.episodes, seed=request.seed)
+        seeds = {} if request.seeds is None else {"seeds": request.seeds}
+        report = suite.evaluate(actor, config.env, episodes=request.episodes or suite.episodes, seed=request.seed, **seeds)
         if not isinstance(report, Report):
             raise ConfigError(
                 f"the evaluation of {config.target} returned {report!r}: it must return a puffervec.evaluation.Report"
             )
         return report
+    if request.seeds is not None:
+        raise ConfigError(f"--seeds {request.seeds}: {config.target} has no evaluation of its own: give --episodes")
     from puffervec.train.act.evaluate import evaluate_any
 
     return evaluate_any(config, actor, request.episodes or EPISODES, request.seed)

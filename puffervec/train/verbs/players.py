@@ -155,7 +155,7 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
         who = given[-1]
         if name not in rows:
             raise ConfigError(f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}")
-        if who in ("random", *(own.baselines if own is not None else ())):
+        if who in known_baselines(config.target):
             others[name] = baseline(config.target, own, who, request.seed)
         else:
             _, (theirs, policies) = read_newest(who, Path("runs"), load, note)
@@ -174,6 +174,12 @@ def is_env(target: str) -> bool:
     except ConfigError:
         return False
     return True
+
+
+def known_baselines(target: str) -> list[str]:
+    """Return the names of an env's baselines."""
+    own = own_evaluation(target)
+    return list(dict.fromkeys(("random", *(own.baselines if own is not None else ()))))
 
 
 def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
