@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who hit whom, at which angle and under which rule: hand-made scenes in which the logs meet, from C to the files of `eval`."""
+"""Who hit whom, at which angle and under which rule: hand-made scenes in which the logs meet, from C to the files of `eval`.
+
+The tables made of them are those of drive_env/evaluate/causes.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
+"""`puffer-train eval`, and what stands beside a run (puffervec/train/verbs/beside.py)."""
+
 from __future__ import annotations
 
 import csv
