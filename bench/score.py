@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The score of a run after given minutes, on scenes that it was not trained on: a part of bench/train.py.
+"""The score of a driver against the minutes of training, on scenes that it was not trained on: a table and a plot.
 
-    python bench/train.py --parts score                                    drive: held-out scenes after 5 and 30 minutes
-    python bench/train.py --parts score --real ../shared/data/scenes       and on a folder of JSON scenes
-    python bench/train.py --parts score --real DIR --scenes DIR            trained on that folder
+    python bench/score.py                                       the default run, 7 minutes on two cores: held-out scenes
+    python bench/score.py --real ../shared/data/scenes          and a folder of real scenes; --real may be given again
+    python bench/score.py runs/NAME --real DIR                  the checkpoints that a run has kept, without a training
+    python bench/train.py --parts score --minutes 30            the same beside other figures of training
 
 The clock starts before the trainer is made: starting workers and compiling scenes count, imports do not. At each time the
 policy is copied, which takes milliseconds, after the last update that ends before it. The copies are evaluated when the
 training is over. The step size falls over all of --minutes, so after 5 minutes a run of 5 minutes scores better than one of 30.
-Runs in the learner.
+Baselines are evaluated on the same scenes. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -19,32 +20,50 @@ import copy
 import dataclasses
 import functools
 import math
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
 from torch import nn
 
 from bench import common, runs
+from drive_env.config import EVALUATED_ON, sets_of
 from drive_env.evaluate import evaluate as drive
 from drive_env.generate.generate import DEFAULT_COUNT
-from puffervec.errors import ConfigError
+from puffervec.errors import CheckpointError, ConfigError, PuffervecError
+from puffervec.evaluation import Actor
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
+from puffervec.train.config.target import env_spec
+from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import Dashboard
-from puffervec.train.metrics.keys import STEP
+from puffervec.train.metrics.keys import ELAPSED_S, STEP
+from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.run.rundir import CHECKPOINTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
 GENERATED = "generated"  # DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
-WANTED = {5.0: 0.70, 30.0: 0.90}  # Score on the held-out scenes, by minutes, trained on generated ones.
+TIMES = (5.0, 30.0)  # Minutes after which the policy is evaluated where nobody says which.
+CURVE = "1,2,3,5,7"  # ... and of this command.
+# Scores by minutes, of runs that were trained on generated scenes.
+WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
+BASELINES = "lane-follow,idm,log"
+LINES = {"lane-follow": ":", "idm": "-.", "log": "--"}  # How baselines are drawn.
 SEED = 0  # Of evaluations.
 CURVE_POINTS = 300
 COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
+MORE_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Of further folders of real scenes.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +123,7 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
         "trained_on": shown(config.env.scenes),
         "start_s": start_s,
         "moments": [moment_row(moment, config, sets, device, rows, options.episodes) for moment in watch.moments],
+        "baselines": baseline_rows(options, config, sets),
         "curve": watch.curve[:: max(1, math.ceil(len(watch.curve) / CURVE_POINTS))],
     }
 
@@ -114,7 +134,7 @@ def times_of(options: argparse.Namespace) -> list[float]:
     Raises: ConfigError for bad times and for times after the end.
     """
     try:
-        found = {float(text) for text in options.at.split(",")} if options.at else {m for m in WANTED if m <= options.minutes}
+        found = {float(text) for text in options.at.split(",")} if options.at else {m for m in TIMES if m <= options.minutes}
     except ValueError:
         raise ConfigError(f"--at is {options.at!r}: give minutes, separated by commas, such as 5,30") from None
     if not options.minutes > 0 or not all(0 < minutes <= options.minutes for minutes in found):
@@ -122,18 +142,30 @@ def times_of(options: argparse.Namespace) -> list[float]:
     return sorted(found | {options.minutes})
 
 
-def scene_sets(config: TrainConfig, real: str | None) -> dict[str, str]:
-    """Return the sets of scenes to evaluate on, by name, as values of the env's setting `scenes`."""
+def scene_sets(config: TrainConfig, real: str | Sequence[str] | None) -> dict[str, str]:
+    """Return the sets of scenes to evaluate on, by name, as values of the env's setting `scenes`.
+
+    Args: real: folders of scenes; the first is called "real", others have their folder's name too.
+    """
     scenes = config.env.scenes
-    count = scenes.partition(":")[2]
-    first = GENERATED if is_generated(scenes) and int(count or DEFAULT_COUNT) > DEFAULT_COUNT else scenes
-    sets = {TRAINED: first, HELD_OUT: "held-out"}
-    return sets if real is None or real == scenes else {**sets, REAL: real}
+    sets = {TRAINED: ",".join(_fewer(name) for name, _ in sets_of(scenes)), HELD_OUT: "held-out"}
+    if is_generated(scenes):
+        sets[HELD_OUT] = drive.held_out(config.env).scenes
+    for number, folder in enumerate([real] if isinstance(real, str) else real or ()):
+        if folder != scenes:
+            sets[REAL if not number else f"{REAL}, {Path(folder).name}"] = folder
+    return sets
+
+
+def _fewer(scenes: str) -> str:
+    """Return a set of scenes, or of many generated ones the first ones."""
+    name, _, count = scenes.partition(":")
+    return name if name in EVALUATED_ON and int(count or 0) > DEFAULT_COUNT else scenes
 
 
 def is_generated(scenes: str) -> bool:
-    """True for "generated" and "generated:N"."""
-    return scenes.partition(":")[0] == GENERATED
+    """True for "generated", "streets", with ":N" or without, and several of these."""
+    return all(name.partition(":")[0] in EVALUATED_ON for name, _ in sets_of(scenes))
 
 
 def shown(scenes: str) -> str:
@@ -150,12 +182,8 @@ def moment_row(
     episodes: int,
 ) -> dict[str, Any]:
     """Evaluate a moment: the likeliest actions, shaping rewards off. Rates come with 95 % intervals over scenes."""
-    found = {}
-    for name, scenes in sets.items():
-        actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
-        env = dataclasses.replace(config.env, scenes=scenes)
-        result = drive.evaluate(actor, env, episodes=episodes, seed=SEED)
-        found[name] = {"scenes": sum(scene.agents > 0 for scene in result.scenes), **result.report().to_json()["total"]}
+    actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
+    found = {name: evaluated(actor, config, scenes, episodes) for name, scenes in sets.items()}
     return {
         "minutes": moment.minutes,
         "seconds": moment.seconds,
@@ -166,10 +194,64 @@ def moment_row(
     }
 
 
+def evaluated(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
+    """Evaluate an actor on a set of scenes: the total of the report, and the agents' median peak lateral acceleration."""
+    result = drive.evaluate(actor, dataclasses.replace(config.env, scenes=scenes), episodes=episodes, seed=SEED)
+    return {
+        "scenes": sum(scene.agents > 0 for scene in result.scenes),
+        **result.report().to_json()["total"],
+        "median_peak_lateral": float(np.median([row["peak_lateral"] for row in result.agents])),
+    }
+
+
+def baseline_rows(options: argparse.Namespace, config: TrainConfig, sets: Mapping[str, str]) -> dict[str, Any]:
+    """Evaluate the baselines that were asked for on all sets but those of the training, by name and set."""
+    names = [name for name in (getattr(options, "baselines", None) or "").split(",") if name]
+    others = {where: scenes for where, scenes in sets.items() if where != TRAINED}
+    return {
+        name: {where: evaluated(drive.baseline(name, SEED), config, scenes, 1) for where, scenes in others.items()}
+        for name in names
+    }
+
+
 def gaps(evaluations: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return how much higher the score is on the training scenes than on each of the other sets."""
     first = evaluations[TRAINED]["score"]
     return {name: first - found["score"] for name, found in evaluations.items() if name != TRAINED}
+
+
+def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Evaluate all checkpoints that a run has kept.
+
+    Raises: CheckpointError: there are none. ConfigError: it is no run of drive.
+    """
+    lines = list(read_metrics(folder / METRICS_FILE)) if (folder / METRICS_FILE).exists() else []
+    checkpoints = sorted(path for path in folder.glob(f"{CHECKPOINTS}/*") if path.name.isdigit())
+    if not lines or not checkpoints:
+        raise CheckpointError(f"{folder}: no run with checkpoints: give a run folder, such as runs/NAME")
+    device, moments, found = choose_device(options.device), [], None
+    for path in checkpoints:
+        config, policies = ev.load_policies(path, device)
+        if config.target != "drive":
+            raise ConfigError(f"{folder} is a run of {config.target}, not of drive")
+        spec = env_spec(config)
+        rows, sets = policy_rows(spec, config), scene_sets(config, options.real)
+        line = min(lines, key=lambda line: abs(line[STEP] - int(path.name)))
+        moment = Moment(round(line[ELAPSED_S] / 60, 2), line[ELAPSED_S], int(path.name), line.get("env/score"), dict(policies))
+        moments.append(moment_row(moment, config, sets, device, rows, options.episodes))
+        facts = (runs.floats_of(spec), sum(p.numel() for policy in policies.values() for p in policy.parameters()))
+        found = config, sets, dict(zip(runs.FACTS, (*facts, config.train.update_epochs), strict=True))
+    assert found is not None
+    config, sets, named = found
+    curve = [{"minutes": line[ELAPSED_S] / 60, "agent_steps": line[STEP], "score": line.get("env/score")} for line in lines]
+    return {
+        "facts": named,
+        "seed": config.train.seed,
+        "trained_on": shown(config.env.scenes),
+        "moments": moments,
+        "baselines": baseline_rows(options, config, sets),
+        "curve": curve[:: max(1, math.ceil(len(curve) / CURVE_POINTS))],
+    }
 
 
 def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
@@ -203,7 +285,12 @@ def show_score(results: Mapping[str, Any]) -> None:
             for moment in sample["moments"]:
                 rows += _lines(name, sample, moment)
                 notes += verdicts(name, sample, moment)
-    columns = ("run", "scenes", "min", "agent-steps", "score", "goal", "collision", "off-road", "agents", *runs.FACT_COLUMNS)
+            rows += [line for who, found in sample.get("baselines", {}).items() for line in _baseline_lines(who, found)]
+    columns = (
+        "run", "scenes", "min", "agent-steps", "score", "goal", "collision", "off-road", "comfort", "goal time", "lateral",
+        "agents", *runs.FACT_COLUMNS,
+    )  # fmt: skip
+    notes.append("comfort: share of half-seconds; goal time: over the log's; lateral: median of the agents' largest, m/s2")
     title = "score after minutes of training: rates of agents with 95 % intervals over scenes"
     common.print_table(title, columns, rows, notes)
 
@@ -212,11 +299,21 @@ def _lines(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> l
     run = f"{name}, seed {sample['seed']}, on {sample['trained_on']}"
     head, tail = (f"{moment['minutes']:g}", common.number(moment["agent_steps"])), runs.fact_cells(sample["facts"])
     while_training = common.number(moment["score_in_training"])
-    lines = [(run, "while training, drawn actions", *head, while_training, *["-"] * 4, *tail)]
+    lines = [(run, "while training, drawn actions", *head, while_training, *["-"] * 7, *tail)]
     for where, found in moment["evaluations"].items():
-        rates = (_rate(found, key) for key in ("score", "goal", "collision", "offroad"))
-        lines.append((run, f"{where} ({found['scenes']})", *head, *rates, str(found["agents"]), *tail))
+        lines.append((run, f"{where} ({found['scenes']})", *head, *_cells(found), *tail))
     return lines
+
+
+def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
+    rates = (_rate(found, key) for key in ("score", "goal", "collision", "offroad"))
+    more = (common.number(found.get(key)) for key in ("comfortable", "goal_time", "median_peak_lateral"))
+    return (*rates, *more, str(found["agents"]))
+
+
+def _baseline_lines(who: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    nothing = ["-"] * len(runs.FACT_COLUMNS)
+    return [(who, f"{where} ({one['scenes']})", "-", "-", *_cells(one), *nothing) for where, one in found.items()]
 
 
 def _rate(found: Mapping[str, Any], key: str) -> str:
@@ -225,12 +322,17 @@ def _rate(found: Mapping[str, Any], key: str) -> str:
 
 
 def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
-    """Return lines for a moment: whether its target was met, and the gaps between sets of scenes."""
+    """Return lines for a moment: whether targets were met, which baselines are clearly behind, gaps between sets."""
     at = f"{name}, seed {sample['seed']}, {moment['minutes']:g} min"
-    found, wanted, lines = moment["evaluations"][HELD_OUT], WANTED.get(moment["minutes"]), []
-    if wanted is not None and is_generated(sample["trained_on"]):
-        word = "met" if found["score"] >= wanted else "MISSED"
-        lines.append(f"{at}: held-out {_rate(found, 'score')}, wanted {wanted:.2f}: {word}")
+    lines = []
+    for where, found in moment["evaluations"].items():
+        wanted = WANTED.get(moment["minutes"], {}).get(where)
+        if wanted is not None and is_generated(sample["trained_on"]):
+            word = "met" if found["score"] >= wanted else "MISSED"
+            lines.append(f"{at}: {where} {_rate(found, 'score')}, wanted {wanted:.2f}: {word}")
+        for who, results in sample.get("baselines", {}).items():
+            if where in results and results[where]["score_95"][1] < found["score_95"][0]:
+                lines.append(f"{at}: {where}: {who} {_rate(results[where], 'score')} is clearly behind")
     shown_gaps = (f"{gap:+.3f} over {where}" for where, gap in moment["gaps"].items())
     return [*lines, f"{at}: score on the {TRAINED} {', '.join(shown_gaps)}"]
 
@@ -258,7 +360,72 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
         ends = [[m - one["score_95"][0] for m, one in zip(middle, found, strict=True)],
                 [one["score_95"][1] - m for m, one in zip(middle, found, strict=True)]]  # fmt: skip
         label = f"{where} ({found[0]['scenes']} scenes), 95 %"
-        axis.errorbar(x, middle, yerr=ends, fmt="o", capsize=3, color=COLOURS[where], label=label)
+        colour = COLOURS.get(where) or MORE_COLOURS[place % len(MORE_COLOURS)]
+        axis.errorbar(x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label)
+        for who, results in sample.get("baselines", {}).items():
+            if where in results:
+                style = {"color": colour, "linewidth": 0.8, "linestyle": LINES.get(who, ":")}
+                axis.axhline(results[where]["score"], label=f"{who}, {where}", **style)
     axis.set(xlabel="minutes", ylabel="score", ylim=(0, 1), title=title)
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
+
+
+# ---- the command --------------------------------------------------------------------------------------
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the flags of the command."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("run", nargs="*", type=Path, help="run folders whose checkpoints are evaluated, in place of a training")
+    flags.add_argument("--minutes", type=float, default=7.0, help="length of the training (default: %(default)s)")
+    flags.add_argument("--at", help=f"minutes after which the policy is evaluated; the last one always is (default: {CURVE})")
+    flags.add_argument("--cores", type=int, default=2, help="of training and evaluations (default: %(default)s)")
+    flags.add_argument("--scenes", help="what to train on (default: the preset's)")
+    flags.add_argument("--real", action="append", help="also evaluate on this folder of scenes; may be given again")
+    flags.add_argument("--baselines", default=BASELINES, help='on the same scenes; "" for none (default: %(default)s)')
+    flags.add_argument("--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)")
+    flags.add_argument("--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)")
+    flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
+    flags.add_argument("--png", type=Path, help="where the plot goes (default: beside the JSON)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-score.json)")
+    return flags
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    options = parser().parse_args(arguments)
+    options.runs, progress = None, common.Progress()
+    if options.at is None:
+        options.at = ",".join(text for text in CURVE.split(",") if float(text) <= options.minutes)
+    try:
+        use_cores(options.cores)
+        choose_device(options.device)
+        unknown = [name for name in options.baselines.split(",") if name and name not in drive.BASELINES]
+        if unknown:
+            raise ConfigError(f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}")
+        if options.run:
+            results: Any = {path.name: [kept_sample(path, options)] for path in options.run}
+            foreign = 0.0
+        else:
+            results, foreign = measure_score(options, progress)
+        progress.clear()
+        show_score(results)
+        runs.draw_beside(panels(results), options, "score")
+    except (PuffervecError, OSError) as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    common.finish("score", options, common.machine(), foreign, {"score": results})
+    return 0
+
+
+def use_cores(count: int) -> None:
+    """Keep this process, and those that it starts, to the first cores that it may use. Raises: ConfigError: none."""
+    if count < 1:
+        raise ConfigError(f"--cores is {count}: give 1 or more")
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +15,9 @@ import pytest
 import torch
 
 from bench import score
+from drive_env.generate import generate
+from puffervec.train import TrainConfig, Trainer
+from tests.train.conftest import small, torch_state  # noqa: F401 (fixtures)
 
 
 def options(**given: Any) -> argparse.Namespace:
@@ -41,3 +47,90 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
     assert [m.minutes for m in watch.moments] == [1.0, 2.0] and stops == [150.0]
     assert watch.moments[0].policies["default"].weight.item() == 3.0  # a copy
     assert [point["score"] for point in watch.curve] == [None, 0.5, 0.5, 0.5, None]
+
+
+def canned(score_value: float) -> dict[str, Any]:
+    """What `score.evaluated` returns."""
+    found: dict[str, Any] = {"scenes": 2, "agents": 9, "comfortable": 0.9, "goal_time": 1.1, "median_peak_lateral": 2.5}
+    for name in ("score", "goal", "collision", "offroad"):
+        found |= {name: score_value, f"{name}_95": [score_value - 0.05, score_value + 0.05]}
+    return found
+
+
+def test_the_checkpoints_that_a_run_has_kept(
+    small: Callable[..., TrainConfig],  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each is evaluated, at the minutes that the run's metrics have for its steps; baselines on the same scenes."""
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "scenes"
+    folder.mkdir()
+    (folder / "one.json").write_text(json.dumps(generate.generate_tree(5, 0)))
+    env = {"scenes": str(folder), "num_agents": 24, "max_steps": 6}
+    log = {"checkpoint_interval_s": 0.0, "keep_checkpoints": 3}
+    train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 800}
+    with Trainer(small("drive", env=env, vec={"num_envs": 2}, train=train, log=log)) as trainer:
+        trainer.train()
+        run = trainer.folder.absolute()
+    asked: list[tuple[str, str]] = []
+
+    def evaluated(actor: Any, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
+        asked.append((type(actor).__name__, scenes))
+        return canned({"PolicyActor": 0.8, "LaneFollowActor": 0.5}[type(actor).__name__])
+
+    monkeypatch.setattr(score, "evaluated", evaluated)
+    monkeypatch.setattr(score, "use_cores", lambda count: None)
+    flags = ["--real", "elsewhere", "--real", "further/off", "--baselines", "lane-follow", "--json", str(tmp_path / "r.json")]
+    assert score.main([str(run), *flags, "--png", str(tmp_path / "r.png")]) == 0
+    (sample,) = json.loads((tmp_path / "r.json").read_text())["results"]["score"][run.name]
+    steps = [moment["agent_steps"] for moment in sample["moments"]]
+    assert len(steps) == 3 and steps == [int(path.name) for path in sorted((run / "checkpoints").iterdir())]
+    minutes = [moment["minutes"] for moment in sample["moments"]]
+    assert minutes == sorted(minutes) and sample["curve"][-1]["agent_steps"] == steps[-1]
+    sets = {score.TRAINED: str(folder), score.HELD_OUT: "held-out", score.REAL: "elsewhere", "real, off": "further/off"}
+    assert asked[:4] == [("PolicyActor", scenes) for scenes in sets.values()]
+    assert set(sample["baselines"]["lane-follow"]) == {*sets} - {score.TRAINED}
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+    out = capsys.readouterr().out
+    assert "lane-follow 0.500 [0.45, 0.55] is clearly behind" in out and "lateral" in out
+
+
+def test_what_is_wanted_after_seven_minutes() -> None:
+    moment = {"minutes": 7.0, "evaluations": {score.HELD_OUT: canned(0.9), score.REAL: canned(0.7)}, "gaps": {}}
+    lines = score.verdicts("drive", {"seed": 1, "trained_on": "generated:9,streets:9"}, moment)
+    assert "wanted 0.85: met" in lines[0] and "wanted 0.80: MISSED" in lines[1]
+    of_folder = score.verdicts("drive", {"seed": 1, "trained_on": "a folder of scenes"}, moment)
+    assert not any("wanted" in line for line in of_folder)
+
+
+@pytest.mark.parametrize(
+    ("scenes", "trained", "held_out"),
+    [
+        ("generated:2000", "generated", "held-out"),
+        ("generated:50", "generated:50", "held-out"),
+        ("generated:1000,streets:1000", "generated,streets", "held-out,held-out-streets"),
+    ],
+)
+def test_scenes_to_evaluate_on(scenes: str, trained: str, held_out: str) -> None:
+    found = score.scene_sets(TrainConfig.of("drive", env={"scenes": scenes}), None)
+    assert found == {score.TRAINED: trained, score.HELD_OUT: held_out}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--baselines", "chess"], "--baselines has 'chess': use some of random"),
+        (["--cores", "0"], "--cores is 0"),
+        (["/does/not/exist"], "/does/not/exist: no run with checkpoints"),
+        (["--minutes", "-1"], "give minutes above 0"),
+    ],
+)
+def test_bad_input_is_one_line(
+    flags: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_setaffinity", lambda pid, cores: None)
+    assert score.main(flags) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("error: ") and words in error

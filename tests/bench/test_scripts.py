@@ -128,6 +128,17 @@ def test_compiling_is_compared_with_and_without(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
+def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> None:
+    folder = tmp_path / "scenes"
+    assert generate.main(["--count", "2", "--out", str(folder)]) == 0
+    flags = ["--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3", "--real", str(folder), "--cores", "64"]
+    (sample,) = short("score", *flags, "--baselines", "log", seconds=())["score"]["drive"]
+    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05]
+    assert {where: one["score"] for where, one in sample["baselines"]["log"].items()} == {"held-out": 1.0, "real": 1.0}
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
 def test_scores_are_of_all_scenes(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = tmp_path / "scenes"
     assert generate.main(["--count", "2", "--out", str(folder)]) == 0
