@@ -32,7 +32,7 @@ from puffervec.process.worker_main import HELD_AT_START, MATH_THREADS, WorkerTas
 
 START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
-SERVER_GONE = 255  # what multiprocessing takes for the exit code of a process whose fork server does not tell
+STATUS_LOST = 255  # what multiprocessing takes for an exit code that its fork server does not tell
 SLICE_S = 0.02
 _main_lock = threading.RLock()  # a forked worker is made while it is held, and may make workers of its own
 
@@ -197,7 +197,7 @@ class WorkerProcesses:
             if process.exitcode is None:
                 continue
             _end_group(process.pid)
-            lost = process.exitcode == SERVER_GONE and not _fork_server_lives()
+            lost = process.exitcode == STATUS_LOST and not _fork_server_lives()
             return index, None if lost else process.exitcode
         return None
 
@@ -233,6 +233,8 @@ class WorkerProcesses:
         while self.processes:  # one at a time, so that a Ctrl-C leaves a list that can be gone on with
             process, pidfd = self.processes[-1], self._pidfds[-1]
             process.join()
+            if process.exitcode is None:  # a Ctrl-C took it from waitpid, which tells it once; it would seem to run for ever
+                process._popen.returncode = STATUS_LOST  # type: ignore[attr-defined]
             _end_group(process.pid)
             self.processes, self._pidfds = self.processes[:-1], self._pidfds[:-1]
             process.close()
