@@ -67,7 +67,7 @@ def test_few_items_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert on_all_cores(where, []) == []
 
 
-@pytest.mark.parametrize("least", [20, 100])
+@pytest.mark.parametrize("least", slow_but([100], [20, 100]))
 def test_the_first_error_is_raised_as_it_is(least: int) -> None:
     with pytest.raises(SceneError, match="scene 1 is broken"):
         on_all_cores(fails_at_odd, range(40), least=least)

@@ -304,6 +304,7 @@ def test_unknown_options_reset_nothing(options: Any) -> None:
 # ---- pictures ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_drive_is_drawn(scenes: str) -> None:
     pytest.importorskip("matplotlib")
     env = parallel_env("drive", scenes=scenes, num_agents=6, render_mode="rgb_array")

@@ -17,7 +17,7 @@ import pytest
 import puffervec
 from puffervec.errors import CallOrderError, WorkerDied, WorkerError, WorkerTimeout
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import thinned
+from tests.helpers import slow_but, thinned
 from tests.python_envs import Counting, Faulty
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -177,7 +177,7 @@ class Told(Counting):
         return os.environ.get(variable), os.getcwd(), os.environ.get("OMP_NUM_THREADS")
 
 
-@pytest.mark.parametrize("start_method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("start_method", slow_but(["forkserver"], ["forkserver", "spawn"]))
 def test_workers_have_the_environment_and_the_folder_of_now(
     start_method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_script_without_main_guard(place: Path) -> None:
     assert marks(place) == "x"
 
 
+@pytest.mark.slow
 def test_a_module(place: Path) -> None:
     (place / "package").mkdir()
     (place / "package/__init__.py").write_text("")
@@ -68,7 +69,7 @@ def test_a_module(place: Path) -> None:
     assert marks(place) == "x"
 
 
-@pytest.mark.parametrize("arguments", [(), ("-",)], ids=["no argument", "a dash"])
+@pytest.mark.parametrize("arguments", [(), pytest.param(("-",), marks=pytest.mark.slow)], ids=["no argument", "a dash"])
 def test_standard_input(place: Path, arguments: tuple[str, ...]) -> None:
     assert python(*arguments, given=LINES) == SHOWN
     assert marks(place) == "x"
@@ -88,6 +89,7 @@ def test_a_script_whose_env_type_is_its_own(place: Path) -> None:
     assert python("script.py") == SHOWN
 
 
+@pytest.mark.slow
 def test_a_script_that_needs_its_own_arguments(place: Path) -> None:
     """A worker must not parse the script's command line, nor read its standard input."""
     (place / "script.py").write_text(

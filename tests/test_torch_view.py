@@ -111,9 +111,9 @@ def test_tensors_outlive_the_vector_env() -> None:
     view.observations.zero_()
 
 
-@pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
-def test_nested_observations_are_shown_natively(backend: str) -> None:
-    with puffervec.make(Nested, backend=backend, num_envs=3, num_workers=1) as vec:
+@pytest.mark.parametrize("settings", [{"backend": "serial"}, {"num_workers": 1, "start_method": "fork"}], ids=str)
+def test_nested_observations_are_shown_natively(settings: dict[str, Any]) -> None:
+    with puffervec.make(Nested, num_envs=3, **settings) as vec:
         view = TorchView(vec)
         vec.reset(seed=0)
         rows = vec.halves[0].groups["agents"]

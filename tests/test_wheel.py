@@ -97,6 +97,7 @@ def _metadata(wheel: Path) -> email.message.Message:
     return email.message_from_string(archive.read(name).decode())
 
 
+@pytest.mark.slow  # make package runs it too
 def test_the_sdist_holds_what_a_build_needs_and_no_more(sdist: Path) -> None:
     names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
     sources = {str(path.relative_to(ROOT)) for ending in ("c", "h", "py") for path in (ROOT / "csrc").rglob(f"*.{ending}")}

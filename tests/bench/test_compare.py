@@ -42,6 +42,7 @@ def test_a_metric_is_picked_by_its_path() -> None:
             compare.pick(document, path)
 
 
+@pytest.mark.slow
 def test_two_commands_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "r.json"
     flags = ["--metric", "rows.0.us.median", "--pairs", "3", "--json", str(path)]

@@ -49,6 +49,7 @@ def test_processes_that_are_started_meanwhile_carry_the_mark() -> None:
     assert done.stdout.strip() == str(os.getpid()) and foreign.MARK not in os.environ
 
 
+@pytest.mark.slow
 def test_a_foreign_program_is_seen_and_our_own_work_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     _, ours = foreign.foreign_load(lambda: subprocess.run([sys.executable, "-c", WORK], check=True))
     monkeypatch.setattr(foreign, "_ours", lambda parents: set())

@@ -34,7 +34,6 @@ SABOTAGES = {
         "    status->end_ns = pv_now_ns();\n    worker->seen[half] = turn;\n",
     ),
 }
-IN_CI = "the turn is stored without release"
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +88,8 @@ def test_thread_sanitizer_has_nothing_to_say_for_long(tsan: list[str], setup: Se
     run(tsan, "threads", setup, 20_000)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == IN_CI else (pytest.mark.slow,)) for name in SABOTAGES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SABOTAGES)
 def test_thread_sanitizer_finds_a_broken_channel(tsan: list[str], tmp_path: Path, name: str) -> None:
     file, old, new = SABOTAGES[name]
     root = stress.copy_sources(tmp_path / "broken", {file: (old, new)})
@@ -100,6 +100,7 @@ def test_thread_sanitizer_finds_a_broken_channel(tsan: list[str], tmp_path: Path
     assert "WARNING: ThreadSanitizer: data race" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_row_that_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
     """The program's own comparison can fail: here the env counts its clock by two."""
     edit = ("    state->clock++;\n", "    state->clock += 2;\n")

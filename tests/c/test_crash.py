@@ -17,6 +17,7 @@ import puffervec
 from puffervec.errors import WorkerDied, WorkerTimeout
 from puffervec.host.crashes import blamed
 from tests.builds import source_folder
+from tests.helpers import thinned
 from tests.libraries import environment
 
 pytestmark = pytest.mark.normal_build("a sanitizer has reports of its own")
@@ -134,7 +135,7 @@ with puffervec.make("probe", num_envs=2, backend={backend!r}, env_kwargs=dict(fa
 """
 
 
-@pytest.mark.parametrize("backend", ["serial", "threading"])
+@pytest.mark.parametrize("backend", thinned(2, ["serial", "threading"]))
 def test_a_process_that_steps_envs_itself_does_not_die_silently(backend: str) -> None:
     script = SERIAL.format(backend=backend, fault=ABORT)
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=60)

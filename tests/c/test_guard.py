@@ -23,7 +23,7 @@ from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from tests.builds import source_folder
 from tests.c.stress import environment
-from tests.helpers import ManyInOne
+from tests.helpers import ManyInOne, thinned
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DPV_DEBUG", "-O0", "-g", "-Wall", "-Wextra", "-Werror"]
 SOURCES = ["guard.c", "watch.c", "worker.c", "slab.c", "channel.c", "autoreset.c", "state.c", "action.c"]
@@ -61,7 +61,7 @@ def run(program: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment(**ASAN), capture_output=True, text=True, errors="replace", timeout=100)
 
 
-@pytest.mark.parametrize(("group", "array"), ARRAYS)
+@pytest.mark.parametrize(("group", "array"), thinned(3, ARRAYS))
 def test_a_write_beside_an_array_is_named(programs: dict[str, Path], group: int, array: str) -> None:
     """The byte next to it, on both sides, and one that is further away."""
     name = ("first", "second")[group]
@@ -75,7 +75,7 @@ def test_a_write_beside_an_array_is_named(programs: dict[str, Path], group: int,
         assert "envs 0 to 2" in done.stdout and words in done.stdout
 
 
-@pytest.mark.parametrize("place", ["before", "behind"])
+@pytest.mark.parametrize("place", thinned(2, ["before", "behind"]))
 @pytest.mark.parametrize(("group", "array"), [(0, "observations"), (0, "actions"), (1, "rewards")])
 def test_the_sanitizer_shows_the_line(programs: dict[str, Path], group: int, array: str, place: str) -> None:
     done = run(programs["sanitize"], "step", group, array, place, 0)

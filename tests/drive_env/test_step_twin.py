@@ -346,7 +346,10 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int, bias: float 
         {"control": "all", "others": "static", "init_step": 4, "goal_behavior": "respawn", "offroad_behavior": "remove"},
         {"goal_behavior": "stop", "collision_behavior": "stop", "offroad_behavior": "stop", "init_step": 2, "max_steps": 40},
         pytest.param({"goal_behavior": "respawn", "collision_behavior": "remove", "init_step": 1}, marks=pytest.mark.slow),
-        {"goal_behavior": "next", "next_goal_m": 15.0, "collision_behavior": "remove", "goal_radius_m": 4.0},
+        pytest.param(
+            {"goal_behavior": "next", "next_goal_m": 15.0, "collision_behavior": "remove", "goal_radius_m": 4.0},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=str,
 )

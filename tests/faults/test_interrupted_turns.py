@@ -25,7 +25,7 @@ from puffervec.errors import CallOrderError, ConfigError
 from puffervec.python import global_random
 from puffervec.vec.vector_env import VectorEnv
 from tests.gym.envs import Count
-from tests.helpers import ManyInOne
+from tests.helpers import ManyInOne, thinned
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -375,7 +375,7 @@ SEATS = {
 }
 
 
-@pytest.mark.parametrize("seat", SEATS)
+@pytest.mark.parametrize("seat", thinned(2, SEATS))
 def test_steps_of_other_apis(seat: str) -> None:
     """None of them skips a step: either the next one is the one that was asked for, or it raises, and a reset helps."""
     make, do = SEATS[seat]

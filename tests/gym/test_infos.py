@@ -161,7 +161,7 @@ def test_values_that_do_not_fit_together_become_objects(ours: Kind) -> None:
 MIXED = {"x": 1, "y": {"n": 2.5, "z": "t"}}
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+@pytest.mark.parametrize("order", [(0, 1, 2), pytest.param((2, 1, 0), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("other", [5, 0.5, True, "text", None, np.arange(3)], ids=str)
 def test_a_dict_where_others_have_something_else_is_an_object(ours: Kind, other: Any, order: tuple[int, ...]) -> None:
     """Gymnasium fails for some orders, and mixes numbers of envs with keys for others."""

@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 
 from tests.gym.kinds import CLASSES, DISABLED, MODES, OURS, SAME, Kind, by_turns, kind_fixture
 from tests.gym.test_wrappers import without_times
+from tests.helpers import slow_but
 
 ours = kind_fixture(OURS, "ours")
 
@@ -73,7 +74,7 @@ def blackjack() -> gymnasium.Env[Any, Any]:
     return gymnasium.make("Blackjack-v1")
 
 
-@pytest.mark.parametrize("make", [cartpole, recorded, taxi, blackjack])
+@pytest.mark.parametrize("make", slow_but([cartpole, taxi], [cartpole, recorded, taxi, blackjack]))
 @pytest.mark.parametrize(("mode", "ours"), by_turns([(mode,) for mode in (*MODES, *MODES[:1])]), indirect=["ours"])
 def test_trajectories_are_equal(ours: Kind, mode: AutoresetMode, make: Any) -> None:
     theirs, envs = CLASSES["gymnasium-sync"]([make] * 5, autoreset_mode=mode), ours([make] * 5, autoreset_mode=mode)

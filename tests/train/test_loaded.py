@@ -21,6 +21,7 @@ import puffervec.train
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.act import evaluate as ev
+from tests.helpers import thinned
 from tests.pictures import install_eye
 from tests.train import envs
 from tests.train.fakes import Counting
@@ -69,7 +70,7 @@ def idle_rows(vec: Any, group: str) -> Any:
     return ~rows.masks | rows.terminals | rows.truncations
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thinned(2, KINDS))
 def test_it_acts_as_the_evaluation_does(small: Small, kind: str) -> None:
     """Given the vector env, and given flags and masks by hand; with likeliest and with drawn actions."""
     target, env, section = KINDS[kind]

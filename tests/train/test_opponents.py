@@ -25,6 +25,7 @@ from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.pool import Pool
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.verbs.eval import EvalRequest, parse, run_evaluation
+from tests.helpers import thinned
 from tests.train.gangs import all_well
 from tests.train.test_resume import SAVED, UPDATES, StopAt, bytes_of, everything, go_on
 
@@ -57,7 +58,7 @@ def tensors_of(path: Path, name: str) -> dict[str, torch.Tensor]:
     return ckpt.read(path, only=(name,)).tensors[name]
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("asynchronous", thinned(2, [False, True]))
 def test_an_opponent_plays_as_it_is_and_its_run_may_go(chase: Small, league: Path, asynchronous: bool) -> None:
     config = chase(policies={"runner": {"opponent": str(league)}}, train={"asynchronous": asynchronous})
     best = tensors_of(ckpt.listed(league / "checkpoints")[-1], "runner")

@@ -22,6 +22,7 @@ from puffervec.train import TrainConfig, Trainer, cli
 from puffervec.train.act import evaluate as ev
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.setup import make_vec
+from tests.helpers import thinned
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -79,7 +80,7 @@ def test_pictures_run_through_the_mlp(small: Small) -> None:
     assert metrics["episode/return"] > 0.9 and metrics["episode/length"] == 1
 
 
-@pytest.mark.parametrize("vec", [{"num_buffers": 2}, {"batch_size": 8}, {"num_buffers": 1}])
+@pytest.mark.parametrize("vec", thinned(3, [{"num_buffers": 2}, {"batch_size": 8}, {"num_buffers": 1}]))
 @pytest.mark.parametrize("make", [envs.Guess, envs.Aim, envs.Leavers])
 def test_storage_and_records_are_those_of_a_plain_loop(small: Small, make: Any, vec: dict[str, int]) -> None:
     """The stored draws, sent by hand as the env takes them, give every stored row; records add up the same rewards."""

@@ -22,6 +22,7 @@ from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import reporting, rundir
 from puffervec.train.run.diverged import Diverged
+from tests.helpers import thinned
 from tests.train import envs
 from tests.train.fakes import Notes
 
@@ -139,7 +140,7 @@ def test_a_constant_infinity_of_a_policy_is_no_divergence(small: Small) -> None:
         assert torch.equal(ckpt.read(trainer.save()).tensors["default"]["mask"], policy.mask)
 
 
-@pytest.mark.parametrize("memory", ["mingru", "lstm"])
+@pytest.mark.parametrize("memory", thinned(2, ["mingru", "lstm"]))
 def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
     """With what was remembered in the dump, and before a checkpoint could take it along."""
     with Trainer(small(policy={"memory": memory}, log={"checkpoint_interval_s": 0})) as trainer:

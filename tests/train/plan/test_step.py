@@ -19,6 +19,7 @@ from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.learn.samples import Batch
 from puffervec.train.policies.distributions import ActionSpec
 from puffervec.train.policies.registry import build_policy
+from tests.helpers import thinned
 from tests.train import fakes
 from tests.train.plan.memory import allocations
 
@@ -138,6 +139,7 @@ def test_gradients_are_clipped_to_a_norm_over_all() -> None:
     assert float(clipped.norm()) == pytest.approx(1e-3, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
     policy = net(nn.Dropout(0.5))
     optimizer = torch.optim.SGD(policy.parameters(), 0.0)
@@ -184,7 +186,7 @@ BAD: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("case", thinned(2, BAD))
 def test_what_cannot_be_planned_is_named(case: str) -> None:
     make, loss, words = BAD[case]
     policy = make()
