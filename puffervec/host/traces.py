@@ -16,7 +16,8 @@ import time
 from puffervec.host.memory_file import MemoryFile
 
 MOST_BYTES = 64 * 1024
-ASK_TIMEOUT_S = 0.5  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
+ASK_TIMEOUT_S = 2.0  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
+WHOLE_S = 0.06  # it comes in several pieces, between which the worker may lose its core
 _POLL_S = 0.003
 
 
@@ -48,15 +49,16 @@ class TraceFile(MemoryFile):
         if _is_stopped(pid):
             return "the process is stopped (by SIGSTOP or a debugger): only SIGCONT lets it go on"
         begin = size = os.fstat(self.fd).st_size
-        steady = 0
         os.kill(pid, signal.SIGUSR1)
-        give_up = time.monotonic() + ASK_TIMEOUT_S
-        while time.monotonic() < give_up:
-            time.sleep(_POLL_S)
+        grown = time.monotonic()
+        give_up = grown + ASK_TIMEOUT_S
+        while (now := time.monotonic()) < give_up:
             before, size = size, os.fstat(self.fd).st_size
-            steady = steady + 1 if size == before else 0
-            if size > begin and steady == 2:
+            if size != before:
+                grown = now
+            elif size > begin and now - grown > WHOLE_S:
                 break
+            time.sleep(_POLL_S)
         return self.read(begin)
 
 
