@@ -336,7 +336,8 @@ def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path, goal: tuple[float, 
     [
         {"metrics": 1, "goal_behavior": "drive_on", "unknown_speed_limit_mps": 6.0, **WEIGHTS},
         pytest.param(
-            {**WEIGHTS, "metrics": 1, "replay_log": 1, "control": "valid", "autoreset": "same_step"}, marks=pytest.mark.slow
+            {**WEIGHTS, "metrics": 1, "replay_log": 1, "control": "valid", "autoreset": "same_step", "num_agents": 30},
+            marks=pytest.mark.slow,
         ),
         {"reward_ranges": " ".join(f"{name}=-0.5:0.5" for name in NAMES[::2]), **WEIGHTS, "max_steps": 12},
     ],
@@ -347,7 +348,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     mode = settings.pop("autoreset", "next_step")
     scenes = write_world(tmp_path / "set", [lit(random_scene(seed, spread_m=20.0, frames=25), seed) for seed in (21, 22)])
     rng = np.random.default_rng(2)
-    with make_env(tmp_path / "set", num_agents=20, autoreset=mode, **settings) as vec:
+    with make_env(tmp_path / "set", autoreset=mode, **{"num_agents": 20, **settings}) as vec:
         vec.reset(3)
         found, state = Judge(vec, scenes), vec.peek(0)
         for _ in range(27 if vec.config.metrics else 15):
