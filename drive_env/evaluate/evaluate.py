@@ -25,7 +25,7 @@ from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.envs import SEED_STEP, evaluation_config, longest, make_envs
-from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, medians_of
+from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
@@ -99,6 +99,7 @@ class Outcome:
             remarks=[
                 "rates are shares of the agents; in the total's 95 % intervals scenes, and seeds, are clusters",
                 *([medians_of(self.agents)] if self.agents else []),
+                *at_goal_of(self.agents),
                 *self.remarks,
             ],
             score="score",

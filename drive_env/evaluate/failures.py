@@ -37,6 +37,7 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
     head, arrays = scenes.scene(scene)
     for row in rows:
         agent = {name: values[row].item() for name, values in state.items() if values.shape == state["slot"].shape}
+        agent["starts_at_goal"] = starts_at_goal(arrays, agent["object"], vec.config)
         logged, spans = agent["displacement_steps"], agent["spans"]
         into.append(
             {
@@ -51,6 +52,7 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
                 "contact_step": agent["contact_step"] or None,
                 "departure_step": agent["departure_step"] or None,
                 "goal_step": agent["goal_step"] or None,
+                "starts_at_goal": int(agent["starts_at_goal"]),
                 "goal_m": float(np.hypot(agent["goal_x"] - agent["x"], agent["goal_y"] - agent["y"])),
                 "least_ttc_s": agent["least_ttc"],
                 "wrong_way_m": agent["wrong_way"],
@@ -62,10 +64,23 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
         )
 
 
+def starts_at_goal(arrays: Mapping[str, Any], number: int, config: Any) -> bool:
+    """Whether an agent starts within the goal radius of its goal: it is driven, and never counts as a success."""
+    item = arrays["objects"][number]
+    start = arrays["frames"][item["frames_index"] + config.init_step - item["frame_first"]]
+    return bool(np.hypot(item["goal_x_m"] - start["x_m"], item["goal_y_m"] - start["y_m"]) <= config.goal_radius_m)
+
+
 def medians_of(agents: Sequence[Row]) -> str:
     """Return a remark: medians over agents of their largest accelerations."""
     found = (f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}" for name in PEAKS)
     return f"medians over agents of the largest: {', '.join(found)} m/s2"
+
+
+def at_goal_of(agents: Sequence[Row]) -> list[str]:
+    """Return a remark on agents that cannot score, if there are any."""
+    count = sum(row["starts_at_goal"] == 1 for row in agents)
+    return [f"{count} of the {len(agents)} agents start at their goal and cannot score"] if count else []
 
 
 def cause_of(agent: Mapping[str, Any]) -> str | None:
@@ -80,7 +95,7 @@ def cause_of(agent: Mapping[str, Any]) -> str | None:
     begun = {name: step for name, step in steps.items() if step}
     if begun:
         return min(begun, key=lambda name: begun[name])
-    if not agent["reached"]:
+    if not agent["reached"] and not agent.get("starts_at_goal"):
         return "did not arrive"
     if agent["wrong_way"] > WRONG_WAY_M:
         return "wrong way"
@@ -105,6 +120,6 @@ def reasons_of(agent: Mapping[str, Any]) -> list[str]:
         found.append("stop sign")
     if agent["wrong_way"] > WRONG_WAY_M:
         found.append("wrong way")
-    if not agent["reached"]:
+    if not agent["reached"] and not agent.get("starts_at_goal"):
         found.append("no goal")
     return found

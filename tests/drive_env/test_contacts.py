@@ -147,6 +147,16 @@ def test_each_class_is_told(folder: Path, actor: str) -> None:
     }  # fmt: skip
 
 
+def test_who_starts_at_its_goal_does_not_fail_to_arrive(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+    tree = tiny_tree(frames=FRAMES, cars=1, speed_mps=0.0)
+    (tmp_path / "parked.json").write_text(json.dumps(tree))
+    config = DriveConfig(scenes=str(tmp_path / "parked.json"), control="sdc")
+    report = evaluate(Straight(), config).report()
+    assert report.tables["failures"] == [] and report.tables["causes"] == []
+    assert "1 of the 1 agents start at their goal and cannot score" in report.remarks
+    assert getattr((report.total or {})["score"], "value", None) == 0
+
+
 def test_tables_count_causes_and_contacts(folder: Path) -> None:
     agents = evaluate(Straight(), DriveConfig(scenes=str(folder))).agents
     causes = {row["cause"]: row for row in causes_of(agents)}
