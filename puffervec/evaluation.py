@@ -70,6 +70,7 @@ class Report:
         shown: columns of the printed table; empty: all. Files have all.
         tables: further tables by name, each with rows of the same columns. unprinted: names of those that only files get.
         columns: by table, the printed ones of its columns; a table without an entry is printed with all.
+        weight: the column that says of how many a part's score is a share, for comparisons part by part; None: there is none.
     """
 
     rows: Sequence[Row]
@@ -81,6 +82,7 @@ class Report:
     tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     unprinted: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    weight: str | None = None
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""

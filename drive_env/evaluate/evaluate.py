@@ -103,6 +103,7 @@ class Outcome:
                 *self.remarks,
             ],
             score="score",
+            weight="agents",
             drawn=most.name if names and most else None,
             shown=SHOWN,
             tables={

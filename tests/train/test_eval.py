@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import doctest
 import json
 import os
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from drive_env.generate import generate
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Interval, Report
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.verbs.beside import verdict
+from puffervec.train.verbs import beside
+from puffervec.train.verbs.beside import paired, verdict
 from puffervec.train.verbs.eval import EvalRequest, chosen_parts, parse, run_evaluation
 from tests.train import envs
 
@@ -73,6 +75,22 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(run: Path, tmp_path: Path
     of_env = EvalRequest("drive", baseline=f"log,{checkpoint}", env_flags=("--scenes", "scenes"), json=tmp_path / "b.json")
     run_evaluation(of_env)
     assert [row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["beside"]] == ["log", checkpoint]
+
+
+def test_scores_are_compared_part_by_part() -> None:
+    def report(scores: list[float | None], names: str = "abcd") -> Report:
+        rows = [{"scene": name, "agents": 0 if score is None else 10, "score": None if score is None else Interval(score, 0, 1)}
+                for name, score in zip(names, scores, strict=True)]  # fmt: skip
+        return Report(rows, score="score", weight="agents")
+
+    own, old = report([0.9, 0.5, 0.1, None]), report([0.8, 0.4, 0.0, None])
+    assert paired(own, "old", old) == "score above that of old on the same 3 scenes: +0.10 [+0.10, +0.10]"
+    mixed = paired(own, "old", report([0.5, 0.6, 0.1, None]))
+    low, high = (float(text) for text in mixed.partition("[")[2].rstrip("]").split(","))
+    assert "+0.10 [" in mixed and low < -0.3 and high > 0.5  # three parts say little
+    others = report([0.8, 0.4, 0.0, None], "abce"), report([0.8, None, None, None])
+    assert [paired(own, "old", other) for other in others] == ["", ""]
+    assert paired(Report(own.rows, score="score"), "old", old) == "" and doctest.testmod(beside).failed == 0
 
 
 def test_scores_that_are_apart_are_told() -> None:
