@@ -282,13 +282,17 @@ def show_score(results: Mapping[str, Any]) -> None:
     rows, notes = [], []
     for name, samples in results.items():
         for sample in samples:
+            facts = ", ".join(
+                f"{fact} {cell}" for fact, cell in zip(runs.FACT_COLUMNS, runs.fact_cells(sample["facts"]), strict=True)
+            )
+            notes.append(f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}: {facts}")
             for moment in sample["moments"]:
                 rows += _lines(name, sample, moment)
                 notes += verdicts(name, sample, moment)
             rows += [line for who, found in sample.get("baselines", {}).items() for line in _baseline_lines(who, found)]
     columns = (
         "run", "scenes", "min", "agent-steps", "score", "goal", "collision", "off-road", "comfort", "goal time", "lateral",
-        "agents", *runs.FACT_COLUMNS,
+        "agents",
     )  # fmt: skip
     notes.append("comfort: share of half-seconds; goal time: over the log's; lateral: median of the agents' largest, m/s2")
     title = "score after minutes of training: rates of agents with 95 % intervals over scenes"
@@ -296,12 +300,10 @@ def show_score(results: Mapping[str, Any]) -> None:
 
 
 def _lines(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    run = f"{name}, seed {sample['seed']}, on {sample['trained_on']}"
-    head, tail = (f"{moment['minutes']:g}", common.number(moment["agent_steps"])), runs.fact_cells(sample["facts"])
-    while_training = common.number(moment["score_in_training"])
-    lines = [(run, "while training, drawn actions", *head, while_training, *["-"] * 7, *tail)]
+    run, head = f"{name}, seed {sample['seed']}", (f"{moment['minutes']:g}", common.number(moment["agent_steps"]))
+    lines = [(run, "while training, drawn actions", *head, common.number(moment["score_in_training"]), *["-"] * 7)]
     for where, found in moment["evaluations"].items():
-        lines.append((run, f"{where} ({found['scenes']})", *head, *_cells(found), *tail))
+        lines.append((run, f"{where} ({found['scenes']})", *head, *_cells(found)))
     return lines
 
 
@@ -312,8 +314,7 @@ def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _baseline_lines(who: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    nothing = ["-"] * len(runs.FACT_COLUMNS)
-    return [(who, f"{where} ({one['scenes']})", "-", "-", *_cells(one), *nothing) for where, one in found.items()]
+    return [(who, f"{where} ({one['scenes']})", "-", "-", *_cells(one)) for where, one in found.items()]
 
 
 def _rate(found: Mapping[str, Any], key: str) -> str:
@@ -364,8 +365,8 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
         axis.errorbar(x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label)
         for who, results in sample.get("baselines", {}).items():
             if where in results:
-                style = {"color": colour, "linewidth": 0.8, "linestyle": LINES.get(who, ":")}
-                axis.axhline(results[where]["score"], label=f"{who}, {where}", **style)
+                style = LINES.get(who, ":")
+                axis.axhline(results[where]["score"], color=colour, linewidth=0.8, linestyle=style, label=f"{who}, {where}")
     axis.set(xlabel="minutes", ylabel="score", ylim=(0, 1), title=title)
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
