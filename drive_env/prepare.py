@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -31,8 +30,7 @@ from drive_env.scenes import packed
 from drive_env.scenes.agents import COUNTED, check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
-from drive_env.scenes.sceneset import SceneSet, write_scene_set
-from drive_env.scenes.stored import StoredScene
+from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
 from drive_env.sources import Item, Load, Source, sources_of
 from puffervec.errors import ConfigError, SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
@@ -46,7 +44,8 @@ CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before 
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
-PART, MOST_PARTS = 64, 256  # scenes of a part; parts of a set, which may have more scenes instead: each is an open file
+PART, MOST_PARTS = 16, 1024  # scenes of a part; parts of a set, which may have more scenes instead
+LEAST_PARTS = 2  # for each process: with fewer the learner compiles alone
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,11 @@ def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) 
     path = set_path([[item.identity for item in source.items] for source in sources], settings)
     found = load_cached(path)
     if found is None:
-        compile_into(path, name, sources, settings)
+        try:
+            compile_into(path, name, sources, settings)
+        except (OSError, SceneError):  # another process may have made the same set, and removed the parts that both used
+            if load_cached(path) is None:
+                raise
         found = load_cached(path)
         if found is None:
             raise SceneError(f"{path}: the set of scenes was damaged as soon as it was written; is the disk failing?")
@@ -190,11 +193,15 @@ Outcome = CompiledScene | LeftOut
 
 @dataclass(frozen=True)
 class Part:
-    """Some scenes of one source, compiled together. path: where they are kept until the whole set is there."""
+    """Some scenes of one source, compiled together.
+
+    path: where they are kept until the whole set is there. whole: this is all of the set, and stays.
+    """
 
     source: int
     items: tuple[Item, ...]
     path: Path
+    whole: bool = False
 
 
 def compile_into(path: Path, name: str, sources: Sequence[Source], settings: CompileSettings) -> None:
@@ -208,20 +215,16 @@ def compile_into(path: Path, name: str, sources: Sequence[Source], settings: Com
         print(f"drive: compiling {total} scenes, once; they are kept in {path.parent}", file=sys.stderr, flush=True)
     parts = parts_of(sources, settings)
     if len(parts) == 1:
-        parts = [dataclasses.replace(parts[0], path=path)]
+        parts = [dataclasses.replace(parts[0], path=path, whole=True)]
     missing = [part for part in parts if load_cached(part.path) is None]
-    loads = [item.load for part in missing for item in part.items]
-    outcomes = each_on_all_cores(functools.partial(compile_one, settings=settings), loads)
-    with progress("compiling scenes", total, done=total - len(loads), shown=total >= MANY) as advance:
-        for part in missing:
-            found = []
-            for outcome in itertools.islice(outcomes, len(part.items)):
-                found.append(outcome)
-                advance()
-            write_part(part.path, found, settings)
+    left = sum(len(part.items) for part in missing)
+    compiled = each_on_all_cores(functools.partial(compile_part, settings=settings), missing, LEAST_PARTS, chunk=1)
+    with progress("compiling scenes", total, done=total - left, shown=total >= MANY) as advance:
+        for count in compiled:
+            advance(count)
     join(path, name, parts, len(sources), settings)
     for part in parts:
-        if part.path != path:
+        if not part.whole:
             part.path.unlink(missing_ok=True)
             notes_path(part.path).unlink(missing_ok=True)
 
@@ -231,6 +234,12 @@ def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]
     size = max(PART, -(-sum(len(source.items) for source in sources) // MOST_PARTS))
     cut = [(n, source.items[at : at + size]) for n, source in enumerate(sources) for at in range(0, len(source.items), size)]
     return [Part(n, items, set_path(["part", [item.identity for item in items]], settings)) for n, items in cut]
+
+
+def compile_part(part: Part, settings: CompileSettings) -> int:
+    """Compile the scenes of a part and write them, in any process; returns how many there were. Raises: as `compile_one`."""
+    write_part(part, [compile_one(item.load, settings) for item in part.items], settings)
+    return len(part.items)
 
 
 def compile_one(load: Load, settings: CompileSettings) -> Outcome:
@@ -254,38 +263,41 @@ def compile_one(load: Load, settings: CompileSettings) -> Outcome:
         return LeftOut(Path(name), str(error).removeprefix(f"{name}: "))
 
 
-def write_part(path: Path, outcomes: Sequence[Outcome], settings: CompileSettings) -> None:
-    """Write compiled scenes and their notes; the set last, and none if there are no scenes. Raises: SceneError."""
+def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSettings) -> None:
+    """Write compiled scenes and their notes; the set last, and none if there are no scenes. Raises: SceneError.
+
+    Only a whole set waits for the disk: one that is found later as a part is verified before it is used.
+    """
     compiled = [item for item in outcomes if not isinstance(item, LeftOut)]
     notes = {
         "left_out": [[str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)],
         "counts": [len(compiled)],
     }
-    write_atomically(notes_path(path), [json.dumps(notes).encode()])
+    write_atomically(notes_path(part.path), [json.dumps(notes).encode()], part.whole)
     if compiled:
-        write_scene_set(path, compiled, settings)
+        write_scene_set(part.path, compiled, settings, part.whole)
 
 
 def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings) -> None:
     """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in any of them."""
     left_out: list[list[str]] = []
     counts = [0] * sources
-    scenes: list[StoredScene] = []
+    filled: list[Path] = []
     for part in parts:
         with holding(part.path) as folder:
             notes = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
         left_out += notes["left_out"]
         counts[part.source] += notes["counts"][0]
-        if notes["counts"][0] and len(parts) > 1:
-            scenes += SceneSet(part.path)
+        if notes["counts"][0]:
+            filled.append(part.path)
     if not any(counts):
         reasons = "; ".join(f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN])
         more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
         raise SceneError(f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
-    if scenes:
+    if filled != [path]:
         notes = {"left_out": left_out, "counts": counts}
         write_atomically(notes_path(path), [json.dumps(notes).encode()])
-        write_scene_set(path, scenes, settings)
+        join_scene_sets(path, filled, settings)
 
 
 def notes_path(path: Path) -> Path:

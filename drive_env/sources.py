@@ -14,6 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from drive_env.scenes.reader import LeftOut, read_bytes, read_drivable, read_usa
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
+from puffervec.cores import usable_cores
 from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 
@@ -40,6 +42,7 @@ COMPILED = ".pvs"
 SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # up to which part of [0, 1) each split reaches
 MOST_INDEX_BYTES = 1 << 28
 FRESH_NS = 2_000_000_000  # a file that was changed so shortly before it was read may change again without a trace
+MANY_FRESH = 32  # files from which on several threads read them
 _COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
 
 Load = Callable[[], Scene | tuple[StoredScene, CompileSettings] | LeftOut]
@@ -188,23 +191,33 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
     """
     listed = cache_folder() / SCENES / f"{key_of('digests', str(folder.resolve()))}.json"
     known, written_ns = _known_digests(listed)
-    found: dict[Path, str] = {}
-    entries: dict[str, list[Any]] = {}
-    for path in files:
-        stamp: list[Any] = []
-        with contextlib.suppress(OSError, ValueError):
-            seen = path.stat()
-            stamp = [seen.st_size, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns]
-        name = str(path.relative_to(folder))
-        entry = known.get(name)
-        settled = bool(stamp) and max(stamp[2:]) < written_ns - FRESH_NS
-        unchanged = settled and isinstance(entry, list) and len(entry) == 2 and entry[0] == stamp and isinstance(entry[1], str)
-        found[path] = str(entry[1]) if unchanged and entry else digest_or_refusal(path)
-        entries[name] = [stamp, found[path]]
+    names = {path: str(path.relative_to(folder)) for path in files}
+    stamps = {path: _stamp(path) for path in files}
+    kept = {path: digest for path in files if (digest := _kept(known.get(names[path]), stamps[path], written_ns)) is not None}
+    fresh = [path for path in files if path not in kept]
+    with ThreadPoolExecutor(usable_cores() if len(fresh) >= MANY_FRESH else 1) as pool:  # reading and hashing leave the GIL
+        found = kept | dict(zip(fresh, pool.map(digest_or_refusal, fresh), strict=True))
+    entries = {names[path]: [stamps[path], found[path]] for path in files}
     if entries != known:
         with contextlib.suppress(SceneError, UnicodeEncodeError):  # a cache that cannot be written is named when it is needed
             write_atomically(listed, [json.dumps(entries).encode()])
     return found
+
+
+def _stamp(path: Path) -> list[int]:
+    """What changes with a file's content: its size, inode and times; nothing if it cannot be looked at."""
+    with contextlib.suppress(OSError, ValueError):
+        seen = path.stat()
+        return [seen.st_size, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns]
+    return []
+
+
+def _kept(entry: Any, stamp: list[int], written_ns: int) -> str | None:
+    """Return the digest of an entry of the list if the file has not changed since."""
+    settled = bool(stamp) and max(stamp[2:]) < written_ns - FRESH_NS
+    if settled and isinstance(entry, list) and len(entry) == 2 and entry[0] == stamp and isinstance(entry[1], str):
+        return entry[1]
+    return None
 
 
 def _known_digests(listed: Path) -> tuple[Mapping[str, Any], int]:

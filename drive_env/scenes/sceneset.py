@@ -15,7 +15,7 @@ import itertools
 import mmap
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -133,6 +133,11 @@ class SceneSet(Sequence[StoredScene]):
         return np.array(counts, dtype=np.int64)
 
     @property
+    def contents(self) -> memoryview:
+        """The bytes of all scenes, as they follow each other in files that this module has written."""
+        return memoryview(self._data)[int(self.entries["offset"][0]) :]
+
+    @property
     def data(self) -> Any:
         """The set as C reads it."""
         return self._data
@@ -149,31 +154,53 @@ class SceneSet(Sequence[StoredScene]):
         return head, found
 
 
-def write_scene_set(path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings) -> None:
+def write_scene_set(
+    path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings, durable: bool = True
+) -> None:
     """Write compiled scenes, also those of other files with the same settings, to one file, atomically.
+
+    Args: durable: as of `puffervec.host.cache.write_atomically`.
 
     Raises:
         SceneError: no scenes, or the file cannot be written.
     """
-    if not scenes:
-        raise SceneError(f"{path}: a scene set needs at least one scene")
     entries = np.zeros(len(scenes), dtype=packed.ENTRY)
-    offset = packed.align_up(packed.SET.itemsize + entries.nbytes)
-    padding = bytes(offset - packed.SET.itemsize - entries.nbytes)
     for entry, scene in zip(entries, scenes, strict=True):
         name = scene.name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
-        entry["offset"], entry["bytes"], entry["crc32"] = offset, len(scene.data), zlib.crc32(scene.data)
+        entry["bytes"], entry["crc32"] = len(scene.data), zlib.crc32(scene.data)
         entry["moving_vehicles"], entry["valid_vehicles"] = scene.moving_vehicles, scene.valid_vehicles
         entry["object_count"], entry["name"] = scene.object_count, name
-        offset += len(scene.data)
+    _write(path, entries, (memoryview(scene.data) for scene in scenes), settings, durable)
+
+
+def join_scene_sets(path: Path, parts: Sequence[Path], settings: CompileSettings) -> None:
+    """Write the scenes of several sets with the same settings to one file, atomically, as `write_scene_set` would.
+
+    The parts are opened one after another: there may be more of them than a process may have files open.
+
+    Raises:
+        SceneError: no parts, one that cannot be opened, or the file cannot be written.
+    """
+    entries = [SceneSet(part).entries.copy() for part in parts]
+    _write(path, np.concatenate([np.zeros(0, packed.ENTRY), *entries]), (SceneSet(part).contents for part in parts), settings)
+
+
+def _write(
+    path: Path, entries: NDArray[Any], contents: Iterable[memoryview], settings: CompileSettings, durable: bool = True
+) -> None:
+    """Write a set. Args: entries: offsets are filled in. contents: the scenes one after the other, in pieces."""
+    if not len(entries):
+        raise SceneError(f"{path}: a scene set needs at least one scene")
+    ends = packed.align_up(packed.SET.itemsize + entries.nbytes) + np.cumsum(entries["bytes"], dtype=np.uint64)
+    entries["offset"] = ends - entries["bytes"]
+    padding = bytes(int(entries["offset"][0]) - packed.SET.itemsize - entries.nbytes)
     head = np.zeros((), dtype=packed.SET)
-    head["magic"], head["version"], head["bytes"] = packed.MAGIC, packed.VERSION, offset
-    head["scene_count"], head["index_k"], head["index_range_m"] = len(scenes), settings.index_k, settings.range_m
+    head["magic"], head["version"], head["bytes"] = packed.MAGIC, packed.VERSION, ends[-1]
+    head["scene_count"], head["index_k"], head["index_range_m"] = len(entries), settings.index_k, settings.range_m
     head["simplify_m"], _, head["simplify_edges_m"] = settings.tolerances_m
     head["split_m"] = settings.split_m
     head["crc32"] = _sum_of_table(head, entries)
-    contents = (bytes(scene.data) for scene in scenes)  # one after the other: all of them may be more than fits in memory
-    write_atomically(path, itertools.chain([head.tobytes(), entries.tobytes(), padding], contents))
+    write_atomically(path, itertools.chain([head.tobytes(), entries.tobytes(), padding], contents), durable)
 
 
 def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:

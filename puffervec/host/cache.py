@@ -73,8 +73,10 @@ def key_of(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
+def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
     """Write a file so that `path` holds all of it or what it held before: temporary file, fsync, rename, fsync of the folder.
+
+    Args: durable: False leaves out both fsyncs, for files that are verified before use and may be lost with the machine.
 
     Raises:
         SceneError: the folder cannot be made or written (full, read-only, a file in the way); for a path in the cache it names
@@ -82,8 +84,9 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
     """
     try:
         with holding(path, make=True) as folder:
-            folder.replace(path.name, chunks)
-            folder.sync()
+            folder.replace(path.name, chunks, durable)
+            if durable:
+                folder.sync()
     except OSError as error:
         cached = path.is_relative_to(cache_folder())
         remedy = f"; set {CACHE_VARIABLE} to a folder that can" if cached else ""

@@ -136,8 +136,8 @@ class Folder:
             raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(self.path / name))
         return data
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write a new file; its bytes are on the disk when this returns. Raises: OSError."""
+    def write(self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
+        """Write a new file; its bytes are on the disk when this returns, unless durable is False. Raises: OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._naming(name):
             fd = os.open(_checked(name), flags, 0o666, dir_fd=self.fd)
@@ -146,20 +146,24 @@ class Folder:
                 left = memoryview(chunk)
                 while left:
                     left = left[os.write(fd, left) :]
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.close(fd)
             raise
         os.close(fd)  # Some file systems tell only here that they have no room.
 
-    def replace(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write a file that others see either as it was or as a whole. Raises: OSError, NotPlainError."""
+    def replace(self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
+        """Write a file that others see either as it was or as a whole. Raises: OSError, NotPlainError.
+
+        Args: durable: as of `write`; without it a machine that loses power may keep a file of any content.
+        """
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
         fresh = f".{name}.{secrets.token_hex(8)}.tmp"  # Several processes, also of several machines, may write the same name.
         try:
-            self.write(fresh, chunks)
+            self.write(fresh, chunks, durable)
             self.rename(fresh, name)
         except BaseException:
             with contextlib.suppress(OSError):

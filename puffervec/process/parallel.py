@@ -32,7 +32,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], leas
 
 
 def each_on_all_cores(
-    function: Callable[[Item], Result], items: Sequence[Item], least: int = 32, most: int | None = None
+    function: Callable[[Item], Result], items: Sequence[Item], least: int = 32, most: int | None = None, chunk: int = CHUNK
 ) -> Iterator[Result]:
     """Yield function(item) of each item in order, computed by as many processes as there are cores, if that is worth it.
 
@@ -42,6 +42,7 @@ def each_on_all_cores(
         least: items per process that are worth starting one. With fewer than two processes' worth all is done here, and also
             in a daemonic process, which may not have children.
         most: processes at most; None: as many as there are cores.
+        chunk: items per message; 1 where one of them takes long.
 
     Raises:
         PuffervecError: a process was killed, as by a machine that ran out of memory.
@@ -50,7 +51,7 @@ def each_on_all_cores(
     if processes < 2 or multiprocessing.current_process().daemon:
         yield from map(function, items)
         return
-    chunks = [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
+    chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
     context = multiprocessing.get_context("spawn")  # a fork would copy locks that the caller's threads hold
     with ProcessPoolExecutor(processes, context, _begin, (Learner(),)) as pool:
         try:

@@ -8,7 +8,6 @@ Also of drive_env/sources.py, which says what scenes there are, and drive_env/pr
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import os
 from collections import Counter
@@ -31,7 +30,6 @@ from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene
 from drive_env.sources import SHARES, sources_of, split_of
 from puffervec.errors import ConfigError, SceneError
-from puffervec.process.parallel import each_on_all_cores
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -194,7 +192,8 @@ def test_processes_compile_to_the_same_bytes(
     alone = prepare_scenes(DriveConfig(scenes="generated:6"))
     content = alone.path.read_bytes()
     alone.path.unlink()
-    monkeypatch.setattr(prepare, "each_on_all_cores", functools.partial(each_on_all_cores, least=2))
+    monkeypatch.setattr(prepare, "PART", 2)
+    monkeypatch.setattr(prepare, "LEAST_PARTS", 1)
     assert prepare_scenes(DriveConfig(scenes="generated:6")).path.read_bytes() == content
     assert capfd.readouterr().err == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
 
